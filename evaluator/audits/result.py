@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
-from evaluator.checks.finding import Finding
+from evaluator.checks.result import CheckResult
+from evaluator.findings.finding import Finding, assumptions_of, warnings_of
 from evaluator.replays.options import ObjectiveName
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
@@ -132,7 +133,7 @@ class PolicyAudit:
 
 
 _Z80 = 0.8416212335729143
-_SAID = ("name", "verdict", "number", "means", "do")
+_SAID = ("code", "name", "verdict", "number", "what", "remedy")
 _COVERAGES = ("value_coverage", "regret_coverage", "uplift_coverage")
 
 
@@ -222,8 +223,8 @@ class Audit(ShownInNotebooks):
         does to a replay of the log itself.
     verdict
         One sentence that sums the audit up.
-    warnings, assumptions
-        Sentences to read before the numbers, and what the numbers rest on.
+    findings
+        What to read before the numbers, and what they rest on.
     twins, differences
         Tables of the raw numbers: one row a twin and policy, and one row a twin and pair.
     live
@@ -240,13 +241,22 @@ class Audit(ShownInNotebooks):
     truth: tuple[str, ...]
     policies: tuple[PolicyAudit, ...]
     pairs: tuple[PairAudit, ...]
-    not_in_twins: tuple[Finding, ...]
+    not_in_twins: tuple[CheckResult, ...]
     verdict: str
-    warnings: tuple[str, ...]
-    assumptions: tuple[str, ...]
+    findings: tuple[Finding, ...]
     twins: pa.Table
     differences: pa.Table
     live: pa.Table
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences to read before the numbers."""
+        return warnings_of(self.findings)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences that the numbers rest on, and the log's own notes."""
+        return assumptions_of(self.findings)
 
     @property
     def policy_table(self) -> pa.Table:
@@ -296,8 +306,7 @@ class Audit(ShownInNotebooks):
             "pairs": [pair.to_dict() for pair in self.pairs],
             "not_in_twins": [{name: getattr(of, name) for name in _SAID} for of in self.not_in_twins],
             "truth": self.truth,
-            "warnings": self.warnings,
-            "assumptions": self.assumptions,
+            "findings": [found.to_dict() for found in self.findings],
             "options": self.options.to_dict(),
         }
         return json_values(out)

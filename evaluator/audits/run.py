@@ -25,6 +25,8 @@ from evaluator.checks.options import CheckOptions
 from evaluator.checks.run import check_log
 from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions
+from evaluator.findings.codes import ordered
+from evaluator.findings.finding import having
 from evaluator.log import Log
 from evaluator.log.content import content_hash
 from evaluator.outputs.kept_units import KeptUnits
@@ -122,11 +124,13 @@ def run_audit(
         pairs=of_pairs,
         not_in_twins=beside,
         verdict=verdict(of_policies, of_pairs, beside),
-        warnings=(
-            *dict.fromkeys(said for plan in plans for said in said_of_twins(plan)),
-            *warnings(of_policies, of_pairs, beside, [replayed.horizon for replayed in done], common),
+        findings=ordered(
+            (
+                *(said for plan in plans for said in said_of_twins(plan)),
+                *warnings(of_policies, of_pairs, beside, [replayed.horizon for replayed in done], common),
+                *(said for plan in plans for said in having(plan.findings, "assumption", "note")),
+            )
         ),
-        assumptions=tuple(dict.fromkeys(said for plan in plans for said in plan.assumptions)),
         twins=_twins_table(specs, done),
         differences=_differences_table(specs, done),
         live=_live_table(specs, live),

@@ -7,22 +7,24 @@ from collections.abc import Sequence
 
 from evaluator.audits.power import DetectableDifference
 from evaluator.audits.result import PairAudit, PolicyAudit
-from evaluator.checks.finding import Finding
 from evaluator.checks.registry import CHECKS
+from evaluator.checks.result import CheckResult
 from evaluator.checks.run import CheckReport
+from evaluator.findings.codes import BIASED_REPLAY, LOW_COVERAGE, NOT_IN_TWINS, SHORT_TWINS
+from evaluator.findings.finding import Finding
 
 _NAMED = 3
 # A live difference within so many standard errors of 0 is none that a number should be put to.
 _UNKNOWN = 2.0
 
 
-def found_beside_twins(found: CheckReport) -> tuple[Finding, ...]:
+def found_beside_twins(found: CheckReport) -> tuple[CheckResult, ...]:
     """Return what checks of the log failed or warned about, in this order, and its twins are drawn without."""
     shared = {check.name for check in CHECKS if check.twins_have_it}
     return tuple(of for of in (*found.having("fail"), *found.having("warn")) if of.name not in shared)
 
 
-def verdict(policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit], beside: Sequence[Finding]) -> str:
+def verdict(policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit], beside: Sequence[CheckResult]) -> str:
     """Return the sentences that an audit ends with.
 
     Parameters
@@ -99,18 +101,30 @@ def _unseen(policies: Sequence[PolicyAudit]) -> str:
 def warnings(
     policies: Sequence[PolicyAudit],
     pairs: Sequence[PairAudit],
-    beside: Sequence[Finding],
+    beside: Sequence[CheckResult],
     rounds: Sequence[int],
     common: int,
-) -> list[str]:
+) -> list[Finding]:
     """Return what must be read before the numbers."""
-    said = [f"Check {of.name} ({of.verdict}), of the log and not of its twins: {of.means} {of.do}" for of in beside]
+    said = [
+        NOT_IN_TWINS.found(
+            f"Check {of.name} ({of.verdict}), of the log and not of its twins: {of.what}", of.remedy, about=of.name
+        )
+        for of in beside
+    ]
     for policy in policies:
         if policy.biased:
             said.append(
-                f"{policy.policy}: the replayed value is off the live one by {policy.bias:+.3g}, {abs(policy.z):.1f} "
-                "standard errors. What was asked for (clock, sampler, propensities, young displays) does not tell what "
-                "the policy earns live."
+                BIASED_REPLAY.found(
+                    f"{policy.policy}: the replayed value is off the live one by {policy.bias:+.3g}, "
+                    f"{abs(policy.z):.1f} "
+                    "standard errors. What was asked for (clock, sampler, propensities, young displays) does not "
+                    "tell what "
+                    "the policy earns live.",
+                    about=policy.policy,
+                    bias=policy.bias,
+                    z=policy.z,
+                )
             )
         for name, coverage in (
             ("value", policy.value_coverage),
@@ -119,18 +133,31 @@ def warnings(
         ):
             if coverage.too_low:
                 said.append(
-                    f"{policy.policy}: the interval of the {name} holds on {coverage.share:.1%} of the twins only, and "
-                    f"promises {coverage.level:.0%}."
+                    LOW_COVERAGE.found(
+                        f"{policy.policy}: the interval of the {name} holds on {coverage.share:.1%} of the twins "
+                        "only, and "
+                        f"promises {coverage.level:.0%}.",
+                        about=policy.policy,
+                        share=coverage.share,
+                        level=coverage.level,
+                    )
                 )
     for pair in pairs:
         if pair.coverage.too_low:
             said.append(
-                f"{pair.first} and {pair.second}: the interval of their difference holds on {pair.coverage.share:.1%} "
-                f"of the twins only, and promises {pair.coverage.level:.0%}."
+                LOW_COVERAGE.found(
+                    f"{pair.first} and {pair.second}: the interval of their difference holds on "
+                    f"{pair.coverage.share:.1%} "
+                    f"of the twins only, and promises {pair.coverage.level:.0%}.",
+                    about=f"{pair.first} and {pair.second}",
+                    share=pair.coverage.share,
+                    level=pair.coverage.level,
+                )
             )
     short = sum(t < common for t in rounds)
     if short and pairs:
-        said.append(f"{short} twins have fewer than the common {common:,} rounds, and compare at the rounds they have.")
+        fewer = f"{short} twins have fewer than the common {common:,} rounds, and compare at the rounds they have."
+        said.append(SHORT_TWINS.found(fewer, twins=short, rounds=common))
     return said
 
 

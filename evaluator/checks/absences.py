@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import TRIVIAL
+from evaluator.checks.result import TRIVIAL
 from evaluator.checks.significance import chi_square_tail
 from evaluator.checks.tables import Tables
 from evaluator.checks.timeline import HOURS

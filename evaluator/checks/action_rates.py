@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.additive import AdditiveFit
-from evaluator.checks.finding import MOST_SHOWN, POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import MOST_SHOWN, POWER_Z, CheckResult, not_applicable
 from evaluator.checks.significance import SmallestP, smallest_p
 from evaluator.checks.tables import Tables
 from evaluator.streams import Stream, random_stream
@@ -36,7 +36,7 @@ class _Statistics(NamedTuple):
     period_of_one: Floats
 
 
-def action_rates(t: Tables, level: float, seed: int) -> Finding:
+def action_rates(t: Tables, level: float, seed: int) -> CheckResult:
     """Test that each action keeps its odds of a conversion against the others in all periods (parametric bootstrap).
 
     Under the hypothesis the log odds are a number of the period plus one of the hour of the day plus one of the action,
@@ -95,7 +95,7 @@ def _change_spread(fit: AdditiveFit) -> Floats:
     return np.asarray(before * (1.0 - before / fit.spread.sum(axis=0)) + _CALM)
 
 
-def _finding(t: Tables, fit: AdditiveFit, test: SmallestP, level: float) -> Finding:
+def _finding(t: Tables, fit: AdditiveFit, test: SmallestP, level: float) -> CheckResult:
     p, which = test.p, test.which
     timeline, labels = t.logged.timeline, np.array(t.logged.survey.log.labels)[t.action_hours.actions[fit.actions]]
     period = timeline.period
@@ -121,16 +121,16 @@ def _finding(t: Tables, fit: AdditiveFit, test: SmallestP, level: float) -> Find
         "higher_ratio": float(seen[high] / max(expected[high], 1e-300)), "dispersion": fit.dispersion,
         "actions": len(fit.actions), "periods": len(fit.periods), "conversions": int(fit.seen.sum()),
     }  # fmt: skip
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="warn" if wrong else "pass",
         number=f"{labels[most]} off by {effect:.1%} {where}, p {p_words(p)}",
         shows=_shown_by(fit, test), p_value=p, effect=effect, numbers=numbers,
-        means=(f"Against the other actions, {labels[high]} has {seen[high]:.0f} conversions {where} where "
+        what=(f"Against the other actions, {labels[high]} has {seen[high]:.0f} conversions {where} where "
                f"{expected[high]:.0f} were to be expected, {labels[low]} has {seen[low]:.0f} where {expected[low]:.0f} "
                "were: two labels were exchanged for that time, or the actions' rates drift apart. A replay mixes "
                "these times, and the best action of the mixture may be the best of neither." if wrong else
                f"No action gains or loses on the others by {period}, as far as it can tell."),
-        do="Look for a renaming of actions, a wrong join or a new version of one of them at that time. Repair the "
+        remedy="Look for a renaming of actions, a wrong join or a new version of one of them at that time. Repair the "
         "labels or leave these displays out; if the rates did change, replay the time before and after apart."
         if wrong else "",
     )  # fmt: skip

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.log.dwarfing import DWARFING, dwarfing_column
 from evaluator.log.readable_vectors import display_vectors
@@ -11,24 +11,24 @@ from evaluator.log.readable_vectors import display_vectors
 NAME = "scales of columns"
 
 
-def column_scales(t: Tables) -> Finding:
+def column_scales(t: Tables) -> CheckResult:
     """Say whether a column's numbers are `DWARFING` times as large as another's or more."""
     log = t.logged.survey.log
     if display_vectors(log) is None:
         return not_applicable(NAME, "the log has no vectors")
     found = dwarfing_column(log)
     if found is None:
-        return Finding(
+        return CheckResult(
             name=NAME, verdict="pass", number=f"below {DWARFING:g} times", numbers={"times": None},
-            means="No column's numbers dwarf those of another.",
+            what="No column's numbers dwarf those of another.",
         )  # fmt: skip
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="warn", number=f"{found.largest} {found.times:,.3g} times {found.smallest}",
         effect=found.times, numbers={"times": found.times},
-        means=f"Numbers of {found.largest} are {found.times:,.3g} times as large as those of {found.smallest}. Linear "
+        what=f"Numbers of {found.largest} are {found.times:,.3g} times as large as those of {found.smallest}. Linear "
         "policies regularise and explore in one unit for all, so they learn little from the smaller ones, or from what "
         "changes within the larger.",
-        do=found.remedy,
+        remedy=found.remedy,
     )  # fmt: skip
 
 

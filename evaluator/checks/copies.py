@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.row_pairs import EqualRowPairs, hashes
 from evaluator.checks.significance import normal_tail
 from evaluator.checks.tables import Tables
@@ -20,24 +20,24 @@ Ints = npt.NDArray[np.int64]
 DISPLAYS, CONVERSIONS, MANY_CONVERSIONS = 0.002, 0.01, 0.1
 
 
-def duplicated_displays(t: Tables, level: float) -> Finding:
+def duplicated_displays(t: Tables, level: float) -> CheckResult:
     """Count displays with the time, context and action of another, beyond those that chance makes."""
     name, copies = DUPLICATED_DISPLAYS.name, t.copies
     if copies.crowded:
         return not_applicable(name, "too many displays share a time and a context by chance")
     p = _one_sided(copies)
     wrong = p <= level and copies.excess >= DISPLAYS
-    return Finding(
+    return CheckResult(
         name=name, verdict="warn" if wrong else "pass", number=_number(copies, p), statistic=copies.z, p_value=p,
         effect=copies.excess, numbers=_numbers(copies),
-        means="The same display stands in the log more than once: it counts several times, so that intervals are "
+        what="The same display stands in the log more than once: it counts several times, so that intervals are "
         "narrower than they should be, and its conversions may be counted again too." if wrong
         else "No more displays are alike than chance makes.",
-        do="Remove repeated rows at the source, by the id of the display." if wrong else "",
+        remedy="Remove repeated rows at the source, by the id of the display." if wrong else "",
     )  # fmt: skip
 
 
-def shared_conversions(t: Tables, level: float) -> Finding:
+def shared_conversions(t: Tables, level: float) -> CheckResult:
     """Count conversions of different displays with one time and value, beyond those that chance makes."""
     name = SHARED_CONVERSIONS.name
     table = t.logged.survey.log.conversions
@@ -56,11 +56,11 @@ def shared_conversions(t: Tables, level: float) -> Finding:
                "repeated_on_one_display": int(again.sum()),
                "before_display": int((delay < 0).sum()), "at_display": int((delay == 0).sum())}  # fmt: skip
     if (delay < 0).any():
-        return Finding(
+        return CheckResult(
             name=name, verdict="fail", numbers=numbers,
             number=f"{(delay < 0).sum():,} conversions before their display",
-            means="A conversion that precedes its display was not caused by it.",
-            do="Check the time columns, their units, and how conversions were joined.",
+            what="A conversion that precedes its display was not caused by it.",
+            remedy="Check the time columns, their units, and how conversions were joined.",
         )  # fmt: skip
     p = 1.0 if copies.crowded else _one_sided(copies)
     repeated = float(again.mean())
@@ -71,16 +71,17 @@ def shared_conversions(t: Tables, level: float) -> Finding:
     removed = {name: counts[name] for name in ("conversions_shared", "conversion_rows_deduplicated") if name in counts}
     numbers |= removed
     said = "" if not several else f" {several:,} are further conversions of a display that had one."
-    return Finding(
+    return CheckResult(
         name=name, verdict="pass" if not wrong else "fail" if excess >= MANY_CONVERSIONS else "warn",
         number=_number(copies, p), statistic=copies.z, p_value=p, effect=excess, numbers=numbers,
-        means=("One conversion is written on several displays, so the log counts it several times: rewards are too "
+        what=("One conversion is written on several displays, so the log counts it several times: rewards are too "
                "high, most for actions shown often to one user." if wrong else
                "Conversions are shared out, each display has its part of the value: rewards are right, but such "
                "displays go together, so intervals are a little too narrow." if split else
                "Too many conversions share a time by chance to tell copies." if copies.crowded else
                "No more conversions are alike than chance makes.") + said,
-        do="Give the spec the conversion's id and choose who gets it: `deduplicate='last_click'`, first_click or share."
+        remedy="Give the spec the conversion's id and choose who gets it: `deduplicate='last_click'`, first_click or "
+        "share."
         if wrong else "",
     )  # fmt: skip
 

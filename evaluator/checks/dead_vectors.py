@@ -7,9 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.checks.vectors import SHARE
 from evaluator.estimates.multiplicity import holm
@@ -21,7 +21,7 @@ NAME = "vectors without conversions"
 DEAD = 0.1
 
 
-def vectors_without_conversions(t: Tables, level: float) -> Finding:
+def vectors_without_conversions(t: Tables, level: float) -> CheckResult:
     """Test that every frequent vector converts at a tenth of the rate of the others at least (Poisson, Holm).
 
     Where vectors are visitors, some of whom buy often and others never, a dead one is no exception: it is none either
@@ -36,9 +36,9 @@ def vectors_without_conversions(t: Tables, level: float) -> Finding:
     # Without any conversion, the tail is exp(-a tenth of the usual ones).
     needed = math.log((len(vectors.codes) + 1) / level) / (DEAD * max(float(converted.sum()), 1.0))
     if not len(vectors.codes):
-        return Finding(
+        return CheckResult(
             name=NAME, verdict="pass", number=f"no vector has {SHARE:.0%} of the displays",
-            means="No vector has a good share of the displays.", shows=_shown_by(max(needed, SHARE)),
+            what="No vector has a good share of the displays.", shows=_shown_by(max(needed, SHARE)),
         )  # fmt: skip
     others = (converted.sum() - converted[:-1]) / np.maximum(judged.sum() - judged[:-1], 1.0)
     usual = judged[:-1] * others
@@ -55,15 +55,15 @@ def vectors_without_conversions(t: Tables, level: float) -> Finding:
         "vectors": len(vectors.codes), "without_conversions": many, "share": share, "lowest_ratio": least,
         "conversions": float(converted[worst]), "usual_conversions": float(usual[worst]),
     }  # fmt: skip
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="warn" if wrong else "pass", statistic=least, p_value=p, effect=share, numbers=numbers,
         shows=_shown_by(max(needed, SHARE)),
         number=f"{many} of {len(vectors.codes)} frequent vectors ({share:.1%} of displays), smallest p {p_words(p)}",
-        means=(f"{_share_words(many, share)}: the largest has {converted[worst]:.0f} conversions where "
+        what=(f"{_share_words(many, share)}: the largest has {converted[worst]:.0f} conversions where "
                f"{usual[worst]:.0f} are usual. That is a robot, a test account, or a group that cannot buy: every "
                "value is too low by it, and a contextual policy learns it as if it were a context." if wrong else
                "No vector that many displays share goes without conversions."),
-        do="Look up these displays at the source, and leave them out if no one is to be shown anything there."
+        remedy="Look up these displays at the source, and leave them out if no one is to be shown anything there."
         if wrong else "",
     )  # fmt: skip
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.units import format_duration
 
@@ -49,7 +49,7 @@ class MissingDelays(NamedTuple):
     p: float
 
 
-def delays_of_days(t: Tables, level: float) -> Finding:
+def delays_of_days(t: Tables, level: float) -> CheckResult:
     """Test that no single day lacks short or long delays (hypergeometric, Bonferroni)."""
     timeline, follow = t.logged.timeline, t.logged.follow_up
     if timeline.ends is None:
@@ -73,7 +73,7 @@ def delays_of_days(t: Tables, level: float) -> Finding:
     )  # fmt: skip
 
 
-def delays_of_actions(t: Tables, level: float) -> Finding:
+def delays_of_actions(t: Tables, level: float) -> CheckResult:
     """Test that no action lacks short or long delays (hypergeometric, Bonferroni)."""
     log, follow = t.logged.survey.log, t.logged.follow_up
     used = follow.counted(t.logged.survey.display)
@@ -161,23 +161,25 @@ def hypergeometric_tail(seen: int, population: int, marked: int, drawn: int) -> 
     return float(min(np.exp(logs).sum(), 1.0))
 
 
-def _finding(name: str, t: Tables, found: MissingDelays, level: float, group: str, bad: str, repair: str) -> Finding:
+def _finding(
+    name: str, t: Tables, found: MissingDelays, level: float, group: str, bad: str, repair: str
+) -> CheckResult:
     seconds = t.logged.survey.log.meta.tick_seconds
     wrong = found.group >= 0 and found.p <= level
     if found.group < 0:
-        return Finding(
+        return CheckResult(
             name=name, verdict="pass", number="none lacks short or long delays", p_value=1.0, effect=0.0,
-            means="Short and long delays are where they should be, as far as the log can tell.",
+            what="Short and long delays are where they should be, as far as the log can tell.",
         )  # fmt: skip
     cut = f"{found.cut:,} rounds" if seconds is None else format_duration(found.cut * seconds)
     which = f"of less than {cut}" if found.short else f"of {cut} or more"
     number = f"{group}: {found.seen} delays {which}, {found.usual:.0f} usual, p {p_words(found.p)}"
-    return Finding(
+    return CheckResult(
         name=name, verdict="warn" if wrong else "pass", number=number, p_value=found.p,
         effect=1.0 - found.seen / found.usual,
         numbers={"group": group, "short": found.short, "cut": found.cut, "seen": found.seen, "usual": found.usual},
-        means=bad if wrong else "Short and long delays are where they should be, as far as the log can tell.",
-        do=repair if wrong else "",
+        what=bad if wrong else "Short and long delays are where they should be, as far as the log can tell.",
+        remedy=repair if wrong else "",
     )  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.estimates.clustered import clusters_text, effective, too_few
 from evaluator.log.clusters import Clusters
@@ -51,7 +51,7 @@ class DesignEffects(NamedTuple):
     contrasts: float
 
 
-def dependence(t: Tables, clusters: Clusters | None, level: float) -> Finding:
+def dependence(t: Tables, clusters: Clusters | None, level: float) -> CheckResult:
     """Say how much wider intervals of expected and weighted values are to be, by the clusters that are named."""
     if clusters is None:
         return not_applicable(
@@ -77,14 +77,14 @@ def dependence(t: Tables, clusters: Clusters | None, level: float) -> Finding:
     single = "" if len(wide) == 1 else (
         f", of single actions {wide['actions']:.2g}, of their differences {wide['contrasts']:.2g} times"
     )  # fmt: skip
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="warn" if warns else "pass", number=f"design effect {found.mean:.3g} by {clusters.by}",
         statistic=found.mean, p_value=found.p_value, effect=wide["mean"], numbers=numbers,
-        means=f"{said}the interval of the mean reward is to be {wide['mean']:.2g} times as wide as for independent "
+        what=f"{said}the interval of the mean reward is to be {wide['mean']:.2g} times as wide as for independent "
         f"displays{single}. Intervals of expected and weighted values take displays as independent unless told."
         if warns else
         f"No sign that displays hang together by {clusters.by} so that intervals would be {WIDER:.2g} times as wide.",
-        do=f"Give replay and compare `cluster_by='{clusters.by}'`." if warns else "",
+        remedy=f"Give replay and compare `cluster_by='{clusters.by}'`." if warns else "",
     )  # fmt: skip
 
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import MOST_SHOWN, POWER, POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import homogeneity, p_words, worst_numbers
 from evaluator.checks.record import Check
+from evaluator.checks.result import MOST_SHOWN, POWER, POWER_Z, CheckResult, not_applicable
 from evaluator.checks.significance import FEWEST, chi_square_tail, judge
 from evaluator.checks.tables import Tables
 from evaluator.delays.study.changes import DelayDrift, delay_drift
@@ -26,7 +26,7 @@ _FEWEST_DAYS = 3
 _SHORT = "fewer than three days: hours of the day cannot be told from a drift"
 
 
-def share_drift(t: Tables, level: float) -> Finding:
+def share_drift(t: Tables, level: float) -> CheckResult:
     """Test that the actions' shares are the same in all periods (chi-square)."""
     name = SHARE_DRIFT.name
     if t.logged.constant is None:
@@ -44,16 +44,16 @@ def share_drift(t: Tables, level: float) -> Finding:
         "Give the propensities of each time in a column, or replay a part of the log over which they stood still "
         "(`limit`).",
     )
-    return Finding(
+    return CheckResult(
         name=name, verdict=outcome.verdict,
         number=f"shares vary by {outcome.effect:.1%} by {period}, p {p_words(outcome.p_value)}",
         statistic=outcome.worst.statistic, p_value=outcome.p_value, effect=outcome.effect,
         numbers=worst_numbers(outcome),
-        means=means if wrong else "The logger kept its shares.", do=do if wrong else "",
+        what=means if wrong else "The logger kept its shares.", remedy=do if wrong else "",
     )  # fmt: skip
 
 
-def rate_drift(t: Tables, level: float) -> Finding:
+def rate_drift(t: Tables, level: float) -> CheckResult:
     """Test that the actions' conversion rates are the same in all periods, whatever their shares.
 
     Displays followed long enough only, and only conversions within that follow-up: otherwise the log's end looks like
@@ -104,15 +104,15 @@ def rate_drift(t: Tables, level: float) -> Finding:
         "chi_square": statistic, "degrees_of_freedom": df, "relative_change": change, "lowest": float(ratio.min()),
         "highest": float(ratio.max()), "displays": int(mature.sum()), "conversions": int(seen.sum()),
     }  # fmt: skip
-    return Finding(
+    return CheckResult(
         name=name, verdict="warn" if wrong else "pass",
         number=f"rates vary by {change:.1%} by {period}, p {p_words(p)}",
         statistic=statistic, p_value=p, effect=change, numbers=numbers, shows=_shown_by(df, noise, level),
-        means=(f"From {ratio.min():.2f} to {ratio.max():.2f} times the expected. A replay takes displays as "
+        what=(f"From {ratio.min():.2f} to {ratio.max():.2f} times the expected. A replay takes displays as "
                "identically distributed: it plays a mixture of these times, the early ones with a policy that has "
                "learned little."
                if wrong else "The actions convert alike over the log, as far as it can tell."),
-        do="Replay with `sampler='keep'` or rejection, which keep the order of the log, not with queue; compare "
+        remedy="Replay with `sampler='keep'` or rejection, which keep the order of the log, not with queue; compare "
         "policies with each other rather than with a target; replay parts of the log apart. Where conversions go to "
         "the last click, the last days of a log win them for want of later clicks (the first days with first_click): "
         "`deduplicate='share'` shows whether that is all." if wrong else "",
@@ -134,7 +134,7 @@ def _shown_by(df: int, noise: float, level: float) -> str:
     return f"rates of all actions that become {(1.0 + d) / (1.0 - d):.2f} times theirs at half time"
 
 
-def delays_drift(t: Tables, level: float, seed: int) -> Finding:
+def delays_drift(t: Tables, level: float, seed: int) -> CheckResult:
     """Test that delays are the same in all periods, allowing for what each period could show (permutations)."""
     name, period, timeline = DELAY_DRIFT.name, t.logged.timeline.period, t.logged.timeline
     survey, follow = t.logged.survey, t.logged.follow_up
@@ -162,17 +162,17 @@ def delays_drift(t: Tables, level: float, seed: int) -> Finding:
     shift = max((abs(place - 0.5) for place in places), default=0.0)
     wrong = found.changed and shift >= DELAY_CHANGE
     since = timeline.name(min((found.change_after or 0) + 1, timeline.periods - 1))
-    return Finding(
+    return CheckResult(
         name=name, verdict="warn" if wrong else "pass",
         number=f"mean place shifts by {shift:.3f} by {period}, p {p_words(found.p)}",
         statistic=found.statistic, p_value=found.p, effect=shift,
         numbers={"change_after": found.change_after, "largest_shift": shift, "permutations": found.permutations,
                  "conversions": found.rows},
         shows=_delays_shown(found),
-        means=(f"Conversions come sooner or later than before from about {since} on: "
+        what=(f"Conversions come sooner or later than before from about {since} on: "
                "one delay CDF for the whole log is wrong for parts of it." if wrong else
                "One law of delays does for the log."),
-        do="Look at `evaluate delays`; replay with the delays known at the time (`delays_from='first:20%'`), or "
+        remedy="Look at `evaluate delays`; replay with the delays known at the time (`delays_from='first:20%'`), or "
         "replay the time after the change." if wrong else "",
     )  # fmt: skip
 

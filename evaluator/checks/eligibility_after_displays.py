@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import Finding, Verdict, not_applicable
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, Verdict, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.log.differing_sets import sets_differ
 from evaluator.log.eligible import SetCodes, members
@@ -50,7 +50,7 @@ class Follows(NamedTuple):
     log_p: float
 
 
-def eligibility_after_displays(t: Tables, level: float) -> Finding:
+def eligibility_after_displays(t: Tables, level: float) -> CheckResult:
     """Compare what is eligible after an action was shown with what is after others were: `what_follows`."""
     log, p = t.logged.survey.log, t.logged.propensities
     if not sets_differ(log):
@@ -85,7 +85,7 @@ def eligibility_after_displays(t: Tables, level: float) -> Finding:
     alarms = log_p < math.log(level)
     verdict: Verdict = "warn" if alarms else "pass"
     less = "less" if worst.effect < 0 else "more"
-    return Finding(
+    return CheckResult(
         name=NAME,
         verdict=verdict,
         number=f"{worst.effect:+.2%} of the next {worst.reach:,} displays",
@@ -93,12 +93,12 @@ def eligibility_after_displays(t: Tables, level: float) -> Finding:
         p_value=math.exp(log_p),
         effect=abs(worst.effect),
         numbers={"displays": n, **{f"after_{one.reach}": one.effect for one in found}},
-        means=f"An action is eligible {less} often after it was shown, by {abs(worst.effect):.2%} of the next "
+        what=f"An action is eligible {less} often after it was shown, by {abs(worst.effect):.2%} of the next "
         f"{worst.reach:,} displays: sets follow what was shown, or what it earned. A replay takes the log's sets for "
         "given, and a policy that shows other actions would have met other sets."
         if alarms
         else "No sign that what was eligible later depends on what was shown.",
-        do="Take actions whose stock or budget ran out for eligible again, if they might have been shown; or leave "
+        remedy="Take actions whose stock or budget ran out for eligible again, if they might have been shown; or leave "
         "them out with `actions`. Where *eligible actions* alarms, mend that first: both rest on the propensities."
         if alarms
         else "",

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import TRIVIAL, Finding
 from evaluator.checks.record import Check
+from evaluator.checks.result import TRIVIAL, CheckResult
 from evaluator.checks.tables import Tables
 from evaluator.log import Log
 from evaluator.log.differing_sets import sets_differ
@@ -153,22 +153,22 @@ def _over(of: Floats, by: Floats) -> Floats:
     return np.divide(of, by, out=np.zeros(np.shape(of)), where=np.asarray(by) > 0)
 
 
-def eligibility_after_rewards(t: Tables, level: float) -> Finding:
+def eligibility_after_rewards(t: Tables, level: float) -> CheckResult:
     """Compare how actions did in each part of the log with how their eligibility changed to the next one."""
     survey = t.logged.survey
     log = survey.log
     if not sets_differ(log):
-        return Finding(name=NAME, verdict="not applicable", number="", means="every action is always eligible")
+        return CheckResult(name=NAME, verdict="not applicable", number="", what="every action is always eligible")
     parts = [count for count in PARTS if len(log) >= _FEWEST * count]
     cells = [read_cells(log, survey.display, t.logged.follow_up.mature, count) for count in parts]
     leads = [lead_of(each) for each in cells]
     if not any(lead.z for lead in leads):
         why = "what is eligible does not change with time, no display has a reward, or there are too few displays"
-        return Finding(name=NAME, verdict="not applicable", number="", means=why)
+        return CheckResult(name=NAME, verdict="not applicable", number="", what=why)
     first = min(range(len(leads)), key=lambda i: leads[i].p_value)
     lead, mean = leads[first], float(cells[first].rewarded.sum() / cells[first].shown.sum())
     p_value, effect = min(1.0, len(leads) * lead.p_value), abs(lead.slope) / mean
-    finding = Finding(
+    finding = CheckResult(
         name=NAME,
         verdict="pass",
         number=f"{-lead.slope / mean:+.0%} of the mean rate before an action leaves",
@@ -176,7 +176,7 @@ def eligibility_after_rewards(t: Tables, level: float) -> Finding:
         p_value=p_value,
         effect=effect,
         numbers={"slope": lead.slope, "mean_rate": mean, "parts": parts[first]},
-        means="Nothing tells that what is eligible follows from how it did before.",
+        what="Nothing tells that what is eligible follows from how it did before.",
     )
     if p_value > level or effect < TRIVIAL:
         return finding
@@ -187,9 +187,10 @@ def eligibility_after_rewards(t: Tables, level: float) -> Finding:
     return replace(
         finding,
         verdict="warn",
-        means=f"Before actions leave the sets, their rate of reward is {than} than else, as if {because}: another "
+        what=f"Before actions leave the sets, their rate of reward is {than} than else, as if {because}: another "
         "policy would have met other sets than a replay of this log shows it.",
-        do="Ask who decides what is eligible. If outcomes do, evaluate on spans between decisions, or among actions "
+        remedy="Ask who decides what is eligible. If outcomes do, evaluate on spans between decisions, or among "
+        "actions "
         "that they leave alone (`actions`).",
     )
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.checks.finding import Finding
 from evaluator.checks.follow_up import JUDGED, MANY_MISSING
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult
 from evaluator.checks.tables import Tables
 from evaluator.log.times import time_words, with_date
 from evaluator.units import format_duration, ticks_words
@@ -17,7 +17,7 @@ MANY_IMMATURE = 0.5
 NAME = "immature displays"
 
 
-def immature_displays(t: Tables) -> Finding:
+def immature_displays(t: Tables) -> CheckResult:
     """Say how many displays were not followed long enough, and whether conversions stop where the log says they do."""
     name, survey, follow = NAME, t.logged.survey, t.logged.follow_up
     meta, n = survey.log.meta, len(survey.log)
@@ -32,22 +32,23 @@ def immature_displays(t: Tables) -> Finding:
     if immature == n:
         return _none_judged(t, {**numbers, "immature_share": 1.0})
     if (len(follow.strays) or follow.stopped) and _coarse(t):
-        return Finding(
+        return CheckResult(
             name=name, verdict="warn", numbers=numbers, statistic=float(follow.beyond), p_value=follow.p_value,
             number=f"{follow.beyond:,} conversions ({missing:.1%}) fewer at the end than before", effect=missing,
-            means="Times are as coarse as the delays, so that a last day of which the log holds a part cannot be told "
+            what="Times are as coarse as the delays, so that a last day of which the log holds a part cannot be told "
             "from conversions that are missing: young displays may count as failures.",
-            do="Give finer times, or say in the spec until when conversions were followed ([log] observed_until) and "
+            remedy="Give finer times, or say in the spec until when conversions were followed ([log] observed_until) "
+            "and "
             "for how long after a display (attribution_window).",
         )  # fmt: skip
     if len(follow.strays):
         return _strays(t, missing, numbers)
     if follow.stopped and not follow.by_day and until is not None and window is not None:
-        return Finding(
+        return CheckResult(
             name=name, verdict="pass", statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
             number=f"{(immature or 0) / n:.1%} were not followed for {_long(t, window)}; the end cannot be tested",
             numbers={**numbers, "immature_share": (immature or 0) / n},
-            means=f"No conversion comes at the end, where {follow.beyond:,} were to be expected at any other time: in "
+            what=f"No conversion comes at the end, where {follow.beyond:,} were to be expected at any other time: in "
             "a log of about a day that may be a night. It says until when it was followed, which is taken for true.",
         )  # fmt: skip
     if follow.stopped:
@@ -59,46 +60,46 @@ def immature_displays(t: Tables) -> Finding:
         short = "" if follow.by_day else (
             " A log of about a day cannot tell that from a night in which no conversion comes."
         )  # fmt: skip
-        return Finding(
+        return CheckResult(
             name=name, verdict="fail" if missing >= MANY_MISSING and follow.by_day else "warn",
             number=f"{follow.beyond:,} conversions ({missing:.1%}) missing after the last one, p "
                    f"{p_words(follow.p_value)}",
             statistic=float(follow.beyond), p_value=follow.p_value, effect=missing, numbers=numbers,
-            means=f"The log stops looking {end} and does not say so: earlier displays had conversions at ages at which "
+            what=f"The log stops looking {end} and does not say so: earlier displays had conversions at ages at which "
             "the last ones have none. Young displays count as failures, and actions shown late look worse than they "
             f"are.{short}",
-            do=_said_wrong(t) if until is not None else
+            remedy=_said_wrong(t) if until is not None else
             "Say in the spec until when conversions were followed ([log] observed_until), and for how long after a "
             "display (attribution_window).",
         )  # fmt: skip
     if until is not None and window is None:
-        return Finding(
+        return CheckResult(
             name=name, verdict="warn", number="no attribution window", numbers=numbers,
-            means="The log stops looking at some time, but nothing says how long conversions take, so nothing says "
+            what="The log stops looking at some time, but nothing says how long conversions take, so nothing says "
             "which displays are too young to be judged.",
-            do="Give the spec an attribution_window, or every replay a `window`; `evaluate delays` recommends one.",
+            remedy="Give the spec an attribution_window, or every replay a `window`; `evaluate delays` recommends one.",
         )  # fmt: skip
     if immature is None:
-        return Finding(
+        return CheckResult(
             name=name, verdict="pass", number="none: displays were followed to their end", numbers=numbers,
             statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
-            means="Conversions go on after the last display as they did before, as far as the log can tell.",
+            what="Conversions go on after the last display as they did before, as far as the log can tell.",
         )  # fmt: skip
     share = immature / n
     many = share > MANY_IMMATURE
     long = _long(t, window or 0)
-    return Finding(
+    return CheckResult(
         name=name, verdict="warn" if many else "pass", number=f"{share:.1%} were not followed for {long}",
         numbers={**numbers, "immature_share": share}, effect=share, statistic=float(follow.beyond),
         p_value=follow.p_value,
-        means=f"{immature:,} displays are left out of a replay, or corrected by the delays of their action."
+        what=f"{immature:,} displays are left out of a replay, or corrected by the delays of their action."
         + (" That is most of the log." if many else ""),
-        do="Replay with `immature='correct'`, a shorter attribution_window, or a log that was followed longer."
+        remedy="Replay with `immature='correct'`, a shorter attribution_window, or a log that was followed longer."
         if many else "",
     )  # fmt: skip
 
 
-def _none_judged(t: Tables, numbers: dict[str, float | None]) -> Finding:
+def _none_judged(t: Tables, numbers: dict[str, float | None]) -> CheckResult:
     """Return the finding of a log that a replay refuses: no display was followed for the attribution window."""
     survey, timeline = t.logged.survey, t.logged.timeline
     meta = survey.log.meta
@@ -110,16 +111,16 @@ def _none_judged(t: Tables, numbers: dict[str, float | None]) -> Finding:
     seconds = meta.tick_seconds
     value = str(shorter) if seconds is None else format_duration(shorter * seconds).replace(" ", "")
     cut = f"Take a shorter one, which cuts later conversions off: `attribution_window={value}` judges {JUDGED:.0%} of "
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="fail", effect=1.0, numbers=numbers,
         number=f"all: none was followed for {_long(t, window)}",
-        means=f"The attribution window, {_long(t, window)}, is longer than any display was followed: the first one was "
+        what=f"The attribution window, {_long(t, window)}, is longer than any display was followed: the first one was "
         f"for {_long(t, until - timeline.start)}. No display can be judged, and replay refuses the log.",
-        do=(cut + "the displays. " if shorter > 0 else "") + "Or take a log that covers more time.",
+        remedy=(cut + "the displays. " if shorter > 0 else "") + "Or take a log that covers more time.",
     )  # fmt: skip
 
 
-def _strays(t: Tables, missing: float, numbers: dict[str, float | None]) -> Finding:
+def _strays(t: Tables, missing: float, numbers: dict[str, float | None]) -> CheckResult:
     """Return the finding of a log whose end is set by a few conversions that came long after all others."""
     survey, follow, timeline = t.logged.survey, t.logged.follow_up, t.logged.timeline
     meta, of = survey.log.meta, survey.display[follow.strays]
@@ -131,14 +132,14 @@ def _strays(t: Tables, missing: float, numbers: dict[str, float | None]) -> Find
     rests = "" if meta.observed_until is None else ", while observed_until takes the log for followed until then"
     few = "A conversion comes" if len(when) == 1 else f"{len(when)} conversions come"
     named = ", ".join(str(d) for d in of.tolist())
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="fail" if missing >= MANY_MISSING else "warn",
         number=f"stray at {lone}; {follow.beyond:,} ({missing:.1%}) missing before, p {p_words(follow.p_value)}",
         statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
         numbers={**numbers, "last_but_strays": last},
-        means=f"{few} at {lone} (display {named}), but none between it and {ends}, where {follow.beyond:,} were to be "
+        what=f"{few} at {lone} (display {named}), but none between it and {ends}, where {follow.beyond:,} were to be "
         f"expected{rests}. Displays too young to be judged count as failures.",
-        do=f"Say how long the log really looked: observed_until = {last} under [log] of the spec, which is "
+        remedy=f"Say how long the log really looked: observed_until = {last} under [log] of the spec, which is "
         f"{ends}, and leave out the stray rows, which come after it.",
     )  # fmt: skip
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.log.schema import to_numpy
 from evaluator.log.times import dated
@@ -52,7 +52,7 @@ class _Days(NamedTuple):
     hours: int
 
 
-def last_day(t: Tables, level: float) -> Finding:
+def last_day(t: Tables, level: float) -> CheckResult:
     """Test that the last day has its displays and its conversions, against the spread of the days before (Student).
 
     Displays: logarithms of the counts in the hours that the last day has, in logs of two weeks also those of their
@@ -77,13 +77,13 @@ def last_day(t: Tables, level: float) -> Finding:
         + ("Live traffic is more than the log says." if worst.what == "displays" else
            "Young displays count as failures, and actions shown late look worse than they are.")
     )  # fmt: skip
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="warn" if wrong else "pass", p_value=least, effect=1.0 - seen / usual,
         number=f"{seen / usual:.2f} of the usual {worst.what} in {days.hours} hours, p {p_words(least)}",
         numbers={"hours": days.hours, "days": len(days.shown),
                  **{one.what.replace(" ", "_"): one.seen / one.usual for one in found}},
-        means=means if wrong else "The last day has what the days before let expect of its hours.",
-        do="Read the log again when its last day is complete, or leave that day out (`limit`)." if wrong else "",
+        what=means if wrong else "The last day has what the days before let expect of its hours.",
+        remedy="Read the log again when its last day is complete, or leave that day out (`limit`)." if wrong else "",
     )  # fmt: skip
 
 

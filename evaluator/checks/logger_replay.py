@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.significance import LOPSIDED, normal_tail
 from evaluator.checks.tables import Tables
 from evaluator.errors import DataError
@@ -22,7 +22,7 @@ NAME = "replay of the logger"
 DO = "Look at uniformity, calibration, overlap and drift: they say which propensities are wrong, and where or when."
 
 
-def replay_of_logger(t: Tables, level: float, seed: int) -> Finding:
+def replay_of_logger(t: Tables, level: float, seed: int) -> CheckResult:
     """Replay the logging policy on its own log.
 
     With one propensity an action, the policy draws each action independently with its share of the displays of that
@@ -41,7 +41,7 @@ def replay_of_logger(t: Tables, level: float, seed: int) -> Finding:
     return _weighted(t, level) if t.logged.constant is None else _sampled(t, level, seed)
 
 
-def _sampled(t: Tables, level: float, seed: int) -> Finding:
+def _sampled(t: Tables, level: float, seed: int) -> CheckResult:
     logged = t.logged
     log, constant = logged.survey.log, logged.constant
     assert constant is not None
@@ -79,17 +79,17 @@ def _sampled(t: Tables, level: float, seed: int) -> Finding:
     numbers = {"log_mean": mean, "replayed": found.estimate, "low": found.low, "high": found.high, "rounds": rounds}
     said = f"replayed {found.estimate:.4g} in [{found.low:.4g}, {found.high:.4g}], log {mean:.4g}"
     right = found.low <= mean <= found.high
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="pass" if right else "fail", number=said, statistic=found.estimate - mean,
         effect=abs(found.estimate / mean - 1.0) if mean else None, numbers=numbers,
-        means=f"{rounds:,} rounds of the logging policy, drawn anew by its shares in each period, "
+        what=f"{rounds:,} rounds of the logging policy, drawn anew by its shares in each period, "
         + ("give back the log's own mean." if right else
            "do not give back the log's own mean: with these propensities no other policy's value can be believed."),
-        do="" if right else DO,
+        remedy="" if right else DO,
     )  # fmt: skip
 
 
-def _weighted(t: Tables, level: float) -> Finding:
+def _weighted(t: Tables, level: float) -> CheckResult:
     log = t.logged.survey.log
     n = len(log)
     beta = solved(t.gram, t.moment)
@@ -105,17 +105,17 @@ def _weighted(t: Tables, level: float) -> Finding:
     p = normal_tail(z)
     wrong = p <= level and abs(difference) > 0.02 * abs(mean)
     ess = float((share * t.inverse[0, 0]).sum() ** 2 / second)
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="fail" if wrong else "pass",
         number=f"weighted {mean + difference:.4g}, log {mean:.4g}, p {p_words(p)}",
         statistic=z, p_value=p, effect=abs(difference / mean) if mean else None,
         numbers={"log_mean": mean, "weighted": mean + difference, "standard_error": error,
                  "effective_sample_size": ess},
-        means="The log holds the probability of the action shown only, so its policy cannot be drawn anew. Rewards as "
+        what="The log holds the probability of the action shown only, so its policy cannot be drawn anew. Rewards as "
         "far as the context explains them, which no action moves, weighted by the log's shares / p, "
         + ("keep the log's mean." if not wrong else
            "lose the log's mean: the weights tilt the traffic, and bias every value."),
-        do=DO if wrong else "",
+        remedy=DO if wrong else "",
     )  # fmt: skip
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from evaluator.checks.finding import POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import homogeneity, p_words
 from evaluator.checks.record import Check
 from evaluator.checks.repeats import NEAR_S, NEIGHBOURS
+from evaluator.checks.result import POWER_Z, CheckResult, not_applicable
 from evaluator.checks.significance import normal_tail, poisson_tail, upper_normal_quantile
 from evaluator.checks.tables import Tables
 
@@ -20,7 +20,7 @@ CROWDED = 0.75 * NEIGHBOURS
 _NO_DRIFT = 1e-3
 
 
-def near_copies(t: Tables, level: float) -> Finding:
+def near_copies(t: Tables, level: float) -> CheckResult:
     """Test that a display soon after one with the same vector has the same action no more often than its propensity.
 
     One-sided; the larger of a normal and of a Poisson tail, which holds for few pairs too (Hoeffding 1956). What
@@ -51,18 +51,19 @@ def near_copies(t: Tables, level: float) -> Finding:
     share = max((upper_normal_quantile(level) + POWER_Z) * error, COPIES + POWER_Z * error)
     share = math.ceil(1e4 * share / max(1.0 - share, 1e-9)) / 1e4  # the copies are displays themselves
     within = f"{found.near} rounds" if seconds is None else f"{NEAR_S:g} s"
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="warn" if wrong else "pass", statistic=z, p_value=p, effect=excess,
         shows=f"{share:.2%} of the displays again within {within}" if share < 1.0 else "",
         number=f"{found.same[0]:,.0f} repeats within {within}, {expected:,.0f} by chance, p {p_words(p)}",
         numbers={"near_pairs": found.pairs[0], "same_action": found.same[0], "expected": expected,
                  "far_pairs": found.pairs[1], "excess_share": excess},
-        means=(f"Displays come again within {within} with the same vector and the same action, {excess:.1%} of all "
+        what=(f"Displays come again within {within} with the same vector and the same action, {excess:.1%} of all "
                "beyond those that chance makes: copies with times of their own, or a logger that does not draw anew. "
                "One draw counts several times, so intervals are narrower than they should be, and outcomes of such "
                "displays go together." if wrong else
                "A display soon after another of its vector has its action no more often than drawn anew."),
-        do="Remove repeated rows at the source, by the id of the display; if the logger keeps a choice for a while, "
+        remedy="Remove repeated rows at the source, by the id of the display; if the logger keeps a choice for a "
+        "while, "
         "log one display a choice." if wrong else "",
     )  # fmt: skip
 

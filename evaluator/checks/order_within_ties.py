@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evaluator.checks.finding import SERIOUS, Finding, Verdict, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import SERIOUS, CheckResult, Verdict, not_applicable
 from evaluator.checks.significance import normal_tail
 from evaluator.checks.tables import Tables
 from evaluator.checks.tied_displays import CROWD
@@ -30,7 +30,7 @@ class _OrderTest(NamedTuple):
     effect: float
 
 
-def order_within_ties(t: Tables, level: float) -> Finding:
+def order_within_ties(t: Tables, level: float) -> CheckResult:
     """Test that displays with one time stand in random order: by action, by context, by outcome (normal, Holm).
 
     Fewer than `CROWD` at a time may honestly stand in order, as the places of one page, whose contexts and outcomes
@@ -59,7 +59,7 @@ def order_within_ties(t: Tables, level: float) -> Finding:
         return _quiet(f"{many}; smallest p {p_words(least)}", numbers, random, p_value=least)
     grave = crowd >= CROWD and effect >= SERIOUS and by != "context"
     verdict: Verdict = "fail" if grave else "warn"
-    return Finding(
+    return CheckResult(
         name=NAME,
         verdict=verdict,
         number=f"{what}, effect {effect:.2f}, p {p_words(p)}; {many}",
@@ -67,10 +67,10 @@ def order_within_ties(t: Tables, level: float) -> Finding:
         p_value=p,
         effect=effect,
         numbers={**numbers, "where": what},
-        means=f"Displays with one time stand in the file in an order that goes with their {by} ({what}): the file was "
+        what=f"Displays with one time stand in the file in an order that goes with their {by} ({what}): the file was "
         "sorted after the fact, or its times are cut too coarsely. A replay takes the order of the file for that of "
         "time: it meets such displays in long runs, accepts few of them, and delays counted in displays are artefacts.",
-        do="Give times as fine as they were logged. Otherwise let chance order the displays of one time: leave out "
+        remedy="Give times as fine as they were logged. Otherwise let chance order the displays of one time: leave out "
         'ties = "file" under [time] of the spec, or pass a Log made by hand through evaluator.log.shuffle_ties.',
     )
 
@@ -112,8 +112,8 @@ def _shifted(shift: float, variance: float, varied: float, places: float) -> tup
     return float(shift / math.sqrt(variance)), float(abs(shift) / math.sqrt(varied * places))
 
 
-def _quiet(number: str, numbers: dict[str, float], means: str, p_value: float | None = None) -> Finding:
-    return Finding(name=NAME, verdict="pass", number=number, numbers=numbers, means=means, p_value=p_value)
+def _quiet(number: str, numbers: dict[str, float], means: str, p_value: float | None = None) -> CheckResult:
+    return CheckResult(name=NAME, verdict="pass", number=number, numbers=numbers, what=means, p_value=p_value)
 
 
 ORDER_WITHIN_TIES = Check(

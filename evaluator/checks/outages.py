@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.replays.rounds.gaps import ConversionGap, conversion_gaps, gap_words
 
@@ -14,7 +14,7 @@ NAME = "gaps in conversions"
 FEW_LOST, MANY_LOST = 0.001, 0.05
 
 
-def outages(t: Tables) -> Finding:
+def outages(t: Tables) -> CheckResult:
     """Name times without conversions where the same hours of the days around have many (`conversion_gaps`)."""
     survey, timeline = t.logged.survey, t.logged.timeline
     if timeline.hours is None:
@@ -29,9 +29,9 @@ def outages(t: Tables) -> Finding:
                "from": None if longest is None else longest.start,
                "until": None if longest is None else longest.end}  # fmt: skip
     if longest is None or share < FEW_LOST:
-        return Finding(
+        return CheckResult(
             name=NAME, verdict="pass", number="none: every time of day has its conversions", effect=share,
-            numbers=numbers, means="Conversions come in on all days at the times of day at which they usually do.",
+            numbers=numbers, what="Conversions come in on all days at the times of day at which they usually do.",
         )  # fmt: skip
     said = gap_words(survey, longest, start=timeline.start)
     shown = _displays(t, longest)
@@ -44,13 +44,13 @@ def outages(t: Tables) -> Finding:
         " The log is too short to tell whether weeks are like that; if they are, nothing is wrong."
     )  # fmt: skip
     grave = share >= MANY_LOST and not usual_weekend
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="fail" if grave else "warn", number=f"none {said}, about {share:.1%} lost", effect=share,
         numbers=numbers,
-        means=f"Not one conversion comes {said}, while the same hours of the days around have {longest.usual:,} or "
+        what=f"Not one conversion comes {said}, while the same hours of the days around have {longest.usual:,} or "
         f"more{_others(gaps)}. {while_shown} Displays shown before and during that time lose conversions, but they "
         f"count as judged: values are too low, for actions shown then more than for others.{usual_weekend}",
-        do=_repair(t, longest),
+        remedy=_repair(t, longest),
     )  # fmt: skip
 
 

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from evaluator.checks.absences import Absence, absence_advice, absences, without
 from evaluator.checks.drift import SHARE_DRIFT
-from evaluator.checks.finding import SERIOUS, Finding, Verdict
 from evaluator.checks.logger_replay import NAME as LOGGER_REPLAY
 from evaluator.checks.propensities import CALIBRATION, UNIFORMITY, beyond_absences, homogeneity, said_uniform
 from evaluator.checks.record import Check
+from evaluator.checks.result import SERIOUS, CheckResult, Verdict
 from evaluator.checks.rhythm import NAME as RHYTHM
 from evaluator.checks.significance import GroupTest, judge, pearson
 from evaluator.checks.tables import CERTAIN, Tables
@@ -25,7 +25,7 @@ _NAMED = 5
 NAME = "overlap"
 
 
-def overlap(t: Tables, level: float) -> Finding:
+def overlap(t: Tables, level: float) -> CheckResult:
     """Say how small propensities get, how many displays classes of policies are worth, and which actions have none.
 
     Alarms of other checks that go with actions that came late or went early follow from this one (`_explained`).
@@ -96,10 +96,10 @@ def overlap(t: Tables, level: float) -> Finding:
         f"a contextual replay gets about {rounds:,.0f} rounds, importance weights leave {own[worst]:,.0f} displays or "
         f"more for a fixed action ({labels[worst]}), {numbers['ess_uniform']:,.0f} for uniform play"
     ]
-    return Finding(
+    return CheckResult(
         name=NAME, verdict=verdict, number=lead, numbers=numbers, effect=least,
-        means=". ".join(w[0].upper() + w[1:] for w in words) + ".",
-        do=" ".join(do for _, _, do in said), explains=_explained(t, gone, level) if gone else (),
+        what=". ".join(w[0].upper() + w[1:] for w in words) + ".",
+        remedy=" ".join(do for _, _, do in said), explains=_explained(t, gone, level) if gone else (),
     )  # fmt: skip
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.absences import absences, hole_cause, there, thinning_cause
-from evaluator.checks.finding import POWER_Z, TRIVIAL, Finding, not_applicable
 from evaluator.checks.record import Check
+from evaluator.checks.result import POWER_Z, TRIVIAL, CheckResult, not_applicable
 from evaluator.checks.significance import (
     FEWEST,
     GroupTest,
@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 OF_THINNING = ("replay of the logger", "independence", "drift of action shares", "hours and weekdays")
 
 
-def uniformity(t: Tables, level: float) -> Finding:
+def uniformity(t: Tables, level: float) -> CheckResult:
     """Test that every action was shown equally often: in all, by period, by group of contexts (chi-square, Holm)."""
     name = UNIFORMITY.name
     if not said_uniform(t):
@@ -52,7 +52,7 @@ def uniformity(t: Tables, level: float) -> Finding:
     return replace(found, shows=_shown_by(t, tests, level), explains=OF_THINNING if thinned else ())
 
 
-def calibration(t: Tables, level: float) -> Finding:
+def calibration(t: Tables, level: float) -> CheckResult:
     """Test that the given propensities are those the log shows: mean of 1{A = a} / p is 1 for each action and group."""
     name, kind = CALIBRATION.name, t.logged.propensities.kind
     if said_uniform(t):
@@ -93,7 +93,7 @@ def calibration(t: Tables, level: float) -> Finding:
     )
 
 
-def independence(t: Tables, level: float) -> Finding:
+def independence(t: Tables, level: float) -> CheckResult:
     """Test that the action does not depend on the context, as constant propensities say (chi-square, trend, Holm)."""
     name = INDEPENDENCE.name
     if t.logged.constant is None:
@@ -247,7 +247,7 @@ def trend(counts: Floats, along: Floats | None = None) -> tuple[float, float]:
 
 def _finding(
     name: str, t: Tables, outcome: TestOutcome, good: str, bad: str, repair: str, cause: tuple[str, str] | None = None
-) -> Finding:
+) -> CheckResult:
     """Return the finding of an outcome; a known cause says what it means and what to do better than `bad`, `repair`."""
     worst, numbers = outcome.worst, worst_numbers(outcome)
     where = worst.what
@@ -255,16 +255,16 @@ def _finding(
         what = good
         if outcome.p_value < 0.01 and outcome.effect < TRIVIAL:
             what = f"a difference shows ({where}), but it is below {TRIVIAL:.0%}: too small to matter"
-        return Finding(
+        return CheckResult(
             name=name, verdict="pass", number=f"smallest p {p_words(outcome.p_value)} of {outcome.tests} tests",
             statistic=worst.statistic, p_value=outcome.p_value, effect=outcome.effect, numbers=numbers,
-            means=what[0].upper() + what[1:] + ".",
+            what=what[0].upper() + what[1:] + ".",
         )  # fmt: skip
     number = f"off by {outcome.effect:.0%} ({where}), p {p_words(outcome.p_value)}"
     means, do = (f"{bad}{most_off(t, worst.rows)}", repair) if cause is None else cause
-    return Finding(
+    return CheckResult(
         name=name, verdict=outcome.verdict, number=number, statistic=worst.statistic, p_value=outcome.p_value,
-        effect=outcome.effect, numbers=numbers, means=means, do=do,
+        effect=outcome.effect, numbers=numbers, what=means, remedy=do,
     )  # fmt: skip
 
 

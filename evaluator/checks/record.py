@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evaluator.checks.finding import Finding
+from evaluator.checks.result import CheckResult
 from evaluator.checks.tables import Tables
 from evaluator.log.clusters import Clusters
 from evaluator.log.differing_sets import sets_differ
@@ -39,7 +39,7 @@ class Check:
 
     name: str
     finds: str
-    run: Callable[..., Finding]
+    run: Callable[..., CheckResult]
     tested: bool = True
     instead_of: str = ""
     of_all: bool = False
@@ -52,10 +52,10 @@ class Check:
 
     def find(
         self, tables: Tables, *, level: float, seed: int, clusters: Clusters | None, users: Clusters | None
-    ) -> Finding:
+    ) -> CheckResult:
         """Return what it finds in a log."""
         if self.of_all and sets_differ(tables.logged.survey.log):
             why = "displays have their own eligible actions, and this takes every action for eligible at all of them"
-            return Finding(name=self.name, verdict="not applicable", number="", means=why)
+            return CheckResult(name=self.name, verdict="not applicable", number="", what=why)
         given = {"level": level, "seed": seed, "clusters": clusters, "users": users}
         return self.run(tables, **{name: given[name] for name in self.needs})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.checks.finding import Finding, Verdict
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, Verdict
 from evaluator.checks.tables import Tables
 from evaluator.log.schema import WEIGHT, to_numpy
 
@@ -14,7 +14,7 @@ HEAVY, FEWEST_CONVERSIONS = 0.05, 20
 NAME = "rewards"
 
 
-def rewards(t: Tables) -> Finding:
+def rewards(t: Tables) -> CheckResult:
     """Say whether rewards exceed `reward_max`, are all alike, or rest on one display."""
     log = t.logged.survey.log
     value = to_numpy(log.conversions["value"]).astype(np.float64)
@@ -66,12 +66,12 @@ def rewards(t: Tables) -> Finding:
     known = "" if most is not None else " The spec names no reward_max, so the largest seen is taken for it."
     if most is None and len(paid) and np.ptp(reward) > 0:
         known += " Intervals of realised values then are not anytime-valid: replay with `reward_max` or a cap, `cap`."
-    return Finding(
+    return CheckResult(
         name=NAME, verdict=verdict, numbers=numbers, effect=None if np.isnan(top) else top,
         number="; ".join(s[1] for s in said) or f"mean {mean:.4g}, largest {numbers['largest']:.4g}, top "
                                                 f"{top:.2%}",
-        means=" ".join(s[2] for s in said) or f"{rewarded:.2%} of the displays earn something.{known}",
-        do=" ".join(s[3] for s in said),
+        what=" ".join(s[2] for s in said) or f"{rewarded:.2%} of the displays earn something.{known}",
+        remedy=" ".join(s[3] for s in said),
     )  # fmt: skip
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.absences import pause_cause
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import homogeneity, most_off, p_words, trend, worst_numbers
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.significance import GroupTest, chi_square_tail, judge
 from evaluator.checks.tables import Tables
 from evaluator.checks.timeline import HOURS
@@ -20,7 +20,7 @@ NAME = "hours and weekdays"
 _NO_DRIFT = 1e-3
 
 
-def hours_and_weekdays(t: Tables, level: float) -> Finding:
+def hours_and_weekdays(t: Tables, level: float) -> CheckResult:
     """Test that actions have the same shares at all hours and weekdays (chi-square; waves of a day and half a day).
 
     Where shares also change from one day to another at the same hour, or from one week to another on the same weekday,
@@ -54,13 +54,13 @@ def hours_and_weekdays(t: Tables, level: float) -> Finding:
         "The logger followed the clock, while its propensities are taken as constant: an action shown at hours at "
         f"which people buy looks better than it is. {said}"
     )
-    return Finding(
+    return CheckResult(
         name=NAME, verdict=outcome.verdict,
         number=f"shares vary by {outcome.effect:.1%} by {outcome.worst.what}, p {p_words(outcome.p_value)}",
         statistic=outcome.worst.statistic, p_value=outcome.p_value, effect=outcome.effect,
         numbers=worst_numbers(outcome),
-        means=means if wrong else "The logger kept its shares at all hours and on all weekdays, as far as it can tell.",
-        do=do if wrong else "",
+        what=means if wrong else "The logger kept its shares at all hours and on all weekdays, as far as it can tell.",
+        remedy=do if wrong else "",
     )  # fmt: skip
 
 

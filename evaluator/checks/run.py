@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluator.checks.coordinates import cut_contexts
-from evaluator.checks.finding import POWER_Z, Finding, Verdict, with_causes
 from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.registry import CHECKS, number_tested
+from evaluator.checks.result import ALARMS, POWER_Z, CheckResult, Verdict, with_causes
 from evaluator.checks.tables import CheckInput, Tables, count
 from evaluator.checks.timeline import read_timeline
 from evaluator.errors import UnknownNameError, nearest
 from evaluator.estimates.enough import NEEDED, expected_rewards
+from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.clusters import read_clusters, read_users
 from evaluator.log.refunds_at_once import refunds_at_once
@@ -110,8 +111,8 @@ class CheckReport(ShownInNotebooks):
         Options of the checks, as they were asked for.
     replay
         What a replay of the log has to tell from.
-    findings
-        One finding a check, in the order of `evaluator.checks.registry.CHECKS`.
+    checks
+        Result of each check, in the order of `evaluator.checks.registry.CHECKS`.
     """
 
     dataset: str
@@ -123,40 +124,45 @@ class CheckReport(ShownInNotebooks):
     left_out: str
     options: CheckOptions
     replay: InReplay
-    findings: tuple[Finding, ...]
+    checks: tuple[CheckResult, ...]
 
     @property
     def fit(self) -> bool:
         """Whether no check failed; how much a log that is fit can tell is in `replay`."""
         return not self.having("fail")
 
-    def having(self, verdict: Verdict) -> tuple[Finding, ...]:
-        """Return the findings with a verdict."""
-        return tuple(f for f in self.findings if f.verdict == verdict)
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the checks warn of, and what makes the log unfit, the worst first."""
+        return tuple(one.finding() for verdict in ALARMS for one in self.having(verdict))
+
+    def having(self, verdict: Verdict) -> tuple[CheckResult, ...]:
+        """Return the results with a verdict."""
+        return tuple(f for f in self.checks if f.verdict == verdict)
 
     @property
-    def tested(self) -> tuple[Finding, ...]:
-        """Return the findings that rest on a test of this log."""
+    def tested(self) -> tuple[CheckResult, ...]:
+        """Return the results that rest on a test of this log."""
         # How displays of one cluster hang together says how wide intervals are to be, not whether the log is fit.
         tested = {check.name for check in CHECKS if check.tested and "clusters" not in check.needs}
-        return tuple(f for f in self.findings if f.verdict != "not applicable" and f.name in tested)
+        return tuple(f for f in self.checks if f.verdict != "not applicable" and f.name in tested)
 
     @property
-    def finding_table(self) -> pa.Table:
-        """`findings`, one row a check: its name, verdict, numbers, what they mean and what to do."""
-        words = dict.fromkeys(("name", "verdict", "number", "means", "do", "shows", "follows_from"), TEXT)
+    def check_table(self) -> pa.Table:
+        """`checks`, one row each: name, code, verdict, numbers, what they mean for a replay, and the remedy."""
+        words = dict.fromkeys(("name", "code", "verdict", "number", "what", "remedy", "shows", "follows_from"), TEXT)
         numbers = dict.fromkeys(("statistic", "p_value", "effect"), NUMBER)
-        return arrow_table({**words, **numbers}, (vars(finding) for finding in self.findings))
+        return arrow_table({**words, **numbers}, ({**vars(one), "code": one.code} for one in self.checks))
 
-    def __getitem__(self, name: str) -> Finding:
-        """Return the finding of a check.
+    def __getitem__(self, name: str) -> CheckResult:
+        """Return the result of a check.
 
         Raises
         ------
         UnknownNameError
             No check has this name.
         """
-        by_name = {f.name: f for f in self.findings}
+        by_name = {f.name: f for f in self.checks}
         if name not in by_name:
             raise UnknownNameError(f"No check is called {name!r}.", hint=nearest(name, by_name))
         return by_name[name]
@@ -167,11 +173,11 @@ class CheckReport(ShownInNotebooks):
             "schema": SCHEMA, "dataset": self.dataset, "displays": self.displays, "conversions": self.conversions,
             "actions": self.actions, "propensity": self.propensity, "assumption": self.assumption,
             "left_out": self.left_out, "fit": self.fit, "replay": self.replay.to_dict(),
-            "checks": [asdict(f) for f in self.findings], "options": asdict(self.options),
+            "checks": [f.to_dict() for f in self.checks], "options": asdict(self.options),
         })  # fmt: skip
 
     def __repr__(self) -> str:
-        bad = ", ".join(f"{f.name}: {f.verdict}" for f in self.findings if f.verdict in ("warn", "fail"))
+        bad = ", ".join(f"{f.name}: {f.verdict}" for f in self.checks if f.verdict in ("warn", "fail"))
         fit = "not fit" if not self.fit else "fit" if self.replay.enough else "too small"
         return f"CheckReport({self.dataset}: {fit} for replay{'; ' if bad else ''}{bad})"
 
@@ -207,7 +213,7 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
         left_out=log.meta.left_out,
         options=options,
         replay=in_replay(tables),
-        findings=with_causes(
+        checks=with_causes(
             check.find(tables, level=level, seed=options.seed, clusters=clusters, users=users) for check in CHECKS
         ),
     )

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import SERIOUS, TRIVIAL, Finding, Verdict
 from evaluator.checks.record import Check
+from evaluator.checks.result import SERIOUS, TRIVIAL, CheckResult, Verdict
 from evaluator.checks.tables import Tables
 from evaluator.estimates.martingales import log_tail
 from evaluator.log.eligible import SetCodes, bits_of, members, sizes
@@ -27,7 +27,7 @@ _LARGEST = 64
 _FEWEST_SHOWN = 25
 
 
-def shown_of_sets(t: Tables, level: float) -> Finding:
+def shown_of_sets(t: Tables, level: float) -> CheckResult:
     """Compare the mean of 1[a = k] / p over all displays with the share of those at which action k was eligible.
 
     Given any set, the mean is 1 for each eligible action and 0 for the others: what was shown without being eligible, a
@@ -39,7 +39,7 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
     log, n, labels = survey.log, len(survey.log), survey.log.labels
     sets = read_sets(log)
     if sets is None:
-        return Finding(name=NAME, verdict="not applicable", number="", means="every action is always eligible")
+        return CheckResult(name=NAME, verdict="not applicable", number="", what="every action is always eligible")
     p = t.logged.propensities
     rare = sets.eligible / sets.eligible.sum() * n < _FEWEST_SHOWN
     total, by_size = np.zeros((2, log.n_actions)), _BySize((survey.shown > 0) | rare)
@@ -109,7 +109,7 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
     nearest = min(float(log_p.min()), float(size_log_p.min()))
     p_value = float(min(1.0, math.exp(nearest) * tests))
     compared = "" if p.tilted else f", off by {np.abs(off[worst]):.1%}"
-    return Finding(
+    return CheckResult(
         name=NAME,
         verdict=verdict,
         number=f"{float(share.sum()):.3g} eligible on average, c {p.least:.2g}{compared}",
@@ -121,8 +121,8 @@ def shown_of_sets(t: Tables, level: float) -> Finding:
             "largest_binding_set": largest_binding, "moves_with_time": sets.moving >= 0,
             "never_shown": len(unseen), "hardly_eligible": len(hardly),
         },
-        means=". ".join(line[0].upper() + line[1:] for line in said) + ".",
-        do=" ".join(dict.fromkeys(do)),
+        what=". ".join(line[0].upper() + line[1:] for line in said) + ".",
+        remedy=" ".join(dict.fromkeys(do)),
     )  # fmt: skip
 
 

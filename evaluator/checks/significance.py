@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import Verdict, judged
+from evaluator.checks.result import Verdict, judged
 from evaluator.estimates.multiplicity import holm
 
 Floats = npt.NDArray[np.float64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.replays.rounds.bursts import BURSTY, peak_within_delay
 from evaluator.units import format_duration
@@ -21,7 +21,7 @@ NAME = "traffic"
 _HOUR_S = 3600.0
 
 
-def traffic(t: Tables) -> Finding:
+def traffic(t: Tables) -> CheckResult:
     """Say how displays vary by the hour and within a delay, and name hours without any that usually have many."""
     timeline, survey = t.logged.timeline, t.logged.survey
     hours, seconds = timeline.hours, survey.log.meta.tick_seconds
@@ -67,11 +67,11 @@ def traffic(t: Tables) -> Finding:
         )
     if burst:
         said.append(f"One hour holds {top:.0%} of all displays: a burst, or times in a wrong unit.")
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="warn" if said else "pass",
         number=f"{gaps.sum()} hours missing, {words}" if gaps.any() else words,
-        effect=float(gaps.sum()), numbers=numbers, means=" ".join([*said, worth]),
-        do=" ".join(
+        effect=float(gaps.sum()), numbers=numbers, what=" ".join([*said, worth]),
+        remedy=" ".join(
             what
             for what, needed in (
                 ("Find the missing displays; otherwise replay the parts before and after apart.", gaps.any()),

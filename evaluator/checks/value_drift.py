@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.drift import compared_periods
-from evaluator.checks.finding import MOST_SHOWN, POWER_Z, Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import MOST_SHOWN, POWER_Z, CheckResult, not_applicable
 from evaluator.checks.significance import smallest_p
 from evaluator.checks.tables import Tables
 from evaluator.checks.timeline import WEEKDAYS
@@ -119,7 +119,7 @@ class _Values:
         return ratio, math.sqrt(self.dispersion * spread / weight.sum())
 
 
-def value_drift(t: Tables, level: float, seed: int) -> Finding:
+def value_drift(t: Tables, level: float, seed: int) -> CheckResult:
     """Test that converted displays are worth as much in all periods, and so for each action (permutations of ranks).
 
     Displays followed long enough only, and conversions within that follow-up. Values are ranked within each action and,
@@ -209,7 +209,7 @@ def _dispersion(period: Ints, hour: Ints, score: Floats) -> float:
     return max(float((np.bincount(cell, left) ** 2).sum()) / expected, 1.0) if expected > 0.0 else 1.0
 
 
-def _finding(t: Tables, values: _Values, p: float, which: int, level: float, shows: str) -> Finding:
+def _finding(t: Tables, values: _Values, p: float, which: int, level: float, shows: str) -> CheckResult:
     timeline = t.logged.timeline
     names = [timeline.name(d) for d in values.periods.tolist()]
     before, one = which < 2, which % 2 == 1
@@ -248,9 +248,9 @@ def _finding(t: Tables, values: _Values, p: float, which: int, level: float, sho
         if wrong
         else ("Conversions are worth as much over the log, of all actions and of each, as far as it can tell.", "")
     )
-    return Finding(
+    return CheckResult(
         name=NAME, verdict=("fail" if unit else "warn") if wrong else "pass", number=number, p_value=p, effect=effect,
-        numbers=numbers, means=means, do=do, shows=shows,
+        numbers=numbers, what=means, remedy=do, shows=shows,
     )  # fmt: skip
 
 

@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import MOST_SHOWN, POWER_Z, Finding, judged, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import MOST_SHOWN, POWER_Z, CheckResult, judged, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.estimates.clustered import too_few
 from evaluator.estimates.multiplicity import holm
@@ -99,7 +99,7 @@ class _WearOut(NamedTuple):
     worth: float
 
 
-def wear_out(t: Tables, users: Clusters | None, level: float) -> Finding:
+def wear_out(t: Tables, users: Clusters | None, level: float) -> CheckResult:
     """Test that users convert as often after earlier displays as at their first, within users."""
     if users is None:
         return not_applicable(
@@ -131,7 +131,7 @@ def wear_out(t: Tables, users: Clusters | None, level: float) -> Finding:
     wrong = verdict != "pass"
     both = known if not wrong else [one for one, of in zip(known, verdicts, strict=True) if of == verdict]
     earns = " and ".join(f"{one.lost:.1%} less by earlier displays {what}" for one, what in both)
-    return Finding(
+    return CheckResult(
         name=NAME, verdict=verdict,
         number=f"{_change(worst.lost)} by earlier displays {what}, p {p_words(float(p[at]))}",
         statistic=worst.slope / worst.error, p_value=float(p[at]), effect=worst.lost,
@@ -139,12 +139,13 @@ def wear_out(t: Tables, users: Clusters | None, level: float) -> Finding:
                  **{f"{key}_{what.replace(' ', '_')}": value for one, what in known
                     for key, value in one._asdict().items()}},
         shows=_shown_by(*known[-1], level / len(known)),
-        means=(f"By {users.by}, displays earn {earns} than as the user's first. A replay takes displays as "
+        what=(f"By {users.by}, displays earn {earns} than as the user's first. A replay takes displays as "
                "independent of what the user saw before: a policy that repeats its favourite wears it out live, and "
                "looks too good here. (Users who come back because they converted, and conversions that go to the "
                "first click, look alike.)" if wrong else
                f"By {users.by}, rewards do not fall with earlier displays, as far as the log can tell."),
-        do="Try the policy live on a share of the users; or let the number of earlier displays of each action be part "
+        remedy="Try the policy live on a share of the users; or let the number of earlier displays of each action be "
+        "part "
         "of the context, of policies that are not to repeat themselves. `cluster_by` widens intervals and mends no "
         "such bias." if wrong else "",
     )  # fmt: skip
@@ -153,8 +154,10 @@ def wear_out(t: Tables, users: Clusters | None, level: float) -> Finding:
 _WHAT = ("of anything", "of the same action")
 
 
-def _untested(why: str, numbers: dict[str, Any]) -> Finding:
-    return Finding(name=NAME, verdict="not applicable", number="", means=f"{why[0].upper()}{why[1:]}.", numbers=numbers)
+def _untested(why: str, numbers: dict[str, Any]) -> CheckResult:
+    return CheckResult(
+        name=NAME, verdict="not applicable", number="", what=f"{why[0].upper()}{why[1:]}.", numbers=numbers
+    )
 
 
 def _change(lost: float) -> str:

@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.finding import Finding, not_applicable
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
+from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.significance import FEWEST, chi_square_tail
 from evaluator.checks.tables import Tables
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
@@ -70,7 +70,7 @@ class _Tested(NamedTuple):
     conversions: int
 
 
-def young_delays(t: Tables, level: float) -> Finding:
+def young_delays(t: Tables, level: float) -> CheckResult:
     """Test that given the action, delays depend neither on the context nor on the time (log-rank, reverse time)."""
     survey, follow = t.logged.survey, t.logged.follow_up
     meta, n = survey.log.meta, len(survey.log)
@@ -110,15 +110,15 @@ def young_delays(t: Tables, level: float) -> Finding:
         "young ones among them and too much of the others. Over all of an action's displays that cancels; for a policy "
         "that chooses by the context it does not."
     )
-    return Finding(
+    return CheckResult(
         name=NAME, verdict="warn" if wrong else "pass",
         number=f"mean place shifts by {worst.shift:.3f} by {worst.split.name}, p {p_words(p)}",
         statistic=worst.statistic, p_value=p, effect=worst.shift,
         numbers={"chi_square": worst.statistic, "degrees_of_freedom": worst.df, "largest_shift": worst.shift,
                  "by": worst.split.name, "where": worst.worst, "conversions": worst.conversions, "tests": len(tests)},
-        means=cause if wrong else "Given the action, delays depend on nothing that was tested, as `immature='correct'` "
+        what=cause if wrong else "Given the action, delays depend on nothing that was tested, as `immature='correct'` "
         "takes for granted. Whether they depend on the action need not be tested: it corrects by action.",
-        do=do if wrong else "",
+        remedy=do if wrong else "",
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def with_checks(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
     if failed:
         which = "the check" if len(failed) == 1 else "the checks"
         said = f"{which} {', '.join(of['name'] for of in failed)} failed: no number of this log can be believed"
-        condition = Condition("checks", False, said, " ".join(of["do"] for of in failed if of["do"]))
+        condition = Condition("checks", False, said, " ".join(of["remedy"] for of in failed if of["remedy"]))
     else:
         condition = Condition("checks", True, "no check of the log failed" + (f", {warned} warned" if warned else ""))
     verdict = verdict.with_condition([condition] * len(verdict.candidates))
@@ -50,7 +50,7 @@ def _of_users(found: Mapping[str, Any]) -> Condition | None:
     # A check that failed says itself what is to be done.
     settle = "" if wear_out["verdict"] == "fail" else f"`cluster_by='{column}'`"
     if wear_out["verdict"] == "not applicable":
-        said = f"whether rewards fall with what a {column} saw before is not known: {_clause(wear_out['means'])}"
+        said = f"whether rewards fall with what a {column} saw before is not known: {_clause(wear_out['what'])}"
         return Condition("users", None, said, settle)
     return Condition("users", False, f"rewards fall with what a {column} saw before: {wear_out['number']}", settle)
 
@@ -92,7 +92,7 @@ def _of_audit(verdict: Verdict, of: Candidate, found: Mapping[str, Any]) -> Cond
     if failed := [one for one in found.get("not_in_twins", ()) if one["verdict"] == "fail"]:
         names = ", ".join(one["name"] for one in failed)
         said = f"the log failed the checks {names}, and the audit's twins are drawn without that"
-        return Condition("audit", False, said, " ".join(one["do"] for one in failed if one["do"]))
+        return Condition("audit", False, said, " ".join(one["remedy"] for one in failed if one["remedy"]))
     pair = next((one for one in found["pairs"] if {one["first"], one["second"]} == two), None)
     if pair is None:
         return None

@@ -31,6 +31,8 @@ from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.comparisons.variants import Variants
 from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import NoRoundsError, ParameterError, nearest
+from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
+from evaluator.findings.finding import Finding, warnings_of
 from evaluator.log import Log
 from evaluator.policies.registry import as_known
 from evaluator.replays.options import ReplayOptions
@@ -73,8 +75,8 @@ class Comparison(ShownInNotebooks):
         Value and regret of every variant up to the horizon.
     assumed
         Facts that the policy of every variant was told.
-    warnings
-        Sentences on the comparison, beside those of each result, to read before the numbers.
+    findings
+        What to read of the comparison, beside those of each result, before the numbers.
     segments
         Difference of every other variant to the baseline in the groups of each column that ``by`` named; none without.
     verdict
@@ -91,10 +93,15 @@ class Comparison(ShownInNotebooks):
     window_costs: tuple[Difference, ...]
     curves: tuple[VariantCurve, ...]
     assumed: tuple[VariantInputs, ...]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     segments: tuple[SegmentDifferences, ...] = ()
     verdict: Verdict | None = None
     check: CheckReport | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences to read before the numbers."""
+        return warnings_of(self.findings)
 
     @property
     def trajectory(self) -> pa.Table:
@@ -183,7 +190,7 @@ class Comparison(ShownInNotebooks):
                         for curve in self.curves
                     ],
                     "assumed": [asdict(assumed) for assumed in self.assumed],
-                    "warnings": self.warnings,
+                    "findings": [found.to_dict() for found in self.findings],
                     "segments": [asdict(of) for of in self.segments],
                     "verdict": None if self.verdict is None else asdict(self.verdict),
                     "check": None if self.check is None else self.check.to_dict(),
@@ -347,37 +354,46 @@ def compare_results(
         window_costs=tuple(to_reference(*pair) for pair in costs),
         curves=tuple(curves),
         assumed=tuple(assumed_by(plan) for plan in plans),
-        warnings=tuple(_warnings(plans, results, lived, horizon)),
+        findings=ordered(_findings(plans, results, lived, horizon)),
         segments=segment_differences(plans, lived, baseline=baseline, rounds=horizon.rounds, fixed=horizon.fixed),
         verdict=verdict,
         check=check,
     )
 
 
-def _warnings(
+def _findings(
     plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], lived: Sequence[FirstRounds], horizon: CommonHorizon
-) -> list[str]:
+) -> list[Finding]:
     said = []
     for same in _same_rounds(plans, lived):
         told = max(results[i].delivered for i in same)
         said.append(
-            f"Lines {', '.join(str(i + 1) for i in same)} showed the same displays in all {horizon.rounds:,} rounds: "
-            f"what tells them apart never mattered ({told:,} conversions delivered), so their equal values say nothing "
-            "about which is better."
+            SAME_ROUNDS.found(
+                f"Lines {', '.join(str(i + 1) for i in same)} showed the same displays in all {horizon.rounds:,} "
+                "rounds: "
+                f"what tells them apart never mattered ({told:,} conversions delivered), so their equal values say "
+                "nothing "
+                "about which is better.",
+                delivered=told,
+            )
         )
     left = [str(i + 1) for i, own in enumerate(lived) if not len(own.displays[0])]
     if left:
         said.append(
-            f"Line {', '.join(left)} chose an action that cannot be replayed, or lived no round, and is compared with "
-            "no other: see below."
+            LINE_LEFT_OUT.found(
+                f"Line {', '.join(left)} chose an action that cannot be replayed, or lived no round, and is compared "
+                "with "
+                "no other: see below."
+            )
         )
     if not horizon.fixed:
-        said.append(f"Compared after {horizon.rounds:,} rounds: {horizon.why}.")
+        why = f"Compared after {horizon.rounds:,} rounds: {horizon.why}."
+        said.append(COMMON_HORIZON.found(why, rounds=horizon.rounds))
     keeping = [plan for plan in plans if plan.sampler == "keep"]
     if keeping and plans[0].options.horizon is None:
         of = keeping[0]
-        said.append(rarest_warning(of.survey, of.matched, of.usable, sampler="keep", contextual=False, horizon=None))
-    return [line for line in said if line]
+        said += rarest_warning(of.survey, of.matched, of.usable, sampler="keep", contextual=False, horizon=None)
+    return said
 
 
 def _same_rounds(plans: Sequence[ReplayPlan], lived: Sequence[FirstRounds]) -> list[list[int]]:

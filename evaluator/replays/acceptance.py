@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.martingales import combined, log_evidence, log_tail
+from evaluator.findings.codes import ACCEPTANCE_OFF, LONG_WAIT, PROPENSITIES_OFF
+from evaluator.findings.finding import Finding
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import MUCH_SMALLER
@@ -134,62 +136,70 @@ def _evidence(found: AcceptedDisplays) -> float:
     return combined(log_evidence(found.accepted[possible], found.read[possible], found.probability[possible]))
 
 
-def acceptance_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> str:
-    """Return a sentence on an acceptance that chance does not explain; empty otherwise."""
+def acceptance_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> list[Finding]:
+    """Return a warning of an acceptance that chance does not explain; none otherwise."""
     if found is None:
-        return ""
+        return []
     possible = (found.read > 0) & (found.probability > 0)  # actions without a usable display are named elsewhere
     if not possible.any():
-        return ""
+        return []
     read, accepted, c = found.read[possible], found.accepted[possible], found.probability[possible]
     log_e = log_evidence(accepted, read, c)
     worst = int(log_e.argmax())
     ratio = accepted / (read * c)
     if combined(log_e) < -math.log(ALARM) or abs(ratio[worst] - 1.0) < NEGLIGIBLE:
-        return ""
+        return []
     when = ""
     if not plan.per_display:
         when = f"While the policy chose action {plan.log.labels[int(np.flatnonzero(possible)[worst])]}, "
     known = "its share of the log promises" if plan.matched.propensities.rule is None else "the propensities promise"
     causes = _TOO_FEW if ratio[worst] < 1.0 else _TOO_MANY
-    return (
-        f"{when}{accepted[worst]:,} of {read[worst]:,} displays were accepted instead of the "
-        f"{read[worst] * c[worst]:,.0f} that {known}: more than chance explains, so the value may be far "
-        f"off. Likely causes: {causes}. Run evaluate check on this log."
-    )
+    return [
+        ACCEPTANCE_OFF.found(
+            f"{when}{accepted[worst]:,} of {read[worst]:,} displays were accepted instead of the "
+            f"{read[worst] * c[worst]:,.0f} that {known}: more than chance explains, so the value may be far "
+            f"off. Likely causes: {causes}.",
+            "Run evaluate check on this log.",
+            ratio=float(ratio[worst]),
+        )
+    ]
 
 
-def waiting_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> str:
-    """Return a sentence on one rare action that keep read most of the log for; empty where there is none."""
+def waiting_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> list[Finding]:
+    """Return a warning of one rare action that keep read most of the log for; none where there is none."""
     if found is None or plan.sampler != "keep" or len(found.read) < _FEW or not found.accepted.sum():
-        return ""
+        return []
     k = int(found.read.argmax())
     read, rounds = int(found.read.sum()), int(found.accepted.sum())
     others = rounds - int(found.accepted[k])
     without = others * read / max(read - int(found.read[k]), 1)
     if not plan.usable[k] or not others or without < MUCH_SMALLER * rounds:
-        return ""
-    return (
-        f"Waiting for action {plan.log.labels[k]} ({plan.usable[k]:,} displays) took {found.read[k]:,} of the "
-        f"{read:,} displays read, for {found.accepted[k]:,} of {rounds:,} rounds: without it there would be about "
-        f"{without:,.0f}. Leave it out by `actions`."
-    )
+        return []
+    return [
+        LONG_WAIT.found(
+            f"Waiting for action {plan.log.labels[k]} ({plan.usable[k]:,} displays) took {found.read[k]:,} of the "
+            f"{read:,} displays read, for {found.accepted[k]:,} of {rounds:,} rounds: without it there would be about "
+            f"{without:,.0f}.",
+            "Leave it out by `actions`.",
+            about=plan.log.labels[k],
+        )
+    ]
 
 
-def propensity_warning(plan: ReplayPlan) -> str:
-    """Return a sentence on logged propensities that do not fit how often actions were shown; empty otherwise.
+def propensity_warning(plan: ReplayPlan) -> list[Finding]:
+    """Return a warning of logged propensities that do not fit how often actions were shown; none otherwise.
 
     The mean over all displays of 1/p of an action's own is 1, or one over the share of the displays that were kept when
     actions were chosen and propensities stayed those of all. Of an uneven sample with sets nothing is known: which sets
     were kept depends on propensities that the log does not hold, those of the actions that were not shown.
     """
     if plan.sets is not None and plan.propensities.tilted:
-        return ""
+        return []
     survey, expected = plan.survey, np.full(plan.log.n_actions, 1.0 / plan.propensities.kept_share)
     if plan.sets is not None:  # of an action that is eligible 1, of another 0
         expected = expected * plan.sets.eligible / plan.sets.displays
     if plan.propensities.reads != ("propensity",) or plan.sampler == "logged":
-        return ""
+        return []
     known = plan.usable > 0  # the others are named elsewhere
     n = len(survey.log)
     total, squares = survey.inverse[:, known]
@@ -198,7 +208,7 @@ def propensity_warning(plan: ReplayPlan) -> str:
     log_p = log_tail(total, squares, n, expected=expected, largest=1.0 / survey.smallest[known])
     alarming = (log_p < math.log(ALARM / len(off))) & (np.abs(off) >= NEGLIGIBLE)
     if not alarming.any():
-        return ""
+        return []
     worst = np.flatnonzero(alarming)[np.argsort(log_p[alarming], kind="stable")]
     labels = [plan.log.labels[k] for k in np.flatnonzero(known)]
     named = ", ".join(f"{(1.0 + off[k]) * expected[k]:.3g} for action {labels[k]}" for k in worst[:_NAMED])
@@ -206,7 +216,11 @@ def propensity_warning(plan: ReplayPlan) -> str:
     right = "the share of the displays at which it is eligible" if plan.sets is not None else f"{expected[0]:.3g}"
     hole = bool((off[alarming] < 0).any())
     lost = " What an action earns is known only where it was shown." if hole else ""
-    return (
-        f"The mean of 1/propensity over all displays is {named}{more}, where right propensities give {right}. "
-        f"Likely causes: {_HOLE if hole else _TOO_MANY}.{lost} Run evaluate check on this log."
-    )
+    return [
+        PROPENSITIES_OFF.found(
+            f"The mean of 1/propensity over all displays is {named}{more}, where right propensities give {right}. "
+            f"Likely causes: {_HOLE if hole else _TOO_MANY}.{lost}",
+            "Run evaluate check on this log.",
+            about=labels[worst[0]],
+        )
+    ]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from evaluator.errors import DataError
+from evaluator.findings.codes import ordered
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.maturity import Maturity, judge_maturity
 from evaluator.replays.rounds.reward_range import reward_range
@@ -31,7 +32,7 @@ def with_outcomes(plan: ReplayPlan, surveys: Mapping[str, Survey]) -> ReplayPlan
     """
     plans = {name: _valued(plan, survey) for name, survey in surveys.items()}
     said = [line for name, of in plans.items() for line in said_of_outcome(name, of)]
-    return replace(plan, outcomes=plans, warnings=(*plan.warnings, *said))
+    return replace(plan, outcomes=plans, findings=ordered((*plan.findings, *said)))
 
 
 def _valued(plan: ReplayPlan, survey: Survey) -> ReplayPlan:
@@ -42,7 +43,7 @@ def _valued(plan: ReplayPlan, survey: Survey) -> ReplayPlan:
     delay = plan.window.revealed(survey, plan.clock)
     return replace(
         plan, survey=survey, options=options, maturity=maturity, rounds=LogRounds(survey.log, used, None, delay),
-        rewards=reward_range(survey, used), capped=None, outcomes={}, warnings=(),
+        rewards=reward_range(survey, used), capped=None, outcomes={}, findings=(),
     )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.findings.codes import NO_WEIGHTED_VALUE, UNEVEN_WEIGHTS
+from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.costs import sales
 from evaluator.log.schema import WEIGHT, to_numpy
@@ -68,19 +70,26 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
         )
 
 
-def said_of_parts(propensities: Propensities, policy: Any) -> list[str]:
+def said_of_parts(propensities: Propensities, policy: Any) -> list[Finding]:
     """Return the warnings of a replay of a log whose displays are no even sample of the traffic."""
     said = []
     if propensities.weights is not None:
         least, most = np.nanmin(propensities.weights.smallest), np.nanmax(propensities.weights.largest)
         said.append(
-            f"Display weights reach from {least:.3g} to {most:.3g}. Thinning by them to an even sample of the traffic "
-            f"costs rounds: it leaves {propensities.weights.kept:.1%} of the displays."
+            UNEVEN_WEIGHTS.found(
+                f"Display weights reach from {least:.3g} to {most:.3g}. Thinning by them to an even sample of the "
+                "traffic "
+                f"costs rounds: it leaves {propensities.weights.kept:.1%} of the displays.",
+                kept=propensities.weights.kept,
+            )
         )
     if propensities.tilted and policy.reads == "target":
         said.append(
-            "IPS, SNIPS and DR of the policy's columns are left out: they average over all displays, and these are no "
-            "even sample of the traffic."
+            NO_WEIGHTED_VALUE.found(
+                "IPS, SNIPS and DR of the policy's columns are left out: they average over all displays, and these "
+                "are no "
+                "even sample of the traffic."
+            )
         )
     return said
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.findings.finding import Finding, assumptions_of, warnings_of
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss
 from evaluator.log.clusters import Clusters
@@ -71,8 +72,8 @@ class ReplayPlan(ShownInNotebooks):
     told
         Survey of what else the policy is told from: the log, or what was known of it when the displays began that are
         left out for the final policy.
-    warnings, assumptions
-        Sentences that the result must carry.
+    findings
+        What the result must say besides its numbers, as far as it is known before the first round.
     clusters
         Clusters of displays that hang together; None where displays are independent.
     splits
@@ -106,8 +107,7 @@ class ReplayPlan(ShownInNotebooks):
     delay_steps: tuple[tuple[int, float], ...]
     known: KnownDelays | None
     told: Survey
-    warnings: tuple[str, ...]
-    assumptions: tuple[str, ...]
+    findings: tuple[Finding, ...]
     clusters: Clusters | None = None
     splits: tuple[Split, ...] = ()
     capped: CapLoss | None = None
@@ -121,6 +121,16 @@ class ReplayPlan(ShownInNotebooks):
             f"ReplayPlan({told['policy']} on {told['dataset']}: sampler {told['sampler']}, window {told['window']}, "
             f"{told['displays_used']:,} of {told['displays']:,} displays)"
         )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences to read before the numbers."""
+        return warnings_of(self.findings)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences that the numbers rest on, and the log's own notes."""
+        return assumptions_of(self.findings)
 
     @property
     def log(self) -> Log:
@@ -242,8 +252,7 @@ class ReplayPlan(ShownInNotebooks):
             "outcomes": {name: plan._as_outcome() for name, plan in self.outcomes.items()},
             "options": self.options.to_dict(),
             "counts": dict(self.log.meta.counts),
-            "assumptions": list(self.assumptions),
-            "warnings": list(self.warnings),
+            "findings": [found.to_dict() for found in self.findings],
         }
 
     def _as_outcome(self) -> dict[str, Any]:

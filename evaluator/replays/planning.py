@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError, PropensityError
+from evaluator.findings.codes import ordered
 from evaluator.log import Log
 from evaluator.log.costs import cost_events
 from evaluator.log.in_order import in_order
@@ -171,8 +172,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         delay_steps=of_log.steps,
         known=basis.known,
         told=told.survey,
-        warnings=(),
-        assumptions=assumptions(
+        findings=assumptions(
             basis, policy, options, clock, window, sampler, setting.delay_cdf, known_rewards, maturity.correction, start
         ),
         clusters=basis.clusters,
@@ -181,8 +181,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         start=start,
         sets=basis.sets,
     )
-    said = (*warnings(plan, told.acceptance, rewards), *said_of_clusters(plan))
-    return with_outcomes(replace(plan, warnings=said), basis.outcomes)
+    said = (*warnings(plan, told.acceptance, rewards), *said_of_clusters(plan), *plan.findings)
+    return with_outcomes(replace(plan, findings=ordered(said)), basis.outcomes)
 
 
 class _Delays(NamedTuple):

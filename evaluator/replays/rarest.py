@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.findings.codes import RAREST_ACTION, UNUSABLE_ACTIONS
+from evaluator.findings.finding import Finding
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
@@ -66,12 +68,12 @@ def leaves_out(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -
     return f"`actions='{','.join(kept)}'`" if len(kept) <= _LISTED else "`actions` with the labels of the others"
 
 
-def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -> str:
-    """Return a sentence on actions without a display that can be judged; empty where there are none."""
+def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -> list[Finding]:
+    """Return a warning of actions without a display that can be judged; none where there are none."""
     labels = survey.log.labels
     none = np.flatnonzero(usable == 0)
     if not len(none):
-        return ""
+        return []
     one = len(none) == 1
     named = ", ".join(labels[k] for k in none[:_NAMED]) + (f" and {len(none) - _NAMED:,} more" * (len(none) > _NAMED))
     young = int(survey.shown[none].sum())
@@ -80,12 +82,17 @@ def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, parted: b
         if young
         else f"{'it was' if one else 'they were'} never shown"
     )
-    return (
-        f"Action{'' if one else 's'} {named} {'has' if one else 'have'} no usable display: {why}. Nothing is known of "
-        f"{'its value' if one else 'their values'}, the best fixed action is that of the others, and a policy that "
-        f"chooses {'it' if one else 'one of them'} waits in vain. "
-        f"{leaves_out(survey, usable, parted=parted)} leaves {'it' if one else 'them'} out."
-    )
+    return [
+        UNUSABLE_ACTIONS.found(
+            f"Action{'' if one else 's'} {named} {'has' if one else 'have'} no usable display: {why}. Nothing is "
+            "known of "
+            f"{'its value' if one else 'their values'}, the best fixed action is that of the others, and a policy that "
+            f"chooses {'it' if one else 'one of them'} waits in vain.",
+            f"{leaves_out(survey, usable, parted=parted)} leaves {'it' if one else 'them'} out.",
+            about=labels[none[0]] if one else "",
+            actions=len(none),
+        )
+    ]
 
 
 def rarest_warning(
@@ -96,8 +103,8 @@ def rarest_warning(
     sampler: SamplerName,
     contextual: bool,
     horizon: int | None,
-) -> str:
-    """Return a sentence on one action that makes the rounds many times fewer than the others would; empty if none does.
+) -> list[Finding]:
+    """Return a warning of one action that makes the rounds many times fewer than the others would; none if none does.
 
     Parameters
     ----------
@@ -114,14 +121,14 @@ def rarest_warning(
         Number of rounds that the user asked for; None where they asked for none.
     """
     if sampler == "logged" or np.count_nonzero(usable) < 3:
-        return ""
+        return []
     n = int(usable.sum())
     of_action = np.where(usable > 0, usable, np.inf) if sampler == "queue" else acceptances(matched, usable) * n
     order = np.argsort(of_action, kind="stable")
     rarest = int(order[0])
     with_it, without = float(of_action[rarest]), min(float(of_action[order[1]]), n)
     if with_it * MUCH_SMALLER > without or (horizon is not None and horizon <= with_it):
-        return ""
+        return []
     by = f"top:{np.count_nonzero(usable) - 1}" if usable[rarest] == usable[usable > 0].min() else "naming the others"
     fewer = f"Leave it out by `actions='{by}'`"
     other = {
@@ -133,10 +140,17 @@ def rarest_warning(
     }[sampler]
     known = sampler != "queue" and matched.propensities.rule is not None
     least = f", smallest propensity {matched.propensities.smallest[rarest]:.2g}" if known else ""
-    return (
-        f"Action {survey.log.labels[rarest]} ({usable[rarest]:,} displays{least}) decides how many rounds there are: "
-        f"about {with_it:,.0f} of {n:,} displays, without it about {without:,.0f}. {fewer}{other}."
-    )
+    return [
+        RAREST_ACTION.found(
+            f"Action {survey.log.labels[rarest]} ({usable[rarest]:,} displays{least}) decides how many rounds there "
+            "are: "
+            f"about {with_it:,.0f} of {n:,} displays, without it about {without:,.0f}.",
+            f"{fewer}{other}.",
+            about=survey.log.labels[rarest],
+            rounds=with_it,
+            without=without,
+        )
+    ]
 
 
 class BindingDisplay(NamedTuple):

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
+from evaluator.findings.finding import Finding, assumptions_of, warnings_of
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.values.final import FinalValue
@@ -106,8 +107,8 @@ class ReplayResult(ShownInNotebooks):
     resampled
         Mean reward per round of each resampled replay, B numbers; the same resampled logs for all policies of a seed.
         Empty without a bootstrap.
-    warnings, assumptions
-        Sentences to read before the numbers.
+    findings
+        What to read before the numbers, and what they rest on.
     final
         Value of the final policy, frozen: another target than `value`; None where it was not asked for.
     doubly_robust
@@ -157,8 +158,7 @@ class ReplayResult(ShownInNotebooks):
     trajectory: pa.Table
     learned: LearnedPolicy | None
     resampled: tuple[float, ...]
-    warnings: tuple[str, ...]
-    assumptions: tuple[str, ...]
+    findings: tuple[Finding, ...]
     final: FinalValue | None = None
     doubly_robust: WeightedValue | None = None
     acceptance_expected: float = math.nan
@@ -169,6 +169,16 @@ class ReplayResult(ShownInNotebooks):
     outcomes: tuple[OutcomeValue, ...] = ()
     guardrails: tuple[GuardrailAnswer, ...] = ()
     segments: tuple[SegmentValues, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences to read before the numbers."""
+        return warnings_of(self.findings)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences that the numbers rest on, and the log's own notes."""
+        return assumptions_of(self.findings)
 
     @property
     def estimate_table(self) -> pa.Table:
@@ -226,10 +236,11 @@ class ReplayResult(ShownInNotebooks):
             "rounds", "value", "expected_value", "regret", "uplift", "logging_value", "best_fixed_action",
             "true_regret", "live_days", "conversions_within", "acceptance_rate", "acceptance_expected",
             "effective_sample_size", "clipped",
-            "generated", "delivered", "expired", "pending", "ended_by", "meaning", "warnings", "assumptions", "plan",
+            "generated", "delivered", "expired", "pending", "ended_by", "meaning", "plan",
         ):  # fmt: skip
             value = getattr(self, name)
             out[name] = asdict(value) if isinstance(value, Interval | Reference) else value
+        out["findings"] = [found.to_dict() for found in self.findings]
         out["doubly_robust"] = None if self.doubly_robust is None else asdict(self.doubly_robust)
         out["outcomes"] = [asdict(of) for of in self.outcomes]
         out["guardrails"] = [asdict(of) for of in self.guardrails]

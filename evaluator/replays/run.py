@@ -17,6 +17,20 @@ from evaluator.estimates.best_order import BestOrder
 from evaluator.estimates.combine import difference, scaled, unknown
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.repeated import repeated_interval
+from evaluator.findings.codes import (
+    ANY_ORDER,
+    CLIPPED,
+    ENDED_BY_ACTION,
+    FEW_ROUNDS,
+    NO_ROUNDS,
+    QUEUE_RAN_DRY,
+    RARE_REFERENCE,
+    SHARE_OF_TRAFFIC,
+    SHORT_OF_HORIZON,
+    WALL_CLOCK_OFF,
+    ordered,
+)
+from evaluator.findings.finding import Finding
 from evaluator.log.eligible import unpack
 from evaluator.log.schema import COST, ELIGIBLE, to_numpy
 from evaluator.replays.acceptance import (
@@ -35,7 +49,7 @@ from evaluator.replays.rarest import leaves_out
 from evaluator.replays.references import References
 from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.reorder import BLOCK
-from evaluator.replays.set_sizes import SetSizes, set_sizes_sentence, set_sizes_warning
+from evaluator.replays.set_sizes import SetSizes, set_sizes_assumption, set_sizes_warning
 from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
 from evaluator.replays.values.expected_values import clusters_shown, with_expected_value
 from evaluator.replays.values.final import frozen_values
@@ -54,7 +68,7 @@ from evaluator.replays.words.stamps import stamps_warning, value_of
 from evaluator.replays.words.unknown_maximum import said_of_bound, with_honest_kinds
 
 _TOLD = ("generated", "delivered", "expired")
-_ANY_ORDER = f"displays within a block of {BLOCK:,} could have come in any order: the repeats shuffle them"
+_SHUFFLED = f"displays within a block of {BLOCK:,} could have come in any order: the repeats shuffle them"
 # Actions of an order that are named.
 _NAMED = 5
 # Below this many displays the mean of a rare reward is mostly luck.
@@ -165,12 +179,19 @@ def _execute_all(
         for plan, two in zip(plans, ends, strict=True)
     ]
     results = [
-        replace(result, warnings=(*stamps_warning(plan, result.value, two), *result.warnings))
+        replace(result, findings=ordered((*stamps_warning(plan, result.value, two), *result.findings)))
         for plan, result, two in zip(plans, results, at_ends, strict=True)
     ]
     failures = [no_rounds(plan, of[0]) if of else None for plan, of in zip(plans, empty, strict=True)]
     results = [
-        result if failure is None else replace(result, warnings=(str(failure), *result.warnings))
+        result
+        if failure is None
+        else replace(
+            result,
+            findings=ordered(
+                (NO_ROUNDS.found(failure.what, f"{failure.hint[:1].upper()}{failure.hint[1:]}"), *result.findings)
+            ),
+        )
         for result, failure in zip(results, failures, strict=True)
     ]
     results = [
@@ -201,12 +222,11 @@ def _with_weighted(
     out = []
     for result, frozen, (plan, repeats) in zip(results, frozen_values(done), done, strict=True):
         robust = robust_value(plan, repeats, frozen)
-        said, assumed = said_of_robust(robust)
+        said = said_of_robust(robust)
         if robust is not None and plan.clusters is not None:
             said += few_of(plan, plan.clusters.code[: robust.value.n], "the doubly robust value")
-        warnings = (*result.warnings, *(() if frozen is None else frozen.warnings), *said)
-        assumptions = (*result.assumptions, *assumed)
-        out.append(replace(result, final=frozen, doubly_robust=robust, warnings=warnings, assumptions=assumptions))
+        findings = ordered((*result.findings, *(() if frozen is None else frozen.findings), *said))
+        out.append(replace(result, final=frozen, doubly_robust=robust, findings=findings))
     return out
 
 
@@ -329,15 +349,10 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         trajectory=trajectory,
         learned=learned_by(plan, done[0].replay),
         resampled=(),
-        warnings=(*_first_warnings(plan, done, t), *plan.warnings, *_warnings(plan, done, t, best.value)),
-        assumptions=(*_of_sizes(done), *plan.assumptions, *([] if len(done) == 1 else [_ANY_ORDER])),
+        findings=ordered((*plan.findings, *_of_rounds(plan, done, t), *_of_estimates(plan, done, t, best.value))),
         meaning=meaning(plan, t, days),
         money=money_of(plan, value, lived, costs, displays=different) if costs else None,
     )
-
-
-def _of_sizes(done: list[RepeatEstimates]) -> list[str]:
-    return [] if done[0].sizes is None else [set_sizes_sentence(done[0].sizes)]
 
 
 def _named(best: BestFixedAction, labels: Sequence[str]) -> str:
@@ -359,73 +374,107 @@ def _ended_by(plan: ReplayPlan, done: list[RepeatEstimates]) -> tuple[str, ...]:
     return tuple(plan.log.labels[k] for k in sorted(last) if k >= 0 and not plan.usable[k])
 
 
-def _first_warnings(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> list[str]:
-    """Return what must be read before anything else."""
-    said = []
+def _of_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> list[Finding]:
+    """Return what is to be said of which displays became rounds, and of what the policy was told in them."""
+    said = calendar_warning(plan)
     if t and plan.clock.kind == "wall" and plan.sampler != "logged":
         said.append(
-            f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
-            f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, feedback "
-            "would come later, counted in rounds: `clock='traffic'`."
+            SHARE_OF_TRAFFIC.found(
+                f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
+                f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, "
+                "feedback "
+                "would come later, counted in rounds: `clock='traffic'`.",
+                share=plan.clock.traffic_share,
+            )
         )
     said += _wall_clock_off(plan, done)
     in_vain = _ended_by(plan, done)
     if t and in_vain:
         named = ", ".join(in_vain)
+        out = leaves_out(plan.survey, plan.usable, parted=plan.parted)
         said.append(
-            f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay ended "
-            f"there: {leaves_out(plan.survey, plan.usable, parted=plan.parted)} leaves it out."
+            ENDED_BY_ACTION.found(
+                f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay "
+                "ended "
+                f"there: {out} leaves it out.",
+                about=named,
+                rounds=t,
+            )
         )
     else:
         told = {name: float(np.mean([getattr(r.replay, name) for r in done])) for name in _TOLD}
-        said.append(little_learned(plan, rounds=t, **told))
+        said += little_learned(plan, rounds=t, **told)
     # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
-    off = [line for line in (acceptance_warning(plan, r.suspect) for r in done) if line]
-    tilted = [set_sizes_warning(r.sizes) for r in done if r.sizes is not None and set_sizes_warning(r.sizes)]
-    return [line for line in (*calendar_warning(plan), *said, *tilted[:1], *off[:1], propensity_warning(plan)) if line]
+    off = [found for r in done for found in acceptance_warning(plan, r.suspect)]
+    tilted = [found for r in done if r.sizes is not None for found in set_sizes_warning(r.sizes)]
+    said += [*tilted[:1], *off[:1], *propensity_warning(plan)]
+    said += [] if done[0].sizes is None else [set_sizes_assumption(done[0].sizes)]
+    return said if len(done) == 1 else [*said, ANY_ORDER.found(_SHUFFLED)]
 
 
-def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[str]:
+def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[Finding]:
     """Say that the wall clock counted on another acceptance rate: clipped propensities accept less than c."""
     rate = float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])) * plan.survey.kept
     share = plan.clock.share
     if plan.clock.kind != "wall" or not plan.matched.clips or not rate or abs(share / rate - 1.0) < _SHARE_OFF:
         return []
     return [
-        f"Wall clock: delays count {share:.4g} rounds for each display, but `accept_quantile` let {rate:.4g} of them "
-        f"through: feedback comes {share / rate:.3g} times as late as it should. Replay with `clock='traffic'` "
-        f"`traffic_share={rate * plan.clock.sampling_rate:.3g}`."
+        WALL_CLOCK_OFF.found(
+            f"Wall clock: delays count {share:.4g} rounds for each display, but `accept_quantile` let {rate:.4g} of "
+            "them "
+            f"through: feedback comes {share / rate:.3g} times as late as it should.",
+            f"Replay with `clock='traffic'` `traffic_share={rate * plan.clock.sampling_rate:.3g}`.",
+            share=share,
+            accepted=rate,
+        )
     ]
 
 
-def _warnings(plan: ReplayPlan, done: list[RepeatEstimates], t: int, best: Interval) -> list[str]:
+def _of_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, best: Interval) -> list[Finding]:
     said = []
     horizon = plan.options.horizon
     if 0 < t < 10 * plan.log.n_actions:
         said.append(
-            f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
-            "little about the policy in the long run."
+            FEW_ROUNDS.found(
+                f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
+                "little about the policy in the long run.",
+                rounds=t,
+                actions=plan.log.n_actions,
+            )
         )
     if t and best.n < FEW_DISPLAYS:
         said.append(
-            f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the regret's "
-            "reference, is hardly known."
+            RARE_REFERENCE.found(
+                f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the "
+                "regret's "
+                "reference, is hardly known.",
+                displays=best.n,
+            )
         )
     dry = {r.replay.dry for r in done if r.replay.dry >= 0 and plan.usable[r.replay.dry]}
     if dry and t:
         names = ", ".join(plan.log.labels[a] for a in sorted(dry))
         said.append(
-            f"The queue of action {names} ran dry after {t:,} rounds, short of the horizon: the stopping point "
-            "depended on outcomes, so do not compare this value with another policy's."
+            QUEUE_RAN_DRY.found(
+                f"The queue of action {names} ran dry after {t:,} rounds, short of the horizon: the stopping point "
+                "depended on outcomes, so do not compare this value with another policy's.",
+                about=names,
+                rounds=t,
+            )
         )
     elif horizon is not None and 0 < t < horizon:
-        said.append(f"The log ended after {t:,} rounds, short of the horizon {horizon:,}.")
+        short = f"The log ended after {t:,} rounds, short of the horizon {horizon:,}."
+        said.append(SHORT_OF_HORIZON.found(short, rounds=t, horizon=horizon))
     said += bursts_warning(plan)
-    waited = [line for line in (waiting_warning(plan, r.accepted) for r in done) if line]
+    waited = [found for r in done for found in waiting_warning(plan, r.accepted)]
     said += waited[:1]
     clipped = float(np.mean([r.clipped for r in done]))
     if clipped > 0 and plan.sampler != "logged":
         said.append(
-            f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a bias."
+            CLIPPED.found(
+                f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a "
+                "bias.",
+                share=clipped,
+            )
         )
     return [*said, *said_of_bound(plan)]

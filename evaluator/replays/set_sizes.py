@@ -13,6 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.findings.codes import ELIGIBLE_SETS, TILTED_SETS
+from evaluator.findings.finding import Finding
+
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
@@ -108,19 +111,19 @@ def sizes_by_count(sizes: npt.NDArray[np.integer], n_actions: int) -> Counts:
     return np.bincount(sizes, minlength=n_actions + 1).astype(np.int64)
 
 
-def set_sizes_sentence(found: SetSizes) -> str:
+def set_sizes_assumption(found: SetSizes) -> Finding:
     """Return what was compared."""
     of = "traffic that the log stands for" if found.uneven else "displays read"
-    return (
+    return ELIGIBLE_SETS.found(
         f"displays have their own eligible actions: {found.mean_read:.4g} on average of the {of}, "
         f"{found.mean_accepted:.4g} of the rounds"
     )
 
 
-def set_sizes_warning(found: SetSizes) -> str:
-    """Return a sentence on accepted sets that are larger or smaller than chance explains; empty otherwise."""
+def set_sizes_warning(found: SetSizes) -> list[Finding]:
+    """Return a warning of accepted sets that are larger or smaller than chance explains; none otherwise."""
     if not found.alarming or not found.accepted:
-        return ""
+        return []
     smaller = found.mean_accepted < found.mean_read
     causes = (
         "propensities of 1/K where actions were chosen among the eligible ones (1/|E|), an acceptance probability for "
@@ -128,11 +131,15 @@ def set_sizes_warning(found: SetSizes) -> str:
         if smaller
         else "propensities that do not belong to these sets, or sets of another time than their displays"
     )
-    return (
-        f"Accepted displays had {found.mean_accepted:.4g} eligible actions on average, where those read had "
-        f"{found.mean_read:.4g}: more than chance explains. These rounds are not the log's traffic but lean to "
-        f"{'small' if smaller else 'large'} sets, so the value may be far off. Likely causes: {causes}."
-    )
+    return [
+        TILTED_SETS.found(
+            f"Accepted displays had {found.mean_accepted:.4g} eligible actions on average, where those read had "
+            f"{found.mean_read:.4g}: more than chance explains. These rounds are not the log's traffic but lean to "
+            f"{'small' if smaller else 'large'} sets, so the value may be far off. Likely causes: {causes}.",
+            accepted=found.mean_accepted,
+            read=found.mean_read,
+        )
+    ]
 
 
 def _mean(size: Counts, count: Counts) -> float:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from evaluator.errors import ParameterError, UsageError
+from evaluator.findings.codes import OUTSIDE_LEARNED_REWARDS, UNKNOWN_TRAINING
+from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.in_order import in_order
 from evaluator.log.schema import to_numpy
@@ -182,22 +184,32 @@ class WarmStart:
             "this replay alone, and the delays, largest reward and horizon it knows are those it was told there"
         )
 
-    def warnings(self, least: float, largest: float) -> list[str]:
+    def warnings(self, least: float, largest: float) -> list[Finding]:
         """Return what to read before the numbers, of a log whose displays earn from `least` to `largest`."""
         said, told = [], self.learned.setting
         if self.learned.policy.unit_rewards and least < told.reward_min:
             said.append(
-                f"A display of this log earns as little as {least:g}, and the policy learned that none earns less than "
-                f"{told.reward_min:g}: it is told less of such displays than its theory takes."
+                OUTSIDE_LEARNED_REWARDS.found(
+                    f"A display of this log earns as little as {least:g}, and the policy learned that none earns "
+                    "less than "
+                    f"{told.reward_min:g}: it is told less of such displays than its theory takes.",
+                    reward=least,
+                )
             )
         if self.learned.policy.unit_rewards and largest > told.reward_max:
             said.append(
-                f"A display of this log earns up to {largest:g}, and the policy learned rewards as shares of "
-                f"{told.reward_max:g}: it is told more than 1 of such displays."
+                OUTSIDE_LEARNED_REWARDS.found(
+                    f"A display of this log earns up to {largest:g}, and the policy learned rewards as shares of "
+                    f"{told.reward_max:g}: it is told more than 1 of such displays.",
+                    reward=largest,
+                )
             )
         if not self.learned.learned_from:
             said.append(
-                "The policy does not say what it learned from. If it was this log, its value here is what it remembers."
+                UNKNOWN_TRAINING.found(
+                    "The policy does not say what it learned from. If it was this log, its value here is what it "
+                    "remembers."
+                )
             )
         return said
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from evaluator.checks.finding import Verdict as CheckVerdict
+from evaluator.checks.result import Verdict as CheckVerdict
 from evaluator.comparisons.verdict import Verdict
 
 Of = TypeVar("Of")

@@ -9,8 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.checks.finding import FOUND, POWER
 from evaluator.checks.overlap import NAME as OVERLAP
+from evaluator.checks.result import FOUND, POWER
 from evaluator.checks.run import CheckReport, InReplay
 from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.estimates.enough import missing
@@ -36,7 +36,7 @@ def print_check(console: ReportConsole, report: CheckReport, *, full: bool = Tru
         _print_short(console, report)
         return
     console.print()
-    console.print(ShownLights(report.findings))
+    console.print(ShownLights(report.checks))
     console.print()
     console.print(_summary(report))
 
@@ -53,11 +53,11 @@ def _print_short(console: ReportConsole, report: CheckReport) -> None:
     table.add_column("checks")
     for f in found[_PARAGRAPHS:]:
         table.add_row(Text(f.verdict, STYLES[f.verdict]), f"{f.name}: {f.number}")
-    follows = [f"{f.name} from {f.follows_from}" for f in report.findings if f.follows_from]
+    follows = [f"{f.name} from {f.follows_from}" for f in report.checks if f.follows_from]
     if follows:
         table.add_row(Text("follows", STYLES["not applicable"]), f"{len(follows)}: {', '.join(follows)}")
     for verdict, word in (("pass", "pass"), ("not applicable", "not tested")):
-        names = [f.name for f in report.findings if f.verdict == verdict and not f.follows_from]
+        names = [f.name for f in report.checks if f.verdict == verdict and not f.follows_from]
         if names:
             table.add_row(Text(word, STYLES[verdict]), f"{len(names)}: {', '.join(names)}")
     console.print()
@@ -145,7 +145,7 @@ def _in_replay(of: InReplay, without_rarest: float | None) -> str:
 def _shown(report: CheckReport) -> list[RenderableType]:
     """Return what such a log could have shown, and what no log can."""
     lines: list[RenderableType] = []
-    shown = [f for f in report.findings if f.shows]
+    shown = [f for f in report.checks if f.shows]
     if shown:
         lines.append(
             f"Had it been in the log, each of these would have been found with a chance of {FOUND:.0%} to {POWER:.0%}:"

@@ -24,7 +24,7 @@ from evaluator.report.console import ReportConsole
 from evaluator.report.decision_table import SAME_DISPLAYS, fitting_table, notes
 from evaluator.report.outcome_tables import guardrails, outcomes
 from evaluator.report.segment_tables import segments
-from evaluator.report.short import counted, first_of, left_out
+from evaluator.report.short import counted, first_of, left_out, of_intervals
 from evaluator.report.shown_verdict import ShownVerdict
 from evaluator.report.table_widths import WIDE
 from evaluator.report.terminal import TRUST, delivered_each, details, print_resting, sentences
@@ -82,7 +82,7 @@ def _print_short(console: ReportConsole, comparison: Comparison) -> None:
     if warnings:
         console.print(sentences(TRUST, warnings, style="yellow"))
     assumptions = _assumptions(comparison)
-    print_resting(console, assumptions)
+    print_resting(console, _together([of_intervals(result.findings) for result in results]))
     console.print(
         left_out(
             "regret and uplift",

@@ -63,8 +63,8 @@ def write_result(
 
 
 def write_check(folder: Path, found: CheckReport, *, source: dict[str, Any], command: str = "") -> None:
-    """Write ``findings.parquet``, ``result.json``, ``report.txt``, page and ``manifest.json`` to an empty folder."""
-    pq.write_table(found.finding_table, folder / "findings.parquet")
+    """Write ``checks.parquet``, ``result.json``, ``report.txt``, page and ``manifest.json`` to an empty folder."""
+    pq.write_table(found.check_table, folder / "checks.parquet")
     write_text(folder / REPORT, as_text(print_check, found))
     write_json(folder / "result.json", found.to_dict())
     write_page(folder, report_of(found), command=command, source=source)

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from evaluator.findings.codes import CODES
+from evaluator.findings.finding import Finding
+
 # Warnings that are printed whole.
 _WARNINGS = 3
 # Rows of a table that are no screen by themselves.
@@ -23,9 +26,9 @@ def first_of(sentences: Sequence[str], most: int = _WARNINGS) -> list[str]:
     return [*sentences[:most], f"{len(sentences) - most:,} more: --full prints them"]
 
 
-def of_intervals(assumptions: Sequence[str]) -> list[str]:
+def of_intervals(findings: Sequence[Finding]) -> list[str]:
     """Return the assumptions that say on what an interval rests, beyond those of every replay."""
-    return [said for said in assumptions if "interval" in said]
+    return [str(found) for found in findings if CODES[found.code].of_intervals]
 
 
 def left_out(*parts: str) -> Text:

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.checks.finding import Finding
+from evaluator.checks.result import CheckResult
 from evaluator.report.blocks import Light
 from evaluator.visible import visible
 
@@ -33,7 +33,7 @@ class ShownLights:
         Whether to leave what they mean, and what to do, to another report.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckResult, ...]
     brief: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -43,7 +43,7 @@ class ShownLights:
             table.add_column(name, no_wrap=name != "number")
         for f in self.findings:
             word = Text(_SHORT.get(f.verdict, f.verdict), STYLES[f.verdict])
-            said: Text | str = Text(visible(f.means), "dim") if f.verdict == "not applicable" else f.number
+            said: Text | str = Text(visible(f.what), "dim") if f.verdict == "not applicable" else f.number
             table.add_row(word, f.name, said)
         yield table
         if not self.brief:
@@ -54,16 +54,16 @@ class ShownLights:
         """Return the findings as lights of a page, the worst first."""
         ordered = sorted(self.findings, key=lambda f: _ORDER.index(f.verdict))
         return tuple(
-            Light(f.verdict, f.name, f.number, "" if self.brief else f.means, "" if self.brief else f.do)
+            Light(f.verdict, f.name, f.number, "" if self.brief else f.what, "" if self.brief else f.remedy)
             for f in ordered
         )
 
 
-def paragraph(f: Finding, *, number: bool = False) -> RenderableType:
+def paragraph(f: CheckResult, *, number: bool = False) -> RenderableType:
     """Return what a finding means and what to do, after its name and, if asked for, its number."""
-    lines: list[RenderableType] = [f.means]
-    if f.do:
-        lines.append(f"{DO}{f.do}")
+    lines: list[RenderableType] = [f.what]
+    if f.remedy:
+        lines.append(f"{DO}{f.remedy}")
     return Group(
         Text.assemble(
             "\n", (f.verdict, STYLES[f.verdict]), "  ", (f.name, "bold"), f": {visible(f.number)}" if number else ""

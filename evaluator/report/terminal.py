@@ -91,13 +91,13 @@ def print_result(console: ReportConsole, result: ReplayResult, *, full: bool = T
     if full:
         console.print(sentences("Assumptions", result.assumptions))
         return
-    print_resting(console, result.assumptions)
+    print_resting(console, of_intervals(result.findings))
     console.print(left_out("how it was replayed", "actions", "the log", counted(len(result.assumptions), "assumption")))
 
 
-def print_resting(console: ReportConsole, assumptions: Sequence[str]) -> None:
-    """Print, in a short form, what intervals rest on beyond what those of every replay do."""
-    if said := of_intervals(assumptions):
+def print_resting(console: ReportConsole, said: Sequence[str]) -> None:
+    """Print what intervals rest on beyond what those of every replay do."""
+    if said:
         console.print(sentences("What the intervals rest on", said))
 
 

@@ -36,7 +36,7 @@ def test_what_no_twin_has_is_said_before_no_bias_was_seen() -> None:
     assert found.verdict.startswith("The log failed the check drift of action shares")
     assert "repair it before you decide by one" in found.verdict
     for of, said in zip(found.not_in_twins, found.warnings, strict=False):
-        assert said == f"Check {of.name} ({of.verdict}), of the log and not of its twins: {of.means} {of.do}"
+        assert said == f"Check {of.name} ({of.verdict}), of the log and not of its twins: {of.what} {of.remedy}"
     written = json.loads(json.dumps(found.to_dict()))
     validate(written)
     assert [(of["name"], of["verdict"]) for of in written["not_in_twins"]] == list(verdicts.items())

@@ -18,7 +18,7 @@ ALL_CLEAN, ALL_DEFECTS = CLEAN | AWKWARD | NIGHTS, DEFECTS | MAKERS
 
 def alarms(report: CheckReport) -> set[str]:
     """Names of the checks that warn or fail."""
-    return {f.name for f in report.findings if f.verdict in ("warn", "fail")}
+    return {f.name for f in report.checks if f.verdict in ("warn", "fail")}
 
 
 def clean(name: str, seed: int) -> tuple[str, ...]:

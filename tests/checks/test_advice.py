@@ -20,8 +20,8 @@ def test_no_check_advises_the_model_that_failed() -> None:
     log = build_log(time=np.arange(20_000), action=action, n_actions=2, context=context)
     found = check(log, propensity="estimate:context")["calibration"]
     assert found.verdict == "fail"
-    assert "estimate:context" not in found.do
-    assert "`features`" in found.do
+    assert "estimate:context" not in found.remedy
+    assert "`features`" in found.remedy
 
 
 def logged(propensity: np.ndarray, actions: int) -> CheckReport:
@@ -40,12 +40,12 @@ def test_a_quantile_is_advised_where_it_leaves_more_rounds() -> None:
     one = np.full(8_000, 0.25)
     one[1_234] = 1e-9
     report = logged(one, 4)
-    assert "`accept_quantile=0.01`, which leaves about 2,000 rounds" in report["overlap"].do
+    assert "`accept_quantile=0.01`, which leaves about 2,000 rounds" in report["overlap"].remedy
     text = as_text(print_check, report)
     assert "times as many displays" not in text
     assert "about 2,000 without them" in " ".join(text.split())
     # Where all are as small, no quantile leaves more.
     small = logged(np.full(900, 1 / 90), 90)
-    assert "accept_quantile" not in small["overlap"].do
-    assert "`actions='top:n'`" in small["overlap"].do
+    assert "accept_quantile" not in small["overlap"].remedy
+    assert "`actions='top:n'`" in small["overlap"].remedy
     assert "times as many displays" in " ".join(as_text(print_check, small).split())

@@ -34,13 +34,13 @@ def made(defect: str, seed: int = 7) -> Log:
 
 def test_a_launch_is_named_by_action_and_time_and_the_propensities_are_not_blamed() -> None:
     report = check(made("an action launched on day 3, right propensities"))
-    assert "ction a3 has displays only from day 3, 00:0" in report["overlap"].means
+    assert "ction a3 has displays only from day 3, 00:0" in report["overlap"].what
     for name in ("calibration", "replay of the logger"):
-        assert (report[name].follows_from, report[name].do) == ("overlap", "")
-        assert report[name].means.startswith("follows from overlap, which says what to do: ")
-    assert "`actions='a0,a1,a2,a4,a5'`" in report["overlap"].do
+        assert (report[name].follows_from, report[name].remedy) == ("overlap", "")
+        assert report[name].what.startswith("follows from overlap, which says what to do: ")
+    assert "`actions='a0,a1,a2,a4,a5'`" in report["overlap"].remedy
     report = check(made("an action retired on day 5, estimated propensities"))
-    assert "a3 has displays only until day 4, 23:5" in report["overlap"].means
+    assert "a3 has displays only until day 4, 23:5" in report["overlap"].what
     assert report["drift of action shares"].follows_from == "overlap"
 
 
@@ -51,7 +51,7 @@ def test_dates_are_named_where_times_are_dates() -> None:
     when = to_numpy(log.conversions["time"]) + at
     later = Log(displays, log.conversions.set_column(1, "time", [when]), log.actions,
                 log.with_meta(observed_until=log.meta.observed_until + at).meta)  # fmt: skip
-    assert "a3 has displays only from 2026-01-03 00:0" in check(later)["overlap"].means
+    assert "a3 has displays only from 2026-01-03 00:0" in check(later)["overlap"].what
     timeline = read_timeline(later, np.zeros(0, np.int64))
     assert [timeline.name(d) for d in range(3)] == ["2026-01-01", "2026-01-02", "2026-01-03"]
     assert read_timeline(log, np.zeros(0, np.int64)).name(2) == "day 3"
@@ -68,22 +68,22 @@ def test_days_of_delays_are_dates_where_times_are() -> None:
 def test_a_hole_is_told_from_a_wrong_propensity() -> None:
     log = made("an action never shown in 31 % of the contexts, right propensities")
     found = check(log)["calibration"]
-    assert found.means.startswith("A hole in the overlap rather than a wrong propensity: action a3")
-    assert re.search(r"is shown never in context\[0\] >= 0\.8\d+,", found.means)
-    share = float(re.search(r"(\d+)% of the traffic never shows it", found.means)[1]) / 100
+    assert found.what.startswith("A hole in the overlap rather than a wrong propensity: action a3")
+    assert re.search(r"is shown never in context\[0\] >= 0\.8\d+,", found.what)
+    share = float(re.search(r"(\d+)% of the traffic never shows it", found.what)[1]) / 100
     assert share == pytest.approx((log.column("context")[:, 0] > 0.5).mean(), abs=0.02)
     wrong = check(made("propensities of one action 1.4 times too large"))["calibration"]
-    assert "hole" not in wrong.means
-    assert "propensity column" in wrong.do
+    assert "hole" not in wrong.what
+    assert "propensity column" in wrong.remedy
 
 
 def test_a_young_action_is_named_and_leaving_it_out_is_enough() -> None:
     log = made("an action too young for a single judged display")
     found = check(log)["overlap"]
     assert found.verdict == "fail"
-    assert "No display old enough to be judged: a3 (first shown day 6, 00:0" in found.means
+    assert "No display old enough to be judged: a3 (first shown day 6, 00:0" in found.what
     assert found.numbers["none_judged"] == 1
-    assert "a0,a1,a2,a4,a5" in found.do
+    assert "a0,a1,a2,a4,a5" in found.remedy
 
 
 @pytest.mark.parametrize("logger", ["uniform", "context"])
@@ -93,7 +93,7 @@ def test_the_hour_is_named(logger: str) -> None:
     report = check(log)
     if logger == "uniform":
         assert report["hours and weekdays"].numbers["where"] == "hour of the day"
-        assert re.search(r"action a\d in \d\d:00 to \d\d:00, shown", report["hours and weekdays"].means)
+        assert re.search(r"action a\d in \d\d:00 to \d\d:00, shown", report["hours and weekdays"].what)
     else:
         assert report["calibration"].numbers["where"] != "all displays"
         assert report["hours and weekdays"].verdict == "not applicable"
@@ -102,12 +102,12 @@ def test_the_hour_is_named(logger: str) -> None:
 def test_a_gap_is_named_and_its_advice_works() -> None:
     log = made("ten hours of conversions lost")
     found = check(log)["gaps in conversions"]
-    assert "from day 5, 05:00 to day 5, 14:00" in found.means or "from day 5, 04:00 to day 5, 15:00" in found.means
-    kept = int(re.search(r"`limit=(\d+)`", found.do)[1])
+    assert "from day 5, 05:00 to day 5, 14:00" in found.what or "from day 5, 04:00 to day 5, 15:00" in found.what
+    kept = int(re.search(r"`limit=(\d+)`", found.remedy)[1])
     assert log.column("time")[kept - 1] <= found.numbers["from"] - 3 * DAY
     assert found.numbers["lost"] == pytest.approx(_lost(), rel=0.2)
     stood = check(made("ten hours of displays and conversions lost"))["gaps in conversions"]
-    assert "No display is logged then either" in stood.means
+    assert "No display is logged then either" in stood.what
 
 
 def _lost() -> int:
@@ -120,8 +120,8 @@ def test_a_stray_is_named_and_saying_when_the_log_ended_repairs_it() -> None:
     found = check(log)["immature displays"]
     assert found.numbers["strays"] == 1
     when, display = (to_numpy(log.conversions[name]) for name in ("time", "display_id"))
-    assert f"(display {display[when.argmax()]})" in found.means
-    until = int(re.search(r"observed_until = (\d+)", found.do)[1])
+    assert f"(display {display[when.argmax()]})" in found.what
+    until = int(re.search(r"observed_until = (\d+)", found.remedy)[1])
     assert until == np.sort(when)[-2]
     repaired = shop(7)
     repaired.meta["observed_until"] = until
@@ -134,7 +134,7 @@ def test_a_window_longer_than_the_log_fails_as_in_replay() -> None:
     assert (found.verdict, found.effect) == ("fail", 1.0)
     with pytest.raises(DataError, match="No display"):
         judged_by_replay(log)
-    shorter = int(parse_duration(re.search(r"`attribution_window='?([^`']+)", found.do)[1]))
+    shorter = int(parse_duration(re.search(r"`attribution_window='?([^`']+)", found.remedy)[1]))
     share = judged_by_replay(log.with_meta(attribution_window=shorter)).used / len(log)
     assert share == pytest.approx(0.8, abs=0.01)
     # With a window that fits, the same displays are immature for both.

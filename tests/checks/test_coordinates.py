@@ -60,11 +60,11 @@ def test_the_tests_by_context_run_on_columns_of_any_name(log: Log) -> None:
     independence = report["independence"]
     assert independence.verdict == "fail"
     assert independence.numbers["tests"] == 2 * 3  # two kinds of day and the price: by group, and a trend
-    assert "Furthest off: action" in independence.means
+    assert "Furthest off: action" in independence.what
     # Groups by a column called day are not the periods, nor is a delay that goes with it a change with time.
     delays = report["delays of young displays"]
     assert (delays.verdict, delays.numbers["by"]) == ("warn", "day = holiday")
-    assert "keep the column day and correct by it: `immature='correct:day'`" in delays.do
+    assert "keep the column day and correct by it: `immature='correct:day'`" in delays.remedy
 
 
 def test_they_bear_the_names_and_values_of_columns(shop: Path, log: Log) -> None:

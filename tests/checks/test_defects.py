@@ -37,11 +37,11 @@ BLOCKING = {
 def test_the_right_check_finds_it_and_the_others_stay_quiet(defect: str) -> None:
     make, must, may = (DEFECTS | MAKERS)[defect]
     report = check(make(7))
-    found = {f.name for f in report.findings if f.verdict in ("warn", "fail")}
+    found = {f.name for f in report.checks if f.verdict in ("warn", "fail")}
     assert must <= found <= must | may
-    for finding in report.findings:
-        assert finding.means
-        assert bool(finding.do) == (finding.verdict in ("warn", "fail")), finding.name
+    for finding in report.checks:
+        assert finding.what
+        assert bool(finding.remedy) == (finding.verdict in ("warn", "fail")), finding.name
     assert report.fit is (not report.having("fail"))
     if defect in BLOCKING:
         assert must & {f.name for f in report.having("fail")}

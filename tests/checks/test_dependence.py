@@ -83,10 +83,10 @@ def test_the_check_says_how_much_wider_intervals_are_to_be() -> None:
     # rho = .2² / (.4 * .6 + what rates of actions add) about, and 49 others hang together with a display.
     assert found.numbers["correlation"] == pytest.approx(0.16, abs=0.06)
     assert found.statistic == pytest.approx(1 + 49 * found.numbers["correlation"], rel=0.05)
-    assert f"{found.statistic**0.5:.2g} times as wide" in found.means
-    assert "`cluster_by='user'`" in found.do
+    assert f"{found.statistic**0.5:.2g} times as wide" in found.what
+    assert "`cluster_by='user'`" in found.remedy
     assert check(log)[NAME].verdict == "not applicable"
-    assert "`cluster_by`" in check(log)[NAME].means
+    assert "`cluster_by`" in check(log)[NAME].what
 
 
 def test_a_clean_log_passes_and_few_clusters_are_not_judged() -> None:
@@ -94,7 +94,7 @@ def test_a_clean_log_passes_and_few_clusters_are_not_judged() -> None:
     assert check(log, cluster_by="every:50")[NAME].verdict == "pass"
     few = check(log, cluster_by="every:500")[NAME]
     assert few.verdict == "not applicable"
-    assert "worth 6.0 clusters" in few.means
+    assert "worth 6.0 clusters" in few.what
     never = replace(log, conversions=log.conversions.slice(0, 0))
     user = pa.array(np.arange(3000).astype(str))
     never = replace(never, displays=never.displays.append_column("user", user))

@@ -37,8 +37,8 @@ def stock_log(seed: int, *, away: int = 300, sells: float = 0.3, kept: bool = Fa
 def test_stock_that_runs_out_is_found_and_the_same_by_chance_is_not() -> None:
     found = evaluator.check(stock_log(1))[NAME]
     assert found.verdict == "warn"
-    assert "eligible less often after it was shown" in found.means
-    assert "would have met other sets" in found.means
+    assert "eligible less often after it was shown" in found.what
+    assert "would have met other sets" in found.what
     quiet = evaluator.check(stock_log(1, kept=True))[NAME]
     assert quiet.verdict == "pass"
 
@@ -73,4 +73,4 @@ def test_it_does_not_apply_without_sets_or_to_a_few_displays() -> None:
     log = stock_log(1, n=1_000)
     plain = replace(log, displays=log.displays.drop_columns("eligible"))
     assert evaluator.check(plain)[NAME].verdict == "not applicable"
-    assert "too few" in evaluator.check(stock_log(1, n=150))[NAME].means
+    assert "too few" in evaluator.check(stock_log(1, n=150))[NAME].what

@@ -38,8 +38,8 @@ def log_of(decides: str) -> Log:
 def test_eligibility_after_displays_outcomes_are_warned_of(decides: str, said: str) -> None:
     found = evaluator.check(log_of(decides))[NAME]
     assert found.verdict == "warn"
-    assert said in found.means
-    assert "spans between decisions" in found.do
+    assert said in found.what
+    assert "spans between decisions" in found.remedy
 
 
 def test_sets_by_chance_pass_and_constant_ones_do_not_apply() -> None:
@@ -49,4 +49,4 @@ def test_sets_by_chance_pass_and_constant_ones_do_not_apply() -> None:
     found = evaluator.check(constant)[NAME]
     assert (found.verdict, found.p_value) == ("not applicable", None)
     without = build_log(time=np.arange(100), action=np.arange(100) % 3, n_actions=3)
-    assert "always eligible" in evaluator.check(without)[NAME].means
+    assert "always eligible" in evaluator.check(without)[NAME].what

@@ -9,8 +9,8 @@ from scipy import optimize, stats
 from evaluator import check
 from evaluator.checks.additive import fit_additive
 from evaluator.checks.delay_groups import hypergeometric_tail, most_lacking
-from evaluator.checks.finding import Finding
 from evaluator.checks.repeats import NearPairs
+from evaluator.checks.result import CheckResult
 from evaluator.checks.significance import poisson_tail
 from tests.checks.awkward import by_hour, launched, site
 from tests.checks.makers import MAKERS
@@ -98,7 +98,7 @@ def test_sticky_visitors_are_no_copies() -> None:
 
 
 def test_findings_say_which_day_action_and_delay() -> None:
-    def finding(defect: str, name: str) -> Finding:
+    def finding(defect: str, name: str) -> CheckResult:
         return check(MAKERS[defect][0](7))[name]
 
     swapped = finding("two actions swapped for a day", "rates by action")

@@ -13,7 +13,7 @@ from tests.checks.shops import DAY, HOUR, sleeping
 
 
 def raised(log: Log) -> set[str]:
-    return {f.name for f in check(log).findings if f.verdict in ("warn", "fail")}
+    return {f.name for f in check(log).checks if f.verdict in ("warn", "fail")}
 
 
 @pytest.mark.parametrize("until", [1.15, 1.25, 2.25, 5.29])
@@ -27,8 +27,8 @@ def test_a_clean_log_may_end_at_night(until: float, asleep: tuple[float, float])
         # What the same log says when its spec does not say until when it was followed: that it cannot tell, and to.
         unsaid = check(log.with_meta(observed_until=None, attribution_window=None))["immature displays"]
         assert unsaid.verdict == "warn"
-        assert "night" in unsaid.means
-        assert unsaid.do.startswith("Say in the spec until when")
+        assert "night" in unsaid.what
+        assert unsaid.remedy.startswith("Say in the spec until when")
 
 
 def test_advice_names_another_time_than_the_one_the_spec_already_says() -> None:
@@ -36,9 +36,9 @@ def test_advice_names_another_time_than_the_one_the_spec_already_says() -> None:
     made = made.without_conversions(made.when > 4.5 * DAY + 2 * HOUR)
     found = check(made.log())["immature displays"]
     assert found.verdict == "fail"
-    assert f"observed_until = {made.when.max()}" in found.do
-    assert str(made.meta["observed_until"]) not in found.do
-    assert "Say in the spec until when" not in found.do
+    assert f"observed_until = {made.when.max()}" in found.remedy
+    assert str(made.meta["observed_until"]) not in found.remedy
+    assert "Say in the spec until when" not in found.remedy
 
 
 def test_a_weekday_that_is_always_so_is_no_day_with_other_delays() -> None:

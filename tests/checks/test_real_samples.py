@@ -13,7 +13,7 @@ from evaluator.datasets import make
 @pytest.mark.parametrize("logger", ["random", "bts"])
 def test_open_bandit_samples(shared_data: Path, logger: str) -> None:
     report = check(load("open_bandit", path=shared_data / "obd" / logger / "all" / "all.csv"))
-    wrong = {f.name: f.verdict for f in report.findings if f.verdict in ("warn", "fail")}
+    wrong = {f.name: f.verdict for f in report.checks if f.verdict in ("warn", "fail")}
     if logger == "random":
         assert wrong == {}
         assert report["uniformity"].verdict == "pass"
@@ -43,4 +43,4 @@ def test_the_campaigns_of_the_criteo_twin_depend_on_the_context(tmp_path: Path) 
     assert copied["shared conversions"].verdict == "fail"
     shared = check(load("criteo_twin", path=made, actions="top:10", deduplicate="share"))
     assert shared["shared conversions"].verdict == "pass"
-    assert "shared out" in shared["shared conversions"].means
+    assert "shared out" in shared["shared conversions"].what

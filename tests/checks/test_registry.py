@@ -8,9 +8,9 @@ import pytest
 
 from evaluator import check
 from evaluator.checks import registry, run
-from evaluator.checks.finding import Finding
 from evaluator.checks.record import Check
 from evaluator.checks.registry import CHECKS, number_tested, table
+from evaluator.checks.result import CheckResult
 from evaluator.checks.tables import Tables
 from tests.checks.defects import DEFECTS
 from tests.checks.makers import MAKERS
@@ -27,8 +27,8 @@ OWN_TESTS = {
 }
 
 
-def even_ids(t: Tables, *, level: float) -> Finding:
-    return Finding(name="even ids", verdict="pass", number=f"{level:.6f}", p_value=1.0)
+def even_ids(t: Tables, *, level: float) -> CheckResult:
+    return CheckResult(name="even ids", verdict="pass", number=f"{level:.6f}", p_value=1.0)
 
 
 EVEN_IDS = Check(name="even ids", finds="displays without odd ids", run=even_ids)
@@ -52,9 +52,9 @@ def test_every_check_has_a_defect_that_it_is_for() -> None:
 
 def test_the_report_has_a_finding_of_each_check_in_order() -> None:
     report = check(shop(3).log())
-    assert [f.name for f in report.findings] == [c.name for c in CHECKS]
+    assert [f.name for f in report.checks] == [c.name for c in CHECKS]
     assert len({c.name for c in CHECKS}) == len(CHECKS)
-    assert all(f.p_value is None for f, c in zip(report.findings, CHECKS, strict=True) if not c.tested)
+    assert all(f.p_value is None for f, c in zip(report.checks, CHECKS, strict=True) if not c.tested)
 
 
 def test_the_false_alarms_are_split_over_the_checks_that_test() -> None:
@@ -82,7 +82,7 @@ def test_a_new_check_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (registry, run):
         monkeypatch.setattr(module, "CHECKS", (*CHECKS, EVEN_IDS))
     after = check(log)
-    assert [f.name for f in after.findings] == [*(f.name for f in before.findings), "even ids"]
-    assert after.findings[-1].number == f"{0.04 / number_tested(clustered=False):.6f}"
+    assert [f.name for f in after.checks] == [*(f.name for f in before.checks), "even ids"]
+    assert after.checks[-1].number == f"{0.04 / number_tested(clustered=False):.6f}"
     assert len(after.tested) == len(before.tested) + 1
     assert table()[-1] == "| even ids | displays without odd ids |"

@@ -31,7 +31,7 @@ def test_a_log_without_findings_says_what_was_tested_and_what_it_could_show() ->
     assert f"Fit for replay as far as this log can tell: {tests} tests of {report.displays:,} displays" in said
     assert "nothing found against it" not in said
     assert "without a column of users, effects of their earlier displays" in said
-    for finding in report.findings:
+    for finding in report.checks:
         listed = said.split("Not tested, for the reasons above: ")[1].split(".")[0].split(", ")
         assert (finding.name in listed) == (finding.verdict == "not applicable")
     for name in ("uniformity", "drift of conversion rates", "rates by action", "vectors without conversions"):

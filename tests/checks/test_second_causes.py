@@ -19,7 +19,7 @@ RATES = np.array([0.05, 0.09, 0.13, 0.16])
 
 
 def alarms(report: CheckReport) -> set[str]:
-    return {f.name for f in report.findings if f.verdict in ("warn", "fail")}
+    return {f.name for f in report.checks if f.verdict in ("warn", "fail")}
 
 
 def learning(seed: int, *, days: float = 20.0, batch: float = 1.0, by_hour: float = 0.0, n: int = 20_000) -> Log:
@@ -73,10 +73,10 @@ def launched(at: Floats) -> Floats:
 def test_an_action_that_pauses_every_evening_is_not_retired() -> None:
     report = check(site(1, days=20, available=paused))
     assert alarms(report) == {"calibration"}
-    assert "is shown never in 10:00 to 24:00" in report["calibration"].means
+    assert "is shown never in 10:00 to 24:00" in report["calibration"].what
     assert report["replay of the logger"].follows_from == "calibration"
     retired = check(site(1, days=20, available=lambda at: paused(at) * np.where(at[:, None] > 15, [1, 1, 1, 0], 1)))
-    assert "only until day 15, 09:1" in retired["overlap"].means
+    assert "only until day 15, 09:1" in retired["overlap"].what
 
 
 def test_a_launch_is_one_finding_and_wrong_propensities_beside_it_another() -> None:
@@ -92,7 +92,7 @@ def test_a_launch_is_one_finding_and_wrong_propensities_beside_it_another() -> N
     wrong = check(Log(log.displays.set_column(at, "propensity", [p]), log.conversions, log.actions, log.meta))
     assert wrong["calibration"].verdict == "fail"
     assert "(action a1)" in wrong["calibration"].number
-    assert "propensity column" in wrong["calibration"].do
+    assert "propensity column" in wrong["calibration"].remedy
 
 
 def thinned(seed: int, keep: float, *, weighted: bool = False, n: int = 60_000) -> Log:
@@ -116,11 +116,11 @@ def thinned(seed: int, keep: float, *, weighted: bool = False, n: int = 60_000) 
 def test_thinned_displays_are_named_and_weights_repair_the_log() -> None:
     report = check(thinned(1, 0.11))
     assert alarms(report) == {"uniformity"}
-    said = report["uniformity"].means
+    said = report["uniformity"].what
     for words, true in (("leave if", 0.11), ("were kept;", RATES.mean())):
         low, high = map(float, re.search(rf"{words} ([\d.]+) to ([\d.]+)", said).groups())
         assert low < true < high < 2 * true
-    assert "`weight`" in report["uniformity"].do
+    assert "`weight`" in report["uniformity"].remedy
     assert alarms(check(thinned(1, 0.11, weighted=True))) == set()
     assert "uniformity" not in alarms(check(thinned(2, 1.0)))
 
@@ -128,10 +128,10 @@ def test_thinned_displays_are_named_and_weights_repair_the_log() -> None:
 def test_no_other_wrong_propensity_is_taken_for_thinning() -> None:
     for defect in ("uniform claimed, one action 1.3 times as often", "the logger follows the hour, uniform claimed"):
         found = check(DEFECTS[defect][0](7))["uniformity"]
-        assert "thinned" not in found.means
+        assert "thinned" not in found.what
         assert found.verdict == "fail"
     learned = check(learning(1).with_meta(propensity="absent"), propensity="uniform")["uniformity"]
-    assert (learned.verdict, "thinned" in learned.means) == ("fail", False)
+    assert (learned.verdict, "thinned" in learned.what) == ("fail", False)
 
 
 @pytest.mark.parametrize("size", [5, 40, 400])
@@ -160,11 +160,11 @@ def test_hours_without_an_action_are_a_pause_where_propensities_are_shares_too()
     log = site(1, days=20, available=paused)
     found = check(log, propensity="estimate")["hours and weekdays"]
     assert found.verdict == "fail"
-    assert "is shown never in 10:00 to 24:00" in found.means
-    assert found.do.startswith("Leave out what pauses (`actions='")
-    assert "estimate:context" not in found.do
+    assert "is shown never in 10:00 to 24:00" in found.what
+    assert found.remedy.startswith("Leave out what pauses (`actions='")
+    assert "estimate:context" not in found.remedy
     # Shares that rise and fall leave no hour without displays.
-    assert "estimate:context" in check(learning(1, by_hour=0.3))["hours and weekdays"].do
+    assert "estimate:context" in check(learning(1, by_hour=0.3))["hours and weekdays"].remedy
 
 
 def test_single_displays_are_neither_launched_nor_retired() -> None:
@@ -172,11 +172,11 @@ def test_single_displays_are_neither_launched_nor_retired() -> None:
     time = np.sort(rng.integers(0, 30 * DAY, 320))
     few = check(build_log(time=time, action=rng.integers(0, 80, 320), n_actions=80, tick="s"))["overlap"]
     assert few.numbers["launched_or_retired"] == 0
-    assert "has displays only" not in few.means
+    assert "has displays only" not in few.what
     # Thirty displays, all in the last half, are a launch.
     late = np.where((np.arange(320) >= 160) & (np.arange(320) % 5 == 0), 2, np.arange(320) % 2)
     log = build_log(time=time, action=late, n_actions=3, tick="s")
     assert check(log)["overlap"].numbers["launched_or_retired"] == 1
-    assert "(a file that starts later)" in check(log)["overlap"].do
+    assert "(a file that starts later)" in check(log)["overlap"].remedy
     gone = build_log(time=time, action=late[::-1], n_actions=3, tick="s")
-    assert "(`limit`)" in check(gone)["overlap"].do
+    assert "(`limit`)" in check(gone)["overlap"].remedy

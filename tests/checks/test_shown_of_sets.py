@@ -37,10 +37,10 @@ def test_right_propensities_pass_and_checks_of_all_actions_do_not_apply(kind: st
     found = report["eligible actions"]
     assert found.verdict == "pass"
     assert found.numbers["moves_with_time"] is False
-    assert "bind how many displays a replay accepts" in found.means
+    assert "bind how many displays a replay accepts" in found.what
     for name in ("replay of the logger", "uniformity", "calibration", "drift of action shares"):
         assert report[name].verdict == "not applicable"
-        assert "have their own eligible actions" in report[name].means
+        assert "have their own eligible actions" in report[name].what
 
 
 def test_propensities_of_one_over_k_fail() -> None:
@@ -49,7 +49,7 @@ def test_propensities_of_one_over_k_fail() -> None:
     wrong = replace(log, displays=log.displays.set_column(at, "propensity", pa.array(np.full(N, 1.0 / K))))
     found = evaluator.check(wrong)["eligible actions"]
     assert found.verdict == "fail"
-    assert "times as often as its propensities say where it was eligible" in found.means
+    assert "times as often as its propensities say where it was eligible" in found.what
 
 
 def test_a_log_with_vectors_of_the_eligible_actions_alone_is_checked() -> None:
@@ -75,7 +75,7 @@ def test_errors_that_cancel_out_in_every_action_are_found_by_the_size_of_the_set
     p = pa.array(np.minimum(np.where(size >= 4, 1.3, 0.8) / size, 1.0))
     found = evaluator.check(replace(log, displays=log.displays.set_column(at, "propensity", p)))["eligible actions"]
     assert found.verdict == "fail"
-    assert "rounds lean to sets of some sizes" in found.means
+    assert "rounds lean to sets of some sizes" in found.what
 
 
 def test_sets_of_one_action_leave_nothing_to_choose() -> None:
@@ -83,7 +83,7 @@ def test_sets_of_one_action_leave_nothing_to_choose() -> None:
     log = build_log(time=np.arange(N), action=action, eligible=np.eye(K, dtype=np.bool_)[action], n_actions=K)
     found = evaluator.check(log)["eligible actions"]
     assert found.verdict == "warn"
-    assert "no policy has a choice" in found.means
+    assert "no policy has a choice" in found.what
 
 
 def test_an_action_that_is_eligible_once_is_not_called_an_error_of_the_propensities() -> None:
@@ -95,7 +95,7 @@ def test_an_action_that_is_eligible_once_is_not_called_an_error_of_the_propensit
     log = build_log(time=np.arange(N), action=action, eligible=sets, n_actions=K)
     found = evaluator.check(log)["eligible actions"]
     assert found.verdict == "warn"
-    assert "Hardly ever eligible: a5" in found.means
+    assert "Hardly ever eligible: a5" in found.what
     assert found.effect is not None
     assert found.effect < 0.1
 

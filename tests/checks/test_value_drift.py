@@ -60,9 +60,9 @@ def test_a_change_of_unit_is_named_and_its_advice_repairs_the_log(factor: float,
     log = sold(1, factor=lambda at, action: np.where(at >= 0.5 * days, factor, 1.0), days=days)
     found = check(log)[NAME]
     assert found.verdict == "fail"
-    assert "change of unit" in found.means
-    assert f"from {'day 6' if days == 10 else 'tenth 6'} on" in found.means
-    word, by = re.search(r"(Divide|Multiply) these values by ([\d,]+)", found.do).groups()
+    assert "change of unit" in found.what
+    assert f"from {'day 6' if days == 10 else 'tenth 6'} on" in found.what
+    word, by = re.search(r"(Divide|Multiply) these values by ([\d,]+)", found.remedy).groups()
     mended = float(by.replace(",", "")) ** (-1 if word == "Divide" else 1)
     after = log.column("time")[log.conversions["display_id"].to_numpy()] >= 0.5 * days * DAY
     value = log.conversions["value"].to_numpy() * np.where(after, mended, 1.0)
@@ -91,7 +91,7 @@ def test_what_is_no_drift_of_values_is_none() -> None:
     weekends = sold(8, factor=lambda at, action: np.where(at % 7 >= 5, 2.0, 1.0), days=28.0)
     assert check(weekends)[NAME].verdict == "pass"
     constant = check(sold(9, law=lambda rng, n: np.full(n, 7.0), levels=dear))[NAME]
-    assert (constant.verdict, constant.means) == ("not applicable", "all conversions of an action are worth the same")
+    assert (constant.verdict, constant.what) == ("not applicable", "all conversions of an action are worth the same")
     # Constant values that do change are found, too.
     dearer = sold(9, law=lambda rng, n: np.full(n, 7.0), factor=lambda at, action: np.where(at >= 5, 1.5, 1.0))
     assert check(dearer)[NAME].numbers["ratio"] == pytest.approx(1.5)

@@ -17,7 +17,7 @@ from evaluator.checks.wear_out import NAME, _fitted, _left, earlier
 from evaluator.comparisons.verdict import Verdict
 from evaluator.log import Log
 from evaluator.log.clusters import read_users
-from evaluator.replays.words.clusters import NO_WEAR_OUT
+from evaluator.replays.words.clusters import UNWORN
 from tests.checks.visits import Visits
 from tests.datasets.sources import dataset
 from tests.logs import bernoulli_log
@@ -59,8 +59,8 @@ def test_the_fit_is_that_of_a_dense_model() -> None:
 def test_a_log_that_wears_out_is_not_fit_and_one_that_does_not_is() -> None:
     worn, fresh = check(WORN.log(1)), check(FRESH.log(1))
     assert worn[NAME].verdict == "fail"
-    assert "of the same action" in worn[NAME].means
-    assert "looks too good here" in worn[NAME].means
+    assert "of the same action" in worn[NAME].what
+    assert "looks too good here" in worn[NAME].what
     assert fresh.fit
     assert fresh[NAME].verdict == "pass"
     assert "earlier displays" in fresh[NAME].shows
@@ -78,7 +78,7 @@ def test_what_cannot_be_told_is_not_tested() -> None:
     rare = bernoulli_log(2_000, [0.005, 0.005], mean_delay=10, seed=1)
     found = check(with_column(rare, "user_id", np.arange(2_000) % 300))[NAME]
     assert found.verdict == "not applicable"
-    assert "Fewer than 50 conversions" in found.means
+    assert "Fewer than 50 conversions" in found.what
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_kinds_of_users_are_no_users_and_plain_names_win() -> None:
 
 def verdict(world: Visits, *, named: bool = True, **options: Any) -> Verdict:
     found = evaluator.compare(world.log(2, named=named), ["random", "fixed:action=4"], ship_if="uplift > 0", **options)
-    assert found.results[0].assumptions[0] == NO_WEAR_OUT
+    assert found.results[0].assumptions[0] == str(UNWORN)
     assert found.verdict is not None
     return found.verdict
 

@@ -52,8 +52,8 @@ def test_a_slower_group_is_found() -> None:
 def test_delays_by_a_column_are_found_and_repaired_by_it() -> None:
     found = check(Young(device=2.5, displays=12_000).draw(1))[NAME]
     assert (found.verdict, found.numbers["by"]) == ("warn", "device")
-    assert "`immature='correct:device'`" in found.do
-    assert "for a policy that chooses by the context it does not" in found.means
+    assert "`immature='correct:device'`" in found.remedy
+    assert "for a policy that chooses by the context it does not" in found.what
 
 
 def test_delays_that_change_with_time_are_found() -> None:
@@ -64,20 +64,20 @@ def test_delays_that_change_with_time_are_found() -> None:
     changed = log.conversions.set_column(1, "time", [sooner])
     found = check(type(log)(log.displays, changed, log.actions, log.meta))[NAME]
     assert (found.verdict, found.numbers["by"]) == ("warn", "day")
-    assert found.do == "Replay with `immature='drop'`."
+    assert found.remedy == "Replay with `immature='drop'`."
 
 
 @pytest.mark.parametrize("delays", [(0.2, 1.0), (0.5, 0.5)])
 def test_delays_by_action_are_no_finding(delays: tuple[float, float]) -> None:
     found = check(Young(delays=delays, displays=12_000).draw(3))[NAME]
     assert found.verdict == "pass"
-    assert "corrects by action" in found.means
+    assert "corrects by action" in found.what
 
 
 def test_without_young_displays_there_is_nothing_to_correct() -> None:
-    assert "none is young" in check(bernoulli_log(3000, [0.2, 0.3], mean_delay=10, seed=1))[NAME].means
+    assert "none is young" in check(bernoulli_log(3000, [0.2, 0.3], mean_delay=10, seed=1))[NAME].what
     log = Young(displays=3000).draw(4)
     old = log.with_meta(observed_until=int(log.column("time")[-1]) + 3 * DAY)
-    assert "none is young" in check(old)[NAME].means
+    assert "none is young" in check(old)[NAME].what
     few = Young(displays=300, rates=(0.1, 0.1)).draw(5)
-    assert "too few conversions" in check(few)[NAME].means
+    assert "too few conversions" in check(few)[NAME].what

@@ -46,6 +46,11 @@ def evaluate(*words: str) -> Run:
     return Run(int(stop.value.code or 0), out.getvalue(), err.getvalue())
 
 
+def sentences(document: Any) -> list[str]:
+    """Return what a JSON document says of its findings, one sentence or two each."""
+    return [f"{of['what']} {of['remedy']}".strip() for of in document["findings"]]
+
+
 def validate(document: Any) -> None:
     """Validate a document against the schema that it names."""
     validator(document["schema"].removeprefix("evaluate.").partition("/")[0]).validate(document)

@@ -52,7 +52,7 @@ def test_plain_output_fits_its_width() -> None:
             print_check(console, report)
         shown = captured.get()
         assert max(map(len, shown.splitlines())) <= width
-        for finding in report.findings:
+        for finding in report.checks:
             assert finding.name in shown
         assert "…" not in shown
         assert "context[1]" in shown

@@ -18,7 +18,7 @@ import pytest
 import vl_convert
 
 from evaluator.datasets.writing import write_canonical
-from tests.cli.runs import evaluate, manifest_of
+from tests.cli.runs import evaluate, manifest_of, sentences
 from tests.logs import bernoulli_log, build_log
 
 QUICK = ("--families", "geometric,lognormal", "--bootstraps", "19")
@@ -218,7 +218,7 @@ def test_a_replay_takes_the_fits_on_its_clock(shop: Path, tmp_path: Path) -> Non
         run = evaluate(*words, "--delays", str(out / name))
         assert run.code == 0, run.err
         assert said in run.json["plan"]["policy_delays"]
-        assert any(f"the delay CDF of {out / name}" in line for line in run.json["assumptions"])
+        assert any(f"the delay CDF of {out / name}" in line for line in sentences(run.json))
     assert own["plan"]["policy_delays"] is not None
     # The same law in displays: F of 10 days and of the displays of 10 days, 4,000 / 40 * 10 = 1,000.
     from evaluator import load

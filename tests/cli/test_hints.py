@@ -29,7 +29,7 @@ def advice(file: Path) -> list[str]:
     """The texts that a file gives as `hint` or `do`."""
     found = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.keyword) and node.arg in ("hint", "do"):
+        if isinstance(node, ast.keyword) and node.arg in ("hint", "remedy"):
             texts = (n.value for n in ast.walk(node.value) if isinstance(n, ast.Constant) and isinstance(n.value, str))
             found.append("".join(texts))
     return found

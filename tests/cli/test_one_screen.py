@@ -12,6 +12,7 @@ import pytest
 import evaluator
 from evaluator import datasets
 from evaluator.cli.lending import declarations
+from evaluator.findings.codes import FEW_ROUNDS, LOG_NOTE, PROPENSITIES_AS_GIVEN
 from evaluator.replays.result import ReplayResult
 from evaluator.report.audit import print_audit
 from evaluator.report.check import print_check
@@ -115,7 +116,7 @@ def test_warnings_are_never_dropped(name: str, examples: dict[str, Shown]) -> No
 
 def test_of_many_warnings_the_first_are_printed_and_the_others_counted(examples: dict[str, Shown]) -> None:
     show, result = examples["replay"]
-    many = replace(result, warnings=tuple(f"Warning {number}." for number in range(1, 6)))
+    many = replace(result, findings=tuple(FEW_ROUNDS.found(f"Warning {number}.") for number in range(1, 6)))
     said, whole = (words(printed((show, many), full=full)) for full in (False, True))
     assert "- Warning 1. - Warning 2. - Warning 3. - 2 more: --full prints them" in said
     assert "Warning 4. - Warning 5." in whole
@@ -123,11 +124,13 @@ def test_of_many_warnings_the_first_are_printed_and_the_others_counted(examples:
 
 def test_what_an_interval_rests_on_is_printed(examples: dict[str, Shown]) -> None:
     show, result = examples["replay"]
-    rests = "anytime-valid intervals take the estimated propensities as given"
+    rests = PROPENSITIES_AS_GIVEN.found("anytime-valid intervals take the estimated propensities as given")
+    note = LOG_NOTE.found("readings come at an interval of five minutes")
     assert "the logged propensities are right" not in printed((show, result), full=False)
-    said = words(printed((show, replace(result, assumptions=(*result.assumptions, rests))), full=False))
-    assert f"What the intervals rest on - {rests}" in said
-    assert "7 assumptions." in said
+    said = words(printed((show, replace(result, findings=(*result.findings, rests, note))), full=False))
+    # By its code, and not by its words.
+    assert f"What the intervals rest on - {rests} --full" in said
+    assert "8 assumptions." in said
 
 
 def test_numbers_of_the_short_form_have_their_intervals(examples: dict[str, Shown]) -> None:

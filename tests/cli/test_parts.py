@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.runs import evaluate
+from tests.cli.runs import evaluate, sentences
 from tests.logs import bernoulli_log
 from tests.parts import stored
 
@@ -16,7 +16,7 @@ SYNTHETIC = ("-d", "synthetic", "--limit", "3000")
 def test_the_sampling_rate_counts_the_traffic() -> None:
     plan = evaluate("replay", *SYNTHETIC, "-p", "random", "--sampling-rate", "0.1", "--dry-run", "--json").json
     assert plan["sampling_rate"] == 0.1
-    assert any("even sample of 0.1 of the traffic" in said for said in plan["assumptions"])
+    assert any("even sample of 0.1 of the traffic" in said for said in sentences(plan))
 
 
 def test_more_traffic_than_was_logged_is_no_error() -> None:
@@ -46,4 +46,4 @@ def test_chosen_actions_of_constant_propensities_allow_what_needs_their_sum(tmp_
     stored(bernoulli_log(4_000, (0.1, 0.2, 0.3, 0.4), mean_delay=20.0, seed=1, logger=logger), tmp_path / "log")
     words = ("replay", "-d", str(tmp_path / "log"), "--actions", "a1,a3", "-p", "random", "--doubly-robust")
     plan = evaluate(*words, "--dry-run", "--json").json
-    assert any("made to sum to 1" in said for said in plan["assumptions"])
+    assert any("made to sum to 1" in said for said in sentences(plan))

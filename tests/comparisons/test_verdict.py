@@ -244,7 +244,9 @@ def test_a_failed_check_of_the_log_lets_nothing_ship() -> None:
     assert found.verdict is not None
     assert found.verdict.decision == "wait"
     failed = found.check.having("fail")
-    assert all(of.name in by_name(found)["checks"].said and of.do in by_name(found)["checks"].settle for of in failed)
+    assert all(
+        of.name in by_name(found)["checks"].said and of.remedy in by_name(found)["checks"].settle for of in failed
+    )
 
 
 def test_without_a_rule_the_log_is_not_checked() -> None:
@@ -253,7 +255,7 @@ def test_without_a_rule_the_log_is_not_checked() -> None:
     assert by_name(found)["checks"] == UNCHECKED
     assert found.verdict is not None
     assert found.verdict.decision == "wait"
-    known = with_checks(found.verdict, {"checks": [{"name": "overlap", "verdict": "warn", "do": ""}]})
+    known = with_checks(found.verdict, {"checks": [{"name": "overlap", "verdict": "warn", "remedy": ""}]})
     assert known.decision == "ship"
     assert known.conditions[-1].said == "no check of the log failed, 1 warned"
     assert compare(shown((0.2, 0.6)), ["random"]).verdict is None
@@ -275,7 +277,7 @@ def test_an_audit_is_a_condition_of_the_pairs_that_it_is_about() -> None:
     assert with_audit(verdict, audited()).decision == "ship"
     assert with_audit(verdict, audited(biased=True)).decision == "wait"
     for of_check, decision in (("fail", "wait"), ("warn", "ship")):
-        beside = {"name": "calibration", "verdict": of_check, "number": "", "means": "", "do": "Repair it."}
+        beside = {"name": "calibration", "verdict": of_check, "number": "", "what": "", "remedy": "Repair it."}
         found = with_audit(verdict, audited() | {"not_in_twins": [beside]})
         assert found.decision == decision
         assert ("calibration" in found.sentence) is (decision == "wait")
@@ -344,5 +346,5 @@ def test_the_log_is_checked_as_it_was_read_not_with_its_costs_taken_off() -> Non
     found = compare(log, ["random", "ucb1"], windows=["14d"], ship_if="uplift > 0")
     assert found.results[0].plan["objective"] == "profit"
     assert found.check is not None
-    assert [of.verdict for of in found.check.findings] == [of.verdict for of in check(log).findings]
+    assert [of.verdict for of in found.check.checks] == [of.verdict for of in check(log).checks]
     assert found.check["rewards"].verdict != "fail"

@@ -70,7 +70,7 @@ def test_audits_find_the_rates(columns: dict[str, np.ndarray]) -> None:
 def test_checks_and_joint_delays_have_an_answer(name: str) -> None:
     columns = COLUMNS[name]
     log = logged(columns, propensity=False)
-    verdicts = {f.name: f.verdict for f in check(log, propensity="estimate:context").findings}
+    verdicts = {f.name: f.verdict for f in check(log, propensity="estimate:context").checks}
     assert verdicts["replay of the logger"] == verdicts["calibration"] == "pass"
     study_delays(log, joint=True)
 
@@ -115,7 +115,7 @@ def test_a_column_that_dwarfs_others_is_named_and_scaling_helps(columns: dict[st
         # The logged rewards of 4,000 rounds have a standard error of .007.
         assert result.value.estimate > 0.25
     assert not any(UNLIKE in said for said in replay(raw, "thompson", window=50).warnings)
-    assert [f.verdict for log in (raw, scaled) for f in check(log).findings if f.name == "scales of columns"] == [
+    assert [f.verdict for log in (raw, scaled) for f in check(log).checks if f.name == "scales of columns"] == [
         "warn", "pass",
     ]  # fmt: skip
 

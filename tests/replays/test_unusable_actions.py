@@ -178,4 +178,4 @@ def test_a_replay_that_waited_for_one_action_most_of_the_time_says_so() -> None:
 def test_a_comparison_says_which_action_sets_its_horizon() -> None:
     found = compare(rare(), ["random", "fixed:action=0"], sampler="keep")
     assert any("decides how many rounds there are" in said for said in found.warnings)
-    assert found.to_dict()["warnings"] == list(found.warnings)
+    assert found.to_dict()["findings"] == [one.to_dict() for one in found.findings]

@@ -66,5 +66,5 @@ def test_an_end_that_is_wrong_is_said_as_a_date() -> None:
     with pytest.raises(LogError, match=rf"later than observed_until = {FIRST + DAY} \(2026-01-02 00:00\)"):
         log.with_meta(observed_until=FIRST + DAY).validated()
     finding = check(log)["immature displays"]
-    assert f"before observed_until = {FIRST + 6 * DAY} (2026-01-07 00:00)" in finding.means
-    assert f"observed_until = {late} under [log] of the spec, 2026-01-05 23:58, is when" in finding.do
+    assert f"before observed_until = {FIRST + 6 * DAY} (2026-01-07 00:00)" in finding.what
+    assert f"observed_until = {late} under [log] of the spec, 2026-01-05 23:58, is when" in finding.remedy

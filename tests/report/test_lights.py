@@ -26,8 +26,8 @@ def report() -> CheckReport:
     """Of a log with a defect that two checks fail, a third of which is told as a warning."""
     found = check(DEFECTS["action depends on the context, propensities constant"][0](1))
     assert len(found.having("fail")) == 2
-    third = replace(found.having("pass")[0], verdict="warn", do="Look at `propensity`.")
-    return replace(found, findings=tuple(third if f.name == third.name else f for f in found.findings))
+    third = replace(found.having("pass")[0], verdict="warn", remedy="Look at `propensity`.")
+    return replace(found, findings=tuple(third if f.name == third.name else f for f in found.checks))
 
 
 def test_a_page_lists_the_worst_first_with_meaning_and_remedy(report: CheckReport, tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_a_page_lists_the_worst_first_with_meaning_and_remedy(report: CheckRepor
     verdicts = re.findall(r"font-weight:600\">(\w+)</span> <span", page)
     counts = {verdict: len(report.having(verdict)) for verdict in ("fail", "warn", "pass")}
     assert verdicts == [verdict for verdict, number in counts.items() for _ in range(number)]
-    assert page.count("What to do: ") == sum(1 for f in report.findings if f.do)
+    assert page.count("What to do: ") == sum(1 for f in report.checks if f.remedy)
     assert "Look at --propensity." in page
-    for f in report.findings:
+    for f in report.checks:
         assert f">{f.name}</span>" in (folded if f.verdict == "not applicable" else shown)
 
 

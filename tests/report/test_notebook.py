@@ -93,7 +93,7 @@ def letters(text: str) -> list[str]:
 def lights(report: CheckReport) -> tuple[str, str]:
     """What a page says of checks beside the terminal's table and paragraphs, and what these say beside it."""
     passed, alarms = report.having("pass"), (*report.having("fail"), *report.having("warn"))
-    more = [f.means for f in passed] + [FOLD, ":", str(len(report.having("not applicable")))]
+    more = [f.what for f in passed] + [FOLD, ":", str(len(report.having("not applicable")))]
     return "".join(more), "verdictchecknumber" + "".join(f.verdict + f.name for f in alarms)
 
 

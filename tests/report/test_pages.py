@@ -161,7 +161,7 @@ def test_a_verdict_stands_first_knows_what_lies_beside_it_and_links_to_it(
     assert conditions("other", "compared")["checks"] == ("", "open")
 
     checked = json.loads((tmp_path / "checked" / "result.json").read_text())
-    checked["checks"][0] |= {"verdict": "fail", "do": "repair it"}
+    checked["checks"][0] |= {"verdict": "fail", "remedy": "repair it"}
     (tmp_path / "checked" / "result.json").write_text(json.dumps(checked))
     assert conditions("compared", "checked")["checks"] == ("chapter-2", "not met")
     (tmp_path / "checked" / "result.json").write_text("{}")

@@ -30,7 +30,7 @@ TABLES = {
         "cdf_table": None, "quantile_table": 7, "law_table": 2, "window_table": 2, "group_table": 18,
         "group_cdf_table": None, "period_table": None,
     },
-    "check": {"finding_table": None},
+    "check": {"check_table": None},
 }  # fmt: skip
 
 
@@ -125,5 +125,5 @@ def test_regret_of_a_simulation_is_that_of_its_last_round(results: dict[str, Any
 
 def test_findings_are_those_of_the_check(results: dict[str, Any], log: Log) -> None:
     report = results["check"]
-    assert report.finding_table["verdict"].to_pylist() == [finding.verdict for finding in report.findings]
-    assert report.finding_table["name"].to_pylist()[0] == "replay of the logger"
+    assert report.check_table["verdict"].to_pylist() == [finding.verdict for finding in report.checks]
+    assert report.check_table["name"].to_pylist()[0] == "replay of the logger"

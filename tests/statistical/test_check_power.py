@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator import check
-from evaluator.checks.finding import FOUND
+from evaluator.checks.result import FOUND
 from evaluator.log import Log
 from tests.checks.shops import DAY, HOUR
 from tests.logs import build_log

@@ -16,6 +16,6 @@ def test_false_alarms_keep_their_level() -> None:
     for name, make in KINDS.items():
         for seed in range(LOGS):
             report = check(make(seed), seed=seed, false_alarms=level)
-            raised += [(name, seed, f.name) for f in report.findings if f.verdict in ("warn", "fail")]
+            raised += [(name, seed, f.name) for f in report.checks if f.verdict in ("warn", "fail")]
     n = LOGS * len(KINDS)
     assert len({r[:2] for r in raised}) <= n * level + 4 * math.sqrt(n * level * (1 - level)), raised

@@ -157,10 +157,10 @@ def in_another_unit(log: Log, unit: float) -> Log:
 
 def _findings(log: Log) -> tuple[str, ...]:
     try:
-        found = check(log).findings
+        found = check(log).checks
     except EvaluatorError as error:
         return (str(error),)
-    return tuple(f"{f.name}: {f.number} {f.means} {f.do}" for f in found if f.verdict in ("warn", "fail"))
+    return tuple(f"{f.name}: {f.number} {f.what} {f.remedy}" for f in found if f.verdict in ("warn", "fail"))
 
 
 def _column(result: ReplayResult, name: str) -> Any:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.findings.codes import CONVERSION_GAP
+from evaluator.findings.finding import Finding
 from evaluator.log.schema import to_numpy
 from evaluator.log.times import time_words
 from evaluator.replays.rounds.survey import Survey
@@ -85,8 +87,8 @@ def conversion_gaps(survey: Survey) -> list[ConversionGap]:
     return gaps
 
 
-def gap_warnings(survey: Survey) -> list[str]:
-    """Return a sentence on the longest gap of a log's conversions, as a replay's warning; none without."""
+def gap_warnings(survey: Survey) -> list[Finding]:
+    """Return a warning of the longest gap of a log's conversions; none without."""
     gaps = conversion_gaps(survey)
     if not gaps:
         return []
@@ -95,9 +97,16 @@ def gap_warnings(survey: Survey) -> list[str]:
     more = f" (and {len(gaps) - 1} more {times})" if len(gaps) > 1 else ""
     when = gap_words(survey, longest, start=int(survey.shown_at[0]))
     return [
-        f"No conversion comes {when}{more}, where the same hours of the days around have {longest.usual:,} or more: an "
-        "outage, or a hole in the log. Displays of that time and before it lose conversions but count as judged, so "
-        "values are too low: evaluate check says which displays to keep."
+        CONVERSION_GAP.found(
+            f"No conversion comes {when}{more}, where the same hours of the days around have {longest.usual:,} or "
+            "more: an "
+            "outage, or a hole in the log. Displays of that time and before it lose conversions but count as judged, "
+            "so "
+            "values are too low.",
+            "evaluate check says which displays to keep.",
+            hours=longest.hours,
+            usual=longest.usual,
+        )
     ]
 
 

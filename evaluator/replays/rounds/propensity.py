@@ -56,6 +56,8 @@ class Propensities:
         actions.
     fitted
         Number c of propensities that were fitted to contexts, where the smallest is less; None for all others.
+    settled
+        Whether the fit of propensities to contexts came to rest.
     """
 
     kind: PropensityKind
@@ -67,6 +69,7 @@ class Propensities:
     weights: DisplayWeights | None = None
     kept_share: float = 1.0
     fitted: Acceptance | None = None
+    settled: bool = True
 
     @property
     def tilted(self) -> bool:
@@ -348,4 +351,4 @@ def _multinomial(log: Log) -> Propensities:
         )
     if not logger.converged:
         said += "; " + NOT_AT_REST
-    return Propensities("estimated", said, reads, rule, smallest, largest, fitted=c)
+    return Propensities("estimated", said, reads, rule, smallest, largest, fitted=c, settled=logger.converged)

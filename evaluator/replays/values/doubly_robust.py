@@ -53,6 +53,8 @@ from dataclasses import replace
 import numpy as np
 
 from evaluator.estimates.weighted import WeightedValue, doubly_robust, mean_value
+from evaluator.findings.codes import DOUBLY_ROBUST, FEW_WEIGHTED_REWARDS
+from evaluator.findings.finding import Finding
 from evaluator.log.readable_vectors import readable_vectors
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
@@ -88,14 +90,18 @@ def robust_value(plan: ReplayPlan, replays: Sequence[Replay], frozen: FinalValue
     return replace(found, target=FIXED)
 
 
-def said_of_robust(found: WeightedValue | None) -> tuple[list[str], list[str]]:
-    """Return the warnings and the assumptions that go with a doubly robust value."""
+def said_of_robust(found: WeightedValue | None) -> list[Finding]:
+    """Return what goes with a doubly robust value."""
     if found is None or found.target == FIXED:
-        return [], []
-    warnings = [f"The doubly robust value is not given: {found.withheld}."] if found.withheld else []
-    return warnings, [
-        "doubly robust value: of the policy's choices at all displays read, as it had learned by then; the realised "
-        "value is that of the accepted rounds alone, which this interval need not hold"
+        return []
+    withheld = FEW_WEIGHTED_REWARDS.found(f"The doubly robust value is not given: {found.withheld}.")
+    return [
+        *([withheld] if found.withheld else []),
+        DOUBLY_ROBUST.found(
+            "doubly robust value: of the policy's choices at all displays read, as it had learned by then; the "
+            "realised "
+            "value is that of the accepted rounds alone, which this interval need not hold"
+        ),
     ]
 
 

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
-from evaluator.estimates.clustered import effective, few_clusters, too_few
+from evaluator.estimates.clustered import effective, too_few
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.spread import spread_interval
+from evaluator.findings.codes import MIXED_HORIZONS, NO_SPREAD, PROPENSITIES_NOT_RESAMPLED, ordered
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.words.clusters import warning_of_few
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,29 +48,37 @@ def with_expected_value(result: ReplayResult, resampled: ResampledValues) -> Rep
     """Return a result with the interval that the resampled values give its expected value."""
     values, short = resampled.values, resampled.short
     if np.ptp(values) <= 1e-12 * np.abs(values).max():
-        none = (
+        none = NO_SPREAD.found(
             f"No interval of the expected value: all {len(values):,} resampled replays earned the same, and a width of "
             "0 would call known what did not show."
         )
-        return replace(result, resampled=tuple(values.tolist()), warnings=(*result.warnings, none))
+        return replace(result, resampled=tuple(values.tolist()), findings=ordered((*result.findings, none)))
     target = f"expected value of the learning policy at {result.rounds:,} rounds"
     clusters = resampled.clusters
     interval = spread_interval(
         result.value.estimate, values, n=result.value.n, level=result.plan["options"]["level"], target=target,
         clusters=clusters,
     )  # fmt: skip
-    said = list(result.warnings)
+    said = list(result.findings)
     if short:
         said.append(
-            f"{short:,} of {len(values):,} resampled replays ended before their rounds were reached: the interval of "
-            "the expected value mixes horizons."
+            MIXED_HORIZONS.found(
+                f"{short:,} of {len(values):,} resampled replays ended before their rounds were reached: the "
+                "interval of "
+                "the expected value mixes horizons.",
+                short=short,
+            )
         )
     if result.plan["options"]["propensity"] == "estimate:context":
-        said.append("The interval of the expected value takes the estimated propensities as given: it is too short.")
+        said.append(
+            PROPENSITIES_NOT_RESAMPLED.found(
+                "The interval of the expected value takes the estimated propensities as given: it is too short."
+            )
+        )
     if too_few(clusters):
-        said.append(few_clusters("the expected value", clusters, result.plan["options"]["cluster_by"]))
+        said.append(warning_of_few("the expected value", clusters, result.plan["options"]["cluster_by"]))
     return replace(
-        result, expected_value=interval, resampled=tuple(values.tolist()), clusters=clusters, warnings=tuple(said)
+        result, expected_value=interval, resampled=tuple(values.tolist()), clusters=clusters, findings=ordered(said)
     )
 
 

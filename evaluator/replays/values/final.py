@@ -25,6 +25,8 @@ from evaluator.estimates.weighted import (
     mean_value,
     weights_of,
 )
+from evaluator.findings.codes import FEW_WEIGHTED_REWARDS, FINAL_EXPLORES, FINAL_TIES, WEIGHTS_OFF
+from evaluator.findings.finding import Finding
 from evaluator.log.breaches import TARGET_REPAIR
 from evaluator.log.readable_vectors import readable_vectors
 from evaluator.log.schema import ELIGIBLE
@@ -78,8 +80,8 @@ class FinalValue:
         Number of displays with a reward and a weight above 0: what IPS and SNIPS rest on.
     action_share
         Mean probability of each action, K numbers in the order of the log's actions.
-    warnings
-        Sentences to read before the numbers.
+    findings
+        What to read before the numbers.
     """
 
     policy: FinalKind
@@ -93,7 +95,7 @@ class FinalValue:
     weights: Weights
     rewarded: int
     action_share: tuple[float, ...]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def ips(self) -> WeightedValue:
@@ -111,11 +113,11 @@ class FinalValue:
         return self.estimates["dr"]
 
     def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Return the numbers by name; the warnings are the result's."""
+        """Return the numbers by name; what was found is the result's."""
         out: dict[str, Any] = {}
         for name, value in asdict(self).items():
             out |= value if name == "estimates" else {name: value}
-        del out["warnings"]
+        del out["findings"]
         return {**out, "action_share": dict(zip(labels, self.action_share, strict=True))}
 
 
@@ -196,7 +198,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
         weights=weights,
         rewarded=int(np.count_nonzero((of.reward != 0) & (of.target > 0))),
         action_share=tuple((of.shares / max(len(judged), 1)).tolist()),
-        warnings=(
+        findings=(
             *_of_kind(plan, kind, tied),
             *_warnings(weights, estimates),
             *few_of(plan, clusters, "the final policy"),
@@ -293,28 +295,32 @@ def _mean(each: list[Floats], frozen: list[FrozenPolicy], tied: list[int]) -> Fl
     return mean
 
 
-def _of_kind(plan: ReplayPlan, kind: FinalKind, tied: float) -> Iterator[str]:
+def _of_kind(plan: ReplayPlan, kind: FinalKind, tied: float) -> Iterator[Finding]:
     if kind in ("exploring", "posterior sampling") and plan.options.final_policy == "greedy":
-        yield (
+        yield FINAL_EXPLORES.found(
             f"{plan.policy.name} says nothing of its estimates (it has no method estimates), so its final policy is "
-            "valued as it would choose next, exploration included: not the value of what it learned."
+            "valued as it would choose next, exploration included: not the value of what it learned.",
+            about=plan.policy.name,
         )
     if tied > _MANY_TIES:
-        yield (
+        yield FINAL_TIES.found(
             f"Greedy final policy: at {tied:.1%} of the displays several actions have the same largest estimate, and "
-            "are shown with equal chance. It has learned too little to tell them apart."
+            "are shown with equal chance. It has learned too little to tell them apart.",
+            share=tied,
         )
 
 
-def _warnings(weights: Weights, estimates: dict[str, WeightedValue]) -> Iterator[str]:
+def _warnings(weights: Weights, estimates: dict[str, WeightedValue]) -> Iterator[Finding]:
     if not weights.calibrated:
-        yield (
+        yield WEIGHTS_OFF.found(
             f"Frozen policy: the mean weight is {weights.mean:.3g} (standard error {weights.mean_error:.2g}), where "
-            "right propensities give 1: IPS and SNIPS cannot be trusted, DR only as far as its model."
+            "right propensities give 1: IPS and SNIPS cannot be trusted, DR only as far as its model.",
+            mean=weights.mean,
         )
     if few := {one.short: estimates[one.name] for one in ESTIMATORS if not estimates[one.name].given}:
         least = min(few.values(), key=lambda found: found.rewards)
-        yield (
+        yield FEW_WEIGHTED_REWARDS.found(
             f"Frozen policy: no value by {', '.join(few)} is given: {least.withheld}. Its {weights.n:,} displays are "
-            f"worth {weights.effective_sample_size:,.0f} of its own (effective sample size)."
+            f"worth {weights.effective_sample_size:,.0f} of its own (effective sample size).",
+            effective=weights.effective_sample_size,
         )

@@ -25,6 +25,7 @@ from evaluator.estimates.simultaneous import (
     simultaneous_interval,
 )
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.findings.codes import GROUPS, ordered
 from evaluator.log.splits import Split
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
@@ -62,11 +63,11 @@ def with_segments(
     total = sum(len(split.labels) for split in plan.splits)
     found = [_values(plan, split, displays, rewards, logged, total) for split in plan.splits]
     tests = tested_together([one.test for one in found], alpha=1.0 - plan.options.level)
-    said = ASSUMED.format(columns=", ".join(split.column for split in plan.splits))
+    said = GROUPS.found(ASSUMED.format(columns=", ".join(split.column for split in plan.splits)))
     return replace(
         result,
         segments=tuple(replace(one, test=test) for one, test in zip(found, tests, strict=True)),
-        assumptions=(*result.assumptions, said),
+        findings=ordered((*result.findings, said)),
     )
 
 

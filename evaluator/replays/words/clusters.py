@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from evaluator.errors import ParameterError
 from evaluator.estimates.clustered import clusters_text, effective, few_clusters, too_few
+from evaluator.findings.codes import (
+    CLUSTERS_CHANGE_NOTHING,
+    FEW_CLUSTERS,
+    INDEPENDENT_CLUSTERS,
+    INDEPENDENT_DISPLAYS,
+    NO_WEAR_OUT,
+    UNNAMED_CLUSTERS,
+)
+from evaluator.findings.finding import Finding
 from evaluator.log.clusters import Clusters, Codes
 from evaluator.replays.plan import ReplayPlan
 
-NO_WEAR_OUT = "a display's outcome does not depend on the user's earlier displays"
+UNWORN = NO_WEAR_OUT.found("a display's outcome does not depend on the user's earlier displays")
 INDEPENDENT = "displays are independent and identically distributed over the log's time"
 
 
-def assumption_of(clusters: Clusters | None) -> str:
+def assumption_of(clusters: Clusters | None) -> Finding:
     """Return what intervals assume about the dependence of displays, and which of them allow for it."""
     if clusters is None:
-        return INDEPENDENT
-    return (
+        return INDEPENDENT_DISPLAYS.found(INDEPENDENT)
+    return INDEPENDENT_CLUSTERS.found(
         f"displays of different clusters ({clusters.count:,} by {clusters.by}) are independent and identically "
         "distributed; within one they may hang together: intervals of expected and weighted values are for new "
-        "clusters, those of realised values, of regret and of uplift for the clusters of this log"
+        "clusters, those of realised values, of regret and of uplift for the clusters of this log",
+        about=clusters.by,
+        clusters=clusters.count,
     )
 
 
@@ -42,13 +53,18 @@ def check_clusters(clusters: Clusters | None, used: int) -> None:
         )
 
 
-def few_of(plan: ReplayPlan, code: Codes | None, what: str) -> list[str]:
+def few_of(plan: ReplayPlan, code: Codes | None, what: str) -> list[Finding]:
     """Return why the displays of these clusters give no interval, where they do not."""
     worth = None if code is None else effective(code)
-    return [few_clusters(what, worth, str(plan.options.cluster_by))] if too_few(worth) else []
+    return [warning_of_few(what, worth, str(plan.options.cluster_by))] if too_few(worth) else []
 
 
-def said_of_clusters(plan: ReplayPlan) -> list[str]:
+def warning_of_few(what: str, worth: float | None, by: str) -> Finding:
+    """Return the warning that something has no interval, for its displays are worth too few clusters."""
+    return FEW_CLUSTERS.found(few_clusters(what, worth, by), about=by, clusters=worth)
+
+
+def said_of_clusters(plan: ReplayPlan) -> list[Finding]:
     """Return what to read before the numbers of a replay whose displays hang together."""
     clusters, options = plan.clusters, plan.options
     if clusters is None:
@@ -56,12 +72,21 @@ def said_of_clusters(plan: ReplayPlan) -> list[str]:
     said = []
     if not (options.bootstrap or plan.recorded or len(plan.judged)):
         said.append(
-            f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this log. "
-            "For new ones ask for the expected value (`bootstrap=200`), or the final policy's (`final`)."
+            CLUSTERS_CHANGE_NOTHING.found(
+                f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this "
+                "log.",
+                "For new ones ask for the expected value (`bootstrap=200`), or the final policy's (`final`).",
+                about=clusters.by,
+            )
         )
     if clusters.unnamed:
         said.append(
-            f"{clusters.unnamed:,} of {len(clusters.code):,} displays have no value in {clusters.by}: each is taken as "
-            "a cluster of its own."
+            UNNAMED_CLUSTERS.found(
+                f"{clusters.unnamed:,} of {len(clusters.code):,} displays have no value in {clusters.by}: each is "
+                "taken as "
+                "a cluster of its own.",
+                about=clusters.by,
+                displays=clusters.unnamed,
+            )
         )
     return said

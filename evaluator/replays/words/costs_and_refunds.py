@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from evaluator.findings.codes import COSTS_AND_DELAYS, LATE_REFUNDS, LEARNS_FROM, OBJECTIVE
+from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.costs import cost_events, has_costs, sales
 from evaluator.log.schema import to_numpy
@@ -19,23 +21,23 @@ from evaluator.replays.within import share_within
 _FEWER = 0.01
 
 
-def said_of_objective(log: Log, policy: Any, options: ReplayOptions) -> list[str]:
+def said_of_objective(log: Log, policy: Any, options: ReplayOptions) -> list[Finding]:
     """Say which objective the numbers are of, and what the policy learns from; nothing of a log without costs."""
     if not has_costs(log):
         return []
     if not is_of_profit(log):
         own = "" if options.objective else ", as the log says of itself"
-        return [f"values are of revenue: costs of displays are left out (`objective='revenue'`{own})"]
+        return [OBJECTIVE.found(f"values are of revenue: costs of displays are left out (`objective='revenue'`{own})")]
     chosen = "" if options.objective else ", for the log says what displays cost"
-    said = [f"values are of profit, a display's conversions less its cost{chosen}"]
+    said = [OBJECTIVE.found(f"values are of profit, a display's conversions less its cost{chosen}")]
     if not policy.learns:
         return said
     if options.learn_from == "revenue":
-        return [*said, "the policy learns from revenue alone (`learn_from='revenue'`)"]
-    return [*said, "the policy learns from profit: it is told the cost of a display at once"]
+        return [*said, LEARNS_FROM.found("the policy learns from revenue alone (`learn_from='revenue'`)")]
+    return [*said, LEARNS_FROM.found("the policy learns from profit: it is told the cost of a display at once")]
 
 
-def of_refunds(plan: ReplayPlan) -> list[str]:
+def of_refunds(plan: ReplayPlan) -> list[Finding]:
     """Return the warnings of a policy that divides costs by delays, and of a window that refunds come too late for."""
     log, survey = plan.log, plan.survey
     said = []
@@ -43,9 +45,12 @@ def of_refunds(plan: ReplayPlan) -> list[str]:
     if told_costs and getattr(plan.policy, "divides_by_delays", False):
         cut = f", which the window leaves {plan.tau_window:.1%} of the sales" if plan.tau_window < 1.0 - _FEWER else ""
         said.append(
-            f"{plan.policy.name} divides all that it was told by the chance of having seen it{cut}, and so takes "
-            "costs, which it is told at once, for larger than they are: tell it of revenue alone, "
-            "`learn_from='revenue'`, or take a policy that corrects no delays."
+            COSTS_AND_DELAYS.found(
+                f"{plan.policy.name} divides all that it was told by the chance of having seen it{cut}, and so takes "
+                "costs, which it is told at once, for larger than they are.",
+                "Tell it of revenue alone, `learn_from='revenue'`, or take a policy that corrects no delays.",
+                about=plan.policy.name,
+            )
         )
     sold, costs = sales(log.conversions), cost_events(log.conversions)
     if sold is None:
@@ -67,7 +72,12 @@ def of_refunds(plan: ReplayPlan) -> list[str]:
         "better than they are"
     )  # fmt: skip
     said.append(
-        f"The window flatters: {of_refunds:.1%} of the refunds come within it, and {plan.tau_window:.1%} of the sales. "
-        f"Refunds of {lost:.4g} a display, of those seen, come later. {what}."
+        LATE_REFUNDS.found(
+            f"The window flatters: {of_refunds:.1%} of the refunds come within it, and {plan.tau_window:.1%} of the "
+            "sales. "
+            f"Refunds of {lost:.4g} a display, of those seen, come later. {what}.",
+            within=of_refunds,
+            lost=lost,
+        )
     )
     return said

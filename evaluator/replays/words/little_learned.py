@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from evaluator.findings.codes import LITTLE_LEARNED
+from evaluator.findings.finding import Finding
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import binding_display
 
@@ -12,8 +14,10 @@ FEW_TOLD = 10
 _SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
 
-def little_learned(plan: ReplayPlan, *, rounds: int, generated: float, delivered: float, expired: float) -> str:
-    """Return a sentence on a policy that was told of few conversions, and what would help; empty if it was told enough.
+def little_learned(
+    plan: ReplayPlan, *, rounds: int, generated: float, delivered: float, expired: float
+) -> list[Finding]:
+    """Return a warning of a policy that was told of few conversions, and what would help; none if it was told enough.
 
     Parameters
     ----------
@@ -26,7 +30,7 @@ def little_learned(plan: ReplayPlan, *, rounds: int, generated: float, delivered
     """
     enough = FEW_TOLD * plan.log.n_actions
     if not plan.policy.learns or not rounds or delivered >= enough:
-        return ""
+        return []
     late = max(generated - delivered - expired, 0.0)
     what = "Nothing was learned" if not delivered else "Hardly anything was learned"
     others = [
@@ -37,9 +41,9 @@ def little_learned(plan: ReplayPlan, *, rounds: int, generated: float, delivered
         f"{''.join(f', {of}' for of in others)}."
     )
     if expired > 0.5 * generated:
-        return f"{so} What helps: a wider `window`."
+        return [LITTLE_LEARNED.found(so, "What helps: a wider `window`.", told=delivered, rounds=rounds)]
     if binding_display(plan):
-        return ""  # the plan's own warning names the cause
+        return []  # the plan's own warning names the cause
     helps = []
     if late > 0.5 * generated:
         share = _helpful_share(plan, rounds, generated, enough)
@@ -55,7 +59,8 @@ def little_learned(plan: ReplayPlan, *, rounds: int, generated: float, delivered
     of_most = _told(plan, most, generated * most / rounds, plan.clock.share)
     if plan.log.n_actions > 2 and plan.clock.kind != "wall" and of_most >= FEW_TOLD * 2:
         helps.append("fewer actions (`actions='top:n'`)")
-    return f"{so} What helps: {', or '.join([*helps, 'a longer log'])}."
+    remedy = f"What helps: {', or '.join([*helps, 'a longer log'])}."
+    return [LITTLE_LEARNED.found(so, remedy, told=delivered, rounds=rounds)]
 
 
 def _helpful_share(plan: ReplayPlan, rounds: int, generated: float, enough: int) -> float | None:

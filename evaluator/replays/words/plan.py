@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.findings import codes
+from evaluator.findings.finding import Finding
 from evaluator.kernels.ridge import LARGEST_CONDITION
 from evaluator.log.bounds import CapLoss
 from evaluator.log.dwarfing import dwarfing_column
@@ -26,7 +28,7 @@ from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.warm_start import WarmStart
 from evaluator.replays.within import followed_for, of_conversions
-from evaluator.replays.words.clusters import NO_WEAR_OUT, assumption_of
+from evaluator.replays.words.clusters import UNWORN, assumption_of
 from evaluator.replays.words.costs_and_refunds import of_refunds, said_of_objective
 from evaluator.replays.words.stamps import assumptions_of_stamps, said_of_windows
 
@@ -47,93 +49,157 @@ def assumptions(
     rewards: RewardRange,
     correction: Correction | None,
     start: WarmStart | None,
-) -> tuple[str, ...]:
-    """Return what a replay's numbers rest on, as sentences; the last are the log's own notes."""
+) -> tuple[Finding, ...]:
+    """Return what a replay's numbers rest on, and the log's own notes."""
     log, known = basis.survey.log, basis.known
-    said = [NO_WEAR_OUT, assumption_of(basis.clusters), basis.propensities.assumption]
+    said = [UNWORN, assumption_of(basis.clusters), codes.PROPENSITIES.found(basis.propensities.assumption)]
     if basis.propensities.kind == "estimated" and sampler != "logged":
-        said.append("anytime-valid intervals take the estimated propensities as given")
+        said.append(
+            codes.PROPENSITIES_AS_GIVEN.found("anytime-valid intervals take the estimated propensities as given")
+        )
     if clock.kind == "wall":
         said.append(
-            f"wall clock: feedback comes at the log's pace, as if the policy served {clock.traffic_share:.1%} of "
-            "the traffic"
+            codes.CLOCK.found(
+                f"wall clock: feedback comes at the log's pace, as if the policy served {clock.traffic_share:.1%} of "
+                "the traffic",
+                share=clock.traffic_share,
+            )
         )
     else:
-        said.append(f"traffic clock: one round is one display of live traffic, at a share of {clock.traffic_share:.3g}")
+        said.append(
+            codes.CLOCK.found(
+                f"traffic clock: one round is one display of live traffic, at a share of {clock.traffic_share:.3g}",
+                share=clock.traffic_share,
+            )
+        )
         if POSITION in log.schema.names and WEIGHT not in log.schema.names:
             said.append(
-                f"the displays of the chosen actions are {basis.survey.kept:.3g} of their traffic, and the policy is "
-                "to serve a share of it all: for a rollout on as many displays as theirs, multiply the share by that"
+                codes.TRAFFIC_OF_ACTIONS.found(
+                    f"the displays of the chosen actions are {basis.survey.kept:.3g} of their traffic, and the "
+                    "policy is "
+                    "to serve a share of it all: for a rollout on as many displays as theirs, multiply the share by "
+                    "that",
+                    share=basis.survey.kept,
+                )
             )
         if clock.sampling_rate < 1.0:
             said.append(
-                f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
-                f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows"
+                codes.SAMPLED_LOG.found(
+                    f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
+                    f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows",
+                    share=clock.sampling_rate,
+                )
             )
     said += assumptions_of_stamps(basis.survey, policy, sampler)
     if correction is not None:
-        said.append(correction.assumption)
+        said.append(codes.YOUNG_CORRECTED.found(correction.assumption))
     if basis.sets is not None and sampler != "logged" and policy.outside:
-        said.append(policy.outside[0].lower() + policy.outside[1:].rstrip("."))
+        outside = policy.outside[0].lower() + policy.outside[1:].rstrip(".")
+        said.append(codes.OUTSIDE_ITS_PAPER.found(outside, about=policy.name))
     if sampler == "queue":
         said.append(
-            "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen action"
+            codes.QUEUE_ORDER.found(
+                "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen "
+                "action"
+            )
         )
     if sampler == "keep" and not basis.propensities.even:
-        said.append("keep: the number of rounds depends on which actions the policy chose, unless `horizon` fixes it")
+        said.append(
+            codes.KEPT_CHOICES.found(
+                "keep: the number of rounds depends on which actions the policy chose, unless `horizon` fixes it"
+            )
+        )
     if options.reward == "observed" and options.horizon is None:
         said.append(
-            "rewards are those observed by the last round of as many as the log gives; with more or fewer rounds they "
-            "are others: `horizon` fixes their number"
+            codes.OBSERVED_REWARDS.found(
+                "rewards are those observed by the last round of as many as the log gives; with more or fewer rounds "
+                "they "
+                "are others: `horizon` fixes their number"
+            )
         )
     if known is not None:
-        said.append(f"the first {known.displays:,} displays are left out of the replay (`delays_from`)")
+        said.append(
+            codes.FIRST_DISPLAYS_LEFT_OUT.found(
+                f"the first {known.displays:,} displays are left out of the replay (`delays_from`)",
+                displays=known.displays,
+            )
+        )
     if options.final is not None:
-        said.append("the last displays are left out of the replay, for the final policy (`final`)")
+        said.append(
+            codes.LAST_DISPLAYS_LEFT_OUT.found(
+                "the last displays are left out of the replay, for the final policy (`final`)"
+            )
+        )
         if basis.propensities.kind == "estimated":
-            said.append("the final policy's intervals take the estimated propensities as known")
+            said.append(
+                codes.PROPENSITIES_AS_GIVEN.found(
+                    "the final policy's intervals take the estimated propensities as known"
+                )
+            )
     if start is not None:
-        said.append(start.assumption)
+        said.append(codes.WARM_START.found(start.assumption))
     elif Need.DELAY_CDF in policy.needs and known is not None:
-        said.append("the policy knows the delay CDF as fitted before the replay, without hindsight")
+        said.append(
+            codes.KNOWN_DELAYS.found("the policy knows the delay CDF as fitted before the replay, without hindsight")
+        )
     elif Need.DELAY_CDF in policy.needs and options.delays == "log" and options.final is not None:
         said.append(
-            "the policy knows the delay CDF of this log as it was known when the displays that are left out began "
-            "(hindsight within the replay)"
+            codes.KNOWN_DELAYS.found(
+                "the policy knows the delay CDF of this log as it was known when the displays that are left out began "
+                "(hindsight within the replay)"
+            )
         )
     elif Need.DELAY_CDF in policy.needs and options.delays == "log":
-        said.append("the policy knows the delay CDF of this whole log (hindsight)")
+        said.append(codes.KNOWN_DELAYS.found("the policy knows the delay CDF of this whole log (hindsight)"))
     elif Need.DELAY_CDF in policy.needs and options.delays.endswith(".json"):
         known_as = "" if told is None else f" ({told.source})"
-        said.append(f"the policy knows the delay CDF of {options.delays}{known_as}, on the clock of this log's traffic")
+        said.append(
+            codes.KNOWN_DELAYS.found(
+                f"the policy knows the delay CDF of {options.delays}{known_as}, on the clock of this log's traffic"
+            )
+        )
     if window.ends_rewards(log.meta):
-        said.append("the log names no attribution window, so rewards are the conversions within the policy's window")
+        said.append(
+            codes.REWARDS_WITHIN_WINDOW.found(
+                "the log names no attribution window, so rewards are the conversions within the policy's window"
+            )
+        )
     if options.accept_quantile > 0:
-        said.append(f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased")
+        said.append(
+            codes.CLIPPED_ACCEPTANCE.found(
+                f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased",
+                quantile=options.accept_quantile,
+            )
+        )
     return (
         *said,
         *_of_cap(basis.capped),
         *said_of_objective(basis.survey.log, policy, options),
         *(_told_of_rewards(policy, options, rewards) if start is None else ()),
-        *log.meta.notes,
+        *(codes.LOG_NOTE.found(note) for note in log.meta.notes),
     )
 
 
-def _of_cap(capped: CapLoss | None) -> tuple[str, ...]:
+def _of_cap(capped: CapLoss | None) -> tuple[Finding, ...]:
     """Say which value is estimated, and what is known of that of whole rewards."""
     if capped is None:
         return ()
     return (
-        f"every number is of capped rewards, and policies are told them: a display earns at most {capped.cap:g}. "
-        f"{capped.displays:,} displays of the log earn more, which leaves out {capped.share:.2%} of its reward"
-        + ("; a refund takes back first what is above the cap" if capped.refunds else "")
-        + "; the "
-        "value of whole rewards is higher by what is left out, which no log bounds, and so at least the lower end of "
-        "the capped value's interval",
+        codes.CAPPED_REWARDS.found(
+            f"every number is of capped rewards, and policies are told them: a display earns at most {capped.cap:g}. "
+            f"{capped.displays:,} displays of the log earn more, which leaves out {capped.share:.2%} of its reward"
+            + ("; a refund takes back first what is above the cap" if capped.refunds else "")
+            + "; the "
+            "value of whole rewards is higher by what is left out, which no log bounds, and so at least the lower "
+            "end of "
+            "the capped value's interval",
+            cap=capped.cap,
+            share=capped.share,
+        ),
     )
 
 
-def _told_of_rewards(policy: Any, options: ReplayOptions, rewards: RewardRange) -> tuple[str, ...]:
+def _told_of_rewards(policy: Any, options: ReplayOptions, rewards: RewardRange) -> tuple[Finding, ...]:
     """Say on which scale the policy learns, where it is not that of a conversion worth 1."""
     width = rewards.most - rewards.least
     if not policy.unit_rewards or (width == 1.0 and rewards.least == 0.0):
@@ -145,32 +211,43 @@ def _told_of_rewards(policy: Any, options: ReplayOptions, rewards: RewardRange) 
         clipped = f"; what is below 0 in all counts as 0 for {policy.name}" if policy.clips_at_zero else ""
         whose = "the log's bounds" if rewards.known and rewards.smallest_known else "some of them seen (hindsight)"
         return (
-            f"the policy is told rewards, from {rewards.least:g} to {rewards.most:g}, as shares of {width:g}, the "
-            f"width of that range ({whose}){clipped}",
+            codes.REWARD_SCALE.found(
+                f"the policy is told rewards, from {rewards.least:g} to {rewards.most:g}, as shares of {width:g}, the "
+                f"width of that range ({whose}){clipped}",
+            ),
         )
     whose = "the log's reward_max" if rewards.known else seen
-    return (f"the policy is told rewards as shares of {rewards.largest:g}, {whose}",)
+    return (codes.REWARD_SCALE.found(f"the policy is told rewards as shares of {rewards.largest:g}, {whose}"),)
 
 
-def _of_rewards(policy: Any, rewards: RewardRange) -> list[str]:
+def _of_rewards(policy: Any, rewards: RewardRange) -> list[Finding]:
     said = []
     if rewards.heavy:
         most = "reward_max" if rewards.known else "largest reward seen"
         said.append(
-            f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that earn "
-            "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
-            "actions apart. Have capped rewards evaluated (`cap`), or count conversions (value = 1)."
+            codes.HEAVY_REWARDS.found(
+                f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that "
+                "earn "
+                "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
+                "actions apart.",
+                "Have capped rewards evaluated (`cap`), or count conversions (value = 1).",
+                largest=rewards.largest,
+                mean=rewards.mean,
+            )
         )
     if not policy.unit_rewards and (rewards.most != 1.0 or rewards.least != 0.0):
         span = f"up to {rewards.largest:g}" if rewards.least == 0.0 else f"from {rewards.least:g} to {rewards.most:g}"
         said.append(
-            f"{policy.name} is told rewards in the log's own unit, {span} a display. If it expects "
-            "them in [0, 1], give it unit_rewards = True."
+            codes.REWARDS_OF_OWN_UNIT.found(
+                f"{policy.name} is told rewards in the log's own unit, {span} a display.",
+                "If it expects them in [0, 1], give it unit_rewards = True.",
+                about=policy.name,
+            )
         )
     return said
 
 
-def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[str]:
+def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[Finding]:
     """Return what to read before the numbers, as far as it is known before the first round.
 
     Parameters
@@ -182,32 +259,46 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
     rewards
         Range of the rewards of the log's displays.
     """
-    said = []
-    rarest = ""
+    said: list[Finding] = []
+    rarest: list[Finding] = []
     if plan.sampler != "keep" or (Need.HORIZON in plan.policy.needs and plan.options.horizon is None):
         rarest = rarest_warning(
             plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.per_display,
             horizon=plan.options.horizon,
         )  # fmt: skip
     if binding := binding_display(plan):
-        said.append(f"{binding.cause[0].upper()}{binding.cause[1:]}. What helps is {binding.remedy}.")
-        rarest = ""
-    said += [line for line in (unusable_warning(plan.survey, plan.usable, parted=plan.parted), rarest) if line]
+        cause = f"{binding.cause[0].upper()}{binding.cause[1:]}."
+        said.append(codes.BINDING_PROPENSITY.found(cause, f"What helps is {binding.remedy}."))
+        rarest = []
+    said += [*unusable_warning(plan.survey, plan.usable, parted=plan.parted), *rarest]
     if by_outcome := plan.log.meta.counts.get("quarantined_by_outcome"):
         said.append(
-            f"{by_outcome:,.0f} rows that break a rule are left out of the log, and which depends on their outcome: "
-            "what is left has another conversion rate. Repair them."
+            codes.QUARANTINED_BY_OUTCOME.found(
+                f"{by_outcome:,.0f} rows that break a rule are left out of the log, and which depends on their "
+                "outcome: "
+                "what is left has another conversion rate.",
+                "Repair them.",
+                rows=by_outcome,
+            )
         )
-    if NOT_AT_REST in plan.propensities.assumption:
-        said.append(NOT_AT_REST[0].upper() + NOT_AT_REST[1:] + ".")
+    if not plan.propensities.settled:
+        said.append(codes.UNSETTLED_FIT.found(NOT_AT_REST[0].upper() + NOT_AT_REST[1:] + "."))
     if not plan.maturity.known:
         said.append(
-            "The log stops looking at some time, but nothing says how long conversions take: young displays may "
-            "count as failures. Give the spec an attribution_window, or the replay a `window`."
+            codes.UNKNOWN_FOLLOW_UP.found(
+                "The log stops looking at some time, but nothing says how long conversions take: young displays may "
+                "count as failures.",
+                "Give the spec an attribution_window, or the replay a `window`.",
+            )
         )
     if plan.maturity.immature:
         fate = "left out" if plan.options.immature == "drop" else "corrected by their delays"
-        said.append(f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.")
+        said.append(
+            codes.YOUNG_DISPLAYS.found(
+                f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.",
+                displays=plan.maturity.immature,
+            )
+        )
     said += said_of_parts(plan.propensities, plan.policy)
     if plan.propensities.kind == "uniform" and plan.propensities.weights is None and plan.sets is None:
         counts = plan.survey.shown
@@ -216,35 +307,48 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         # Beyond any chance for thousands of actions: the normal tail at 6 is 2e-9.
         if worst > 6:
             said.append(
-                f"The log is said to be uniform, but one action's count is {worst:.0f} standard errors off: the "
-                "estimate is biased if it is not. Consider `propensity='estimate'`."
+                codes.NOT_UNIFORM.found(
+                    f"The log is said to be uniform, but one action's count is {worst:.0f} standard errors off: the "
+                    "estimate is biased if it is not.",
+                    "Consider `propensity='estimate'`.",
+                    standard_errors=worst,
+                )
             )
     acceptance *= plan.survey.kept * plan.clock.sampling_rate
     if plan.clock.kind == "traffic" and plan.clock.traffic_share < acceptance:
         said.append(
-            f"The traffic share {plan.clock.traffic_share:g} is below the acceptance rate {acceptance:.3g}: the replay "
-            "reads conversions that the log saw only later, which is right only if nothing drifts."
+            codes.SHARE_BELOW_ACCEPTANCE.found(
+                f"The traffic share {plan.clock.traffic_share:g} is below the acceptance rate {acceptance:.3g}: the "
+                "replay "
+                "reads conversions that the log saw only later, which is right only if nothing drifts.",
+                share=plan.clock.traffic_share,
+                acceptance=acceptance,
+            )
         )
     said += said_of_windows(plan)
     said += _overridden(plan)
     of_seen = of_conversions(followed_for(plan.survey, plan.clock))
     if plan.rewards_end_with_window and plan.tau_window < ALL_BUT_ALL:
         said.append(
-            f"Rewards are the conversions within the window, {plan.tau_window:.1%} {of_seen}, because the log "
-            "names no attribution window: values are of these alone. Give the spec an attribution_window to count the "
-            "others."
+            codes.WINDOW_ENDS_REWARDS.found(
+                f"Rewards are the conversions within the window, {plan.tau_window:.1%} {of_seen}, because the log "
+                "names no attribution window: values are of these alone.",
+                "Give the spec an attribution_window to count the others.",
+                share=plan.tau_window,
+            )
         )
     if plan.tau_window < 0.5:
-        said.append(f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them.")
+        few = f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them."
+        said.append(codes.SHORT_WINDOW.found(few, share=plan.tau_window))
     if Need.DELAY_CDF in plan.policy.needs and plan.setting.delay_cdf is None:
-        said.append("The log has no conversions to fit a delay CDF to.")
+        said.append(codes.NO_DELAYS.found("The log has no conversions to fit a delay CDF to."))
     said += _dwarfed(plan)
     said += [] if plan.start is None else plan.start.warnings(rewards.least, rewards.most)
     said += of_refunds(plan)
     return [*said, *gap_warnings(plan.survey), *_of_rewards(plan.policy, rewards)]
 
 
-def _dwarfed(plan: ReplayPlan) -> list[str]:
+def _dwarfed(plan: ReplayPlan) -> list[Finding]:
     """Say which column hides others from a policy that learns from contexts, and what helps."""
     found = dwarfing_column(plan.log) if plan.policy.contextual and plan.policy.learns else None
     if found is None:
@@ -252,14 +356,21 @@ def _dwarfed(plan: ReplayPlan) -> list[str]:
     # The condition of V is the square of it at least.
     beyond = found.times**2 > LARGEST_CONDITION
     return [
-        f"Numbers of {found.largest} are {found.times:,.3g} times as large as those of {found.smallest}, and "
-        f"{plan.policy.name} regularises and explores in one unit for all: it may learn nothing from the smaller ones, "
-        f"or from what changes within the larger{', and its coefficients are uncertain by rounding' if beyond else ''}"
-        f". {found.remedy}"
+        codes.DWARFED_COLUMN.found(
+            f"Numbers of {found.largest} are {found.times:,.3g} times as large as those of {found.smallest}, and "
+            f"{plan.policy.name} regularises and explores in one unit for all: it may learn nothing from the smaller "
+            "ones, "
+            "or from what changes within the "
+            f"larger{', and its coefficients are uncertain by rounding' if beyond else ''}"
+            ".",
+            found.remedy,
+            about=found.largest,
+            times=found.times,
+        )
     ]
 
 
-def _overridden(plan: ReplayPlan) -> list[str]:
+def _overridden(plan: ReplayPlan) -> list[Finding]:
     """Say that logged propensities, which follow the context, were replaced by ones that do not."""
     survey = plan.survey
     vary = survey.largest > survey.smallest * (1.0 + VARIES)
@@ -267,7 +378,13 @@ def _overridden(plan: ReplayPlan) -> list[str]:
         return []
     k = int(np.flatnonzero(vary)[0])
     return [
-        f"`propensity='{plan.options.propensity}'` replaces logged propensities that change from display to display "
-        f"(those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to {survey.largest[k]:.3g}): the logger "
-        "did not choose alike everywhere, so the values are biased. Leave the option out."
+        codes.PROPENSITIES_REPLACED.found(
+            f"`propensity='{plan.options.propensity}'` replaces logged propensities that change from display to "
+            "display "
+            f"(those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to {survey.largest[k]:.3g}): the "
+            "logger "
+            "did not choose alike everywhere, so the values are biased.",
+            "Leave the option out.",
+            about=plan.log.labels[k],
+        )
     ]

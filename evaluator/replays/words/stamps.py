@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.confidence import Interval
+from evaluator.findings.codes import COARSE_TIMES, COARSE_TIMES_OF_TWINS, DELAYS_WITHIN_STAMPS, TIME_STAMPS_DECIDE
+from evaluator.findings.finding import Finding
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.references import References
@@ -17,45 +19,54 @@ from evaluator.replays.values.rewards import observed_rewards
 from evaluator.units import format_duration
 
 
-def said_of_windows(plan: ReplayPlan) -> list[str]:
+def said_of_windows(plan: ReplayPlan) -> list[Finding]:
     """Say what time stamps leave unknown of which conversions come within the window."""
     survey, window, seconds = plan.survey, plan.window, plan.log.meta.tick_seconds
     if seconds is None:
         return []
     unit = format_duration(survey.stamp * seconds)
     if window.ticks is not None and survey.blurs(window.ticks):
-        return [f"Times are multiples of {unit}, so whether a conversion came within the window is known up to {unit}."]
+        known = f"Times are multiples of {unit}, so whether a conversion came within the window is known up to {unit}."
+        return [COARSE_TIMES.found(known)]
     displays = plan.clock.rate * plan.clock.share * survey.stamp
     if window.ticks is None and window.rounds < displays and survey.stamp > 1:
         by = "the order of displays that share a time, which means nothing"
         by = by if survey.ends is None else "where conversions are drawn within their time stamp"
         return [
-            f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
-            f"{window.rounds:,} rounds is decided by {by}."
+            COARSE_TIMES.found(
+                f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
+                f"{window.rounds:,} rounds is decided by {by}."
+            )
         ]
     return []
 
 
-def assumptions_of_stamps(survey: Survey, policy: Any, sampler: SamplerName) -> list[str]:
+def assumptions_of_stamps(survey: Survey, policy: Any, sampler: SamplerName) -> list[Finding]:
     """Say by which rule delays are drawn, where time stamps are coarse and the policy learns from them."""
     if survey.ends is None or sampler == "logged" or not policy.learns:
         return []
     unit = format_duration(survey.stamp * (survey.log.meta.tick_seconds or 1.0))
     return [
-        f"times are multiples of {unit}, and most delays are shorter than ten of these: within a stamp they are drawn "
-        "from the exponential law whose mean is that of the stamps between displays and their conversions, and "
-        "displays are spread evenly"
+        DELAYS_WITHIN_STAMPS.found(
+            f"times are multiples of {unit}, and most delays are shorter than ten of these: within a stamp they are "
+            "drawn "
+            "from the exponential law whose mean is that of the stamps between displays and their conversions, and "
+            "displays are spread evenly"
+        )
     ]
 
 
-def said_of_twins(plan: ReplayPlan) -> list[str]:
+def said_of_twins(plan: ReplayPlan) -> list[Finding]:
     """Say that twins of a log whose time stamps are coarse know the delays that it does not tell."""
     if plan.survey.ends is None or not plan.policy.learns:
         return []
     unit = format_duration(plan.survey.stamp * (plan.log.meta.tick_seconds or 1.0))
     return [
-        f"Times are multiples of {unit}, and most delays are shorter than ten of these: twins have delays as a replay "
-        "draws them, so that no error below says what the time stamps leave unknown. A replay does."
+        COARSE_TIMES_OF_TWINS.found(
+            f"Times are multiples of {unit}, and most delays are shorter than ten of these: twins have delays as a "
+            "replay "
+            "draws them, so that no error below says what the time stamps leave unknown. A replay does."
+        )
     ]
 
 
@@ -68,8 +79,8 @@ def value_of(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], reference
     return float(np.mean([references.logged(plan, len(d)).taken(d).mean() for d in shown]))
 
 
-def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> list[str]:
-    """Return a sentence where the value depends on when, within their time stamps, conversions are told.
+def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> list[Finding]:
+    """Return a warning where the value depends on when, within their time stamps, conversions are told.
 
     Parameters
     ----------
@@ -85,7 +96,14 @@ def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> 
         return []
     unit = format_duration(plan.survey.stamp * (plan.log.meta.tick_seconds or 1.0))
     return [
-        f"Time stamps decide this value. Times are multiples of {unit}, and conversions that are told at the beginning "
-        f"of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half the interval's "
-        f"width, {half:.2g}, which does not allow for it. Log finer times; until then decide only what holds at both."
+        TIME_STAMPS_DECIDE.found(
+            f"Time stamps decide this value. Times are multiples of {unit}, and conversions that are told at the "
+            "beginning "
+            f"of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half the "
+            "interval's "
+            f"width, {half:.2g}, which does not allow for it.",
+            "Log finer times; until then decide only what holds at both.",
+            at_beginning=ends[0],
+            at_end=ends[1],
+        )
     ]

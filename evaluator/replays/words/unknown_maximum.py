@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evaluator.estimates.confidence import Interval
+from evaluator.findings.codes import LARGEST_REWARD_SEEN, SMALLEST_REWARD_SEEN
+from evaluator.findings.finding import Finding
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 
@@ -61,7 +63,7 @@ def with_honest_kinds(plan: ReplayPlan, result: ReplayResult) -> ReplayResult:
     )
 
 
-def said_of_bound(plan: ReplayPlan) -> list[str]:
+def said_of_bound(plan: ReplayPlan) -> list[Finding]:
     """Return what to read before the numbers of a log that names no largest reward."""
     rewards = plan.rewards
     said = _of_smallest(plan)
@@ -69,22 +71,29 @@ def said_of_bound(plan: ReplayPlan) -> list[str]:
         return said
     largest = f"The largest reward seen, {rewards.largest:g}, is taken as the largest possible"
     if rewards.alike:
-        return [f"{largest}.", *said]
+        return [LARGEST_REWARD_SEEN.found(f"{largest}.", largest=rewards.largest), *said]
     return [
         *said,
-        f"{largest}, which nobody knows: where larger ones are possible, and rare, the intervals of realised values, "
-        "regret, uplift and differences hold less often than they say, and not at any stopping time. Name what a "
-        "display can earn at most (`reward_max`, or reward_max in the spec), or have capped rewards evaluated, of "
-        "which they hold (`cap`).",
+        LARGEST_REWARD_SEEN.found(
+            f"{largest}, which nobody knows: where larger ones are possible, and rare, the intervals of realised "
+            "values, "
+            "regret, uplift and differences hold less often than they say, and not at any stopping time.",
+            "Name what a display can earn at most (`reward_max`, or reward_max in the spec), or have capped rewards "
+            "evaluated, of which they hold (`cap`).",
+            largest=rewards.largest,
+        ),
     ]
 
 
-def _of_smallest(plan: ReplayPlan) -> list[str]:
+def _of_smallest(plan: ReplayPlan) -> list[Finding]:
     """Say so where refunds might take more than any did."""
     if plan.rewards.smallest_known:
         return []
     return [
-        f"The least that a display earns by its conversions, {plan.rewards.smallest:g}, is the least seen: where "
-        "refunds may take more, the intervals hold less often than they say. Name it (`reward_min`, or reward_min in "
-        "the spec)."
+        SMALLEST_REWARD_SEEN.found(
+            f"The least that a display earns by its conversions, {plan.rewards.smallest:g}, is the least seen: where "
+            "refunds may take more, the intervals hold less often than they say.",
+            "Name it (`reward_min`, or reward_min in the spec).",
+            smallest=plan.rewards.smallest,
+        )
     ]

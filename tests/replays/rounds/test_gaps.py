@@ -104,7 +104,7 @@ def test_a_replay_warns_of_a_gap_and_of_nothing_without() -> None:
         for result in (replay(world(1, lost=lost), "fixed:action=0") for lost in ([(4.25, 4.5)], []))
     ]
     assert said == [True, False]
-    assert "(and 1 more time)" in gap_warnings(survey(world(1, lost=[(4.25, 4.5), (6.2, 6.4)])))[0]
+    assert "(and 1 more time)" in str(gap_warnings(survey(world(1, lost=[(4.25, 4.5), (6.2, 6.4)])))[0])
 
 
 def test_a_basket_of_many_conversions_is_one() -> None:

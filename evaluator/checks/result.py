@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from evaluator.findings.finding import Finding
+
 Verdict = Literal["pass", "warn", "fail", "not applicable"]
+# Verdicts that a reader must know, the worst first.
+ALARMS: tuple[Literal["fail", "warn"], ...] = ("fail", "warn")
 
 # A relative error of the propensities below the first changes no decision, one from the second on does: the bias of a
 # value is at most the root mean square relative error times the standard deviation of the rewards (Cauchy, Schwarz).
@@ -21,7 +25,7 @@ MOST_SHOWN = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class CheckResult:
     """What one check found.
 
     Parameters
@@ -39,9 +43,9 @@ class Finding:
         Size of the defect, in the unit that `number` names; None where there is none.
     numbers
         All numbers that the check computed, by name.
-    means
+    what
         Sentence on what the finding means for a replay; of a check that does not apply, why it does not.
-    do
+    remedy
         Sentence on what the user should do; empty where nothing is to be done.
     shows
         The smallest defect that this check finds in such a log with a probability of about `POWER`, at least `FOUND`,
@@ -59,23 +63,47 @@ class Finding:
     p_value: float | None = None
     effect: float | None = None
     numbers: dict[str, Any] = field(default_factory=dict)
-    means: str = ""
-    do: str = ""
+    what: str = ""
+    remedy: str = ""
     shows: str = ""
     explains: tuple[str, ...] = ()
     follows_from: str = ""
 
+    @property
+    def code(self) -> str:
+        """Name of the check as a code of the catalogue of findings."""
+        return self.name.replace(" ", "-")
 
-def not_applicable(name: str, reason: str) -> Finding:
+    def finding(self) -> Finding:
+        """Return what it warns of.
+
+        Raises
+        ------
+        ValueError
+            It does not warn.
+        """
+        if self.verdict not in ("warn", "fail"):
+            raise ValueError(f"The check {self.name} does not warn.")
+        about = {"number": self.number, "p_value": self.p_value, "effect": self.effect}
+        return Finding(
+            code=self.code, severity=self.verdict, what=self.what, remedy=self.remedy, about=self.name, numbers=about
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {"code": self.code, **asdict(self)}
+
+
+def not_applicable(name: str, reason: str) -> CheckResult:
     """Return the finding of a check that does not apply."""
-    return Finding(name=name, verdict="not applicable", number="", means=reason)
+    return CheckResult(name=name, verdict="not applicable", number="", what=reason)
 
 
-def with_causes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def with_causes(findings: Iterable[CheckResult]) -> tuple[CheckResult, ...]:
     """Return findings of which an alarm that another one explains follows from that one: one cause, one repair.
 
-    >>> cause = Finding(name="overlap", verdict="fail", number="", explains=("calibration",))
-    >>> [f.verdict for f in with_causes([cause, Finding(name="calibration", verdict="fail", number="off by 30%")])]
+    >>> cause = CheckResult(name="overlap", verdict="fail", number="", explains=("calibration",))
+    >>> [f.verdict for f in with_causes([cause, CheckResult(name="calibration", verdict="fail", number="off by 30%")])]
     ['fail', 'not applicable']
     """
     findings = tuple(findings)
@@ -84,8 +112,8 @@ def with_causes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     # What follows from something itself explains nothing: the first cause does.
     cause = {name: f.name for f in reversed(alarms) if f.name not in explained for name in f.explains}
     return tuple(
-        replace(f, verdict="not applicable", do="", follows_from=cause[f.name],
-                means=f"follows from {cause[f.name]}, which says what to do: {f.number}")
+        replace(f, verdict="not applicable", remedy="", follows_from=cause[f.name],
+                what=f"follows from {cause[f.name]}, which says what to do: {f.number}")
         if f in alarms and f.name in cause else f
         for f in findings
     )  # fmt: skip

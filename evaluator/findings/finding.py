@@ -1,0 +1,60 @@
+"""One thing that a reader must know of a result: what was found, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Severity = Literal["fail", "warn", "assumption", "note"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that a reader must know of a result.
+
+    Parameters
+    ----------
+    code
+        Name of its kind in the catalogue (`evaluator.findings.codes`): ``few-rounds``.
+    severity
+        ``fail`` (believe no number before it is repaired), ``warn`` (read it before you trust the numbers),
+        ``assumption`` (the numbers rest on it) or ``note`` (what the log says of itself).
+    what
+        Sentence or clause that says what was found.
+    remedy
+        Sentence that says what to do about it; empty where nothing is to be done.
+    about
+        Name of the policy, action, column, outcome or line that it is about; empty for the whole result.
+    numbers
+        Numbers of the sentence, by name.
+    """
+
+    code: str
+    severity: Severity
+    what: str
+    remedy: str = ""
+    about: str = ""
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.remedy}" if self.remedy else self.what
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return asdict(self)
+
+
+def having(findings: Iterable[Finding], *severities: Severity) -> tuple[Finding, ...]:
+    """Return the findings of these severities, in their order."""
+    return tuple(found for found in findings if found.severity in severities)
+
+
+def warnings_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Return the sentences to read before the numbers."""
+    return tuple(map(str, having(findings, "fail", "warn")))
+
+
+def assumptions_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Return the sentences that the numbers rest on, and the log's own notes."""
+    return tuple(map(str, having(findings, "assumption", "note")))
