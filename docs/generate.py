@@ -216,6 +216,31 @@ def _default(of: dict[str, Any]) -> str:
     return "" if value is None or isinstance(value, dict) else f"`{json.dumps(value)}`"
 
 
+# Findings
+
+
+def finding_page() -> str:
+    """Return the page of findings: every code with what it means."""
+    from evaluator.findings.catalogue import COMMANDS, catalogue
+
+    entries = catalogue().values()
+    parts = [
+        "# Findings\n\n*Every warning, assumption and check by its code, as `evaluate explain` prints it. "
+        "Reports of `--json` and of Python name the code; `--fail-on` takes it.*\n"
+    ]
+    for command in COMMANDS:
+        of = [entry for entry in entries if entry.command == command]
+        parts.append(f"## In results of {command}\n")
+        parts.append(table(("code", "what it is"), [(f"[`{e.code}`](#{e.code})", e.title) for e in of]))
+        for e in of:
+            parts.append(f"### {e.code}\n\n**{e.title}.** {e.means.strip()}\n")
+            parts.append(f"*How it is found.* {e.how.strip()}\n\n*What it does.* {e.effect.strip()}\n")
+            parts.append(f"*What to do.* {e.remedy.strip()}\n\n```python\n{e.example.strip()}\n```\n")
+            if e.mended:
+                parts.append(f"Without it:\n\n```python\n{e.mended.strip()}\n```\n")
+    return "\n".join(parts)
+
+
 # The API
 
 
@@ -321,6 +346,7 @@ PAGES = {
     "commands.md": command_page,
     "options.md": option_page,
     "policies.md": policy_page,
+    "findings.md": finding_page,
     "spec.md": spec_page,
     "api.md": api_page,
 }

@@ -2,7 +2,7 @@
 
 The command line and this module are twins: ``evaluate replay`` is `replay`, ``evaluate delays`` is
 `study_delays`, ``evaluate check`` is `check`, ``evaluate datasets show`` is `load`, ``evaluate report`` is
-`report_runs`.
+`report_runs`, ``evaluate explain`` is `explain`.
 
 >>> from evaluator import load, replay
 >>> log = load("synthetic", limit=20_000)
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from evaluator.checks.run import CheckReport
     from evaluator.comparisons.result import Comparison
     from evaluator.delays.study.result import DelayStudy
+    from evaluator.findings.catalogue import explain
+    from evaluator.findings.finding import Finding
     from evaluator.log import Log, LogMeta, Outcome
     from evaluator.policies import Policy
     from evaluator.replays.learned.policy import LearnedPolicy, load_policy
@@ -39,6 +41,7 @@ __all__ = [
     "CheckReport",
     "Comparison",
     "DelayStudy",
+    "Finding",
     "LearnedPolicy",
     "Log",
     "LogMeta",
@@ -51,6 +54,7 @@ __all__ = [
     "audit",
     "check",
     "compare",
+    "explain",
     "load",
     "load_policy",
     "plan",
@@ -66,6 +70,8 @@ _HOMES = {
     "CheckReport": "evaluator.checks.run",
     "Comparison": "evaluator.comparisons.result",
     "DelayStudy": "evaluator.delays.study.result",
+    "Finding": "evaluator.findings.finding",
+    "explain": "evaluator.findings.catalogue",
     "audit": "evaluator.api",
     "check": "evaluator.api",
     "compare": "evaluator.api",

@@ -251,12 +251,12 @@ class Audit(ShownInNotebooks):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences to read before the numbers."""
-        return warnings_of(self.findings)
+        return tuple(map(str, warnings_of(self.findings)))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Sentences that the numbers rest on, and the log's own notes."""
-        return assumptions_of(self.findings)
+        return tuple(map(str, assumptions_of(self.findings)))
 
     @property
     def policy_table(self) -> pa.Table:

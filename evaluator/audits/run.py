@@ -26,7 +26,7 @@ from evaluator.checks.run import check_log
 from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions
 from evaluator.findings.codes import ordered
-from evaluator.findings.finding import having
+from evaluator.findings.finding import assumptions_of
 from evaluator.log import Log
 from evaluator.log.content import content_hash
 from evaluator.outputs.kept_units import KeptUnits
@@ -128,7 +128,7 @@ def run_audit(
             (
                 *(said for plan in plans for said in said_of_twins(plan)),
                 *warnings(of_policies, of_pairs, beside, [replayed.horizon for replayed in done], common),
-                *(said for plan in plans for said in having(plan.findings, "assumption", "note")),
+                *(said for plan in plans for said in assumptions_of(plan.findings)),
             )
         ),
         twins=_twins_table(specs, done),

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from evaluator.blas import one_blas_thread_from_the_start
-from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, report, simulate
+from evaluator.cli import audit, check, compare, datasets, delays, explain, options, policies, replay, report, simulate
 from evaluator.cli.help import App
 from evaluator.cli.lending import offered
 from evaluator.cli.standard_streams import guard_streams
@@ -24,7 +24,7 @@ app = App(
     name="evaluate",
     help="Offline evaluation of bandit policies under delayed, censored feedback.\n\n"
     "The result goes to stdout, all else to stderr. Exit codes: 0 result, 2 usage, 3 bad data or a missing file, "
-    "4 not fit (check), 130 Ctrl-C, 1 the rest.",
+    "4 not fit (check, --fail-on), 130 Ctrl-C, 1 the rest.",
     epilog="Example: evaluate replay --policy otflinucb --window 2000",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -57,6 +57,7 @@ app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.command("delays", epilog=delays.EXAMPLES)(delays.delays_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("report", epilog=report.EXAMPLES)(report.report_command)
+app.command("explain", epilog=explain.EXAMPLES)(explain.explain_command)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(policies.app, name="policies")
 

@@ -14,9 +14,6 @@ from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_log, open_log, reads_log
 from evaluator.cli.replaying import origin
 
-# The exit code of a log that could be read, and is not fit: scripts tell it from one that could not be.
-NOT_FIT = 4
-
 EXAMPLES = "Examples: evaluate check shop/spec.toml   |   evaluate check shop/spec.toml --cluster-by every:1d"
 
 
@@ -32,6 +29,7 @@ def check_command(
     out: Annotated[
         Path | None, offered("out", o.OUT.but(help="New folder for page, findings, result, report and manifest"))
     ] = None,
+    fail_on: o.FailOn = None,
     debug: o.Debug = False,
 ) -> None:
     """Say whether a log is fit for replay, by testing on it what a replay rests on.
@@ -43,7 +41,7 @@ def check_command(
     from evaluator.log.clusters import LIKE_USERS, source_columns
     from evaluator.report.result_files import write_check
 
-    options = CheckOptions(**checking)
+    options, codes = CheckOptions(**checking), o.codes_of(fail_on)
     with new_folder(out) as save:
         source = open_log(one_log(log, dataset), reading, [*source_columns(options.cluster_by), LIKE_USERS])
         found = check_log(source.log, options)
@@ -57,4 +55,5 @@ def check_command(
     if out is not None:
         o.note(wrote(out))
     if not found.fit:
-        raise typer.Exit(NOT_FIT)
+        raise typer.Exit(o.NOT_FIT)
+    o.fail_on(codes, found.findings)

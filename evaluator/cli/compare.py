@@ -54,6 +54,7 @@ def compare_command(
         ),
     ] = None,
     cluster: Cluster = None,
+    fail_on: o.FailOn = None,
     debug: o.Debug = False,
 ) -> None:
     """Replay several policies, each with several windows, in one scan of the log, and compare them.
@@ -71,7 +72,7 @@ def compare_command(
     from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
 
-    dataset = one_log(log, dataset)
+    dataset, codes = one_log(log, dataset), o.codes_of(fail_on)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         own = CompareOptions(**comparing)
         specs, windows, baseline, rule = policies or [], own.asked_windows, own.baseline, own.rule
@@ -114,6 +115,8 @@ def compare_command(
         print_comparison(o.stdout(), found, full=full)
     if out is not None:
         o.note(wrote(out))
+    beside = () if found.check is None else found.check.findings
+    o.fail_on(codes, [*found.findings, *(one for result in found.results for one in result.findings), *beside])
 
 
 def _taken_up(kept: KeptResults | None, plans: Sequence[ReplayPlan], log: Log) -> FoundResults:

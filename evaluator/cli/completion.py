@@ -40,6 +40,13 @@ def scenario_names(incomplete: str) -> list[str]:
     return [*_that_begin(bundled_scenarios(), incomplete), *_paths(incomplete, _is_spec)]
 
 
+def finding_codes(incomplete: str) -> list[str]:
+    """Return the codes of findings that begin so; of a list with commas, those that its last may be."""
+    from evaluator.findings.catalogue import catalogue
+
+    return _last_of_list(incomplete, ["warn", *catalogue()])
+
+
 def data_files(incomplete: str) -> list[str]:
     """Return the files of rows that a spec can be drafted from, whose paths begin so."""
     return _paths(incomplete, lambda path: bool(DATA_SUFFIXES & set(path.suffixes)) and path.is_file())
@@ -86,6 +93,8 @@ def column_names(context: typer.Context, incomplete: str) -> list[str]:
 COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "policy": policy_names,
     "policies": policy_names,
+    "finding": finding_codes,
+    "fail_on": finding_codes,
     "baseline": policy_names,
     "dataset": dataset_names,
     "made": made_names,

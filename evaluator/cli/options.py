@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ from evaluator.visible import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from evaluator.findings.finding import Finding
     from evaluator.report.console import ReportConsole
 
 debug = False
@@ -54,6 +55,43 @@ NAME = Option(default=None, help="Its name.")
 Policies = Annotated[list[str], offered("policies", POLICIES)]
 # What it is a folder for, each command says.
 OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, flags=("-o",))
+
+
+# Codes of findings with which a scheduled run is to end with `NOT_FIT`.
+FAIL_ON = Option(
+    default=(),
+    help="Exit with code 4 where the result has a finding of this code, or any warning (warn); once for each, or with "
+    "commas",
+    example="few-rounds,conversion-gap",
+    panel=OUTPUT,
+)
+FailOn = Annotated[list[str] | None, offered("fail_on", FAIL_ON)]
+# The exit code of a result that could be had, and is not to be used: scripts tell it from one that could not be had.
+NOT_FIT = 4
+
+
+def codes_of(words: Iterable[str] | None) -> frozenset[str]:
+    """Return the codes that ``--fail-on`` names, ``warn`` among them.
+
+    Raises
+    ------
+    UnknownNameError
+        No finding has such a code.
+    """
+    from evaluator.findings.catalogue import catalogue, explain
+
+    codes = frozenset(code for word in words or () for code in word.split(","))
+    for code in codes - {"warn"} - catalogue().keys():
+        explain(code)
+    return codes
+
+
+def fail_on(codes: Set[str], findings: Iterable[Finding]) -> None:
+    """End with `NOT_FIT` where a finding has one of these codes, having named them on stderr."""
+    met = {f.code for f in findings if f.code in codes or ("warn" in codes and f.severity in ("fail", "warn"))}
+    if met:
+        note(f"Not fit by --fail-on: {', '.join(sorted(met))}. evaluate explain CODE says what to do.")
+        raise typer.Exit(NOT_FIT)
 
 
 def say(sentence: str) -> None:

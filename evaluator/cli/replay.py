@@ -63,6 +63,7 @@ def replay_command(
             Option(default=False, help="Print every choice the replay would make, and stop", panel=OUTPUT),
         ),
     ] = False,
+    fail_on: o.FailOn = None,
     debug: o.Debug = False,
 ) -> None:
     """Replay a policy on a log: what it would have earned, with delayed and censored feedback.
@@ -80,6 +81,7 @@ def replay_command(
     from evaluator.replays.planning import plan_replay
     from evaluator.replays.run import execute
 
+    codes = o.codes_of(fail_on)
     specs = [spec for words in policy for spec in split_specs(words)]
     description = as_description(only("policy", POLICY, specs))
     if save_policy is not None:
@@ -123,3 +125,4 @@ def replay_command(
         o.note(wrote(out))
     if save_policy is not None:
         o.note(f"Wrote {save_policy}: evaluator.load_policy reads it.")
+    o.fail_on(codes, result.findings)

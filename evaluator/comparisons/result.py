@@ -101,7 +101,7 @@ class Comparison(ShownInNotebooks):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences to read before the numbers."""
-        return warnings_of(self.findings)
+        return tuple(map(str, warnings_of(self.findings)))
 
     @property
     def trajectory(self) -> pa.Table:

@@ -50,11 +50,11 @@ def having(findings: Iterable[Finding], *severities: Severity) -> tuple[Finding,
     return tuple(found for found in findings if found.severity in severities)
 
 
-def warnings_of(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Return the sentences to read before the numbers."""
-    return tuple(map(str, having(findings, "fail", "warn")))
+def warnings_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return what to read before the numbers."""
+    return having(findings, "fail", "warn")
 
 
-def assumptions_of(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Return the sentences that the numbers rest on, and the log's own notes."""
-    return tuple(map(str, having(findings, "assumption", "note")))
+def assumptions_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return what the numbers rest on, and the log's own notes."""
+    return having(findings, "assumption", "note")

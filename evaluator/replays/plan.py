@@ -125,12 +125,12 @@ class ReplayPlan(ShownInNotebooks):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences to read before the numbers."""
-        return warnings_of(self.findings)
+        return tuple(map(str, warnings_of(self.findings)))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Sentences that the numbers rest on, and the log's own notes."""
-        return assumptions_of(self.findings)
+        return tuple(map(str, assumptions_of(self.findings)))
 
     @property
     def log(self) -> Log:

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from evaluator.audits.power import DetectableDifference
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
+from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.report.console import ReportConsole
-from evaluator.report.short import FEW_ROWS, counted, first_of, left_out
+from evaluator.report.short import FEW_ROWS, coded, counted, first_of, left_out
 from evaluator.report.table_widths import WIDE, fits
 from evaluator.report.terminal import TRUST, details, sentences
 from evaluator.visible import visible
@@ -35,9 +36,9 @@ def print_audit(console: ReportConsole, audit: Audit, *, full: bool = True) -> N
         _print_tables(console, audit, sign)
     console.print(sentences("How to read this", _how(audit)))
     console.print(sentences("Twins", audit.truth))
-    console.print(sentences("Assumptions of the replays", audit.assumptions))
-    if audit.warnings:
-        console.print(sentences(TRUST, audit.warnings, style="yellow"))
+    console.print(sentences("Assumptions of the replays", coded(assumptions_of(audit.findings))))
+    if warnings := coded(warnings_of(audit.findings)):
+        console.print(sentences(TRUST, warnings, style="yellow"))
     console.print()
     console.print(audit.verdict, style="bold")
 
@@ -66,8 +67,8 @@ def _print_short(console: ReportConsole, audit: Audit, sign: str) -> None:
             "80 % of such logs."
         )
     console.print(said, style="dim")
-    if audit.warnings:
-        console.print(sentences(TRUST, first_of(audit.warnings), style="yellow"))
+    if warnings := coded(warnings_of(audit.findings)):
+        console.print(sentences(TRUST, first_of(warnings), style="yellow"))
     more = len(audit.pairs) - len(pairs)
     resting = counted(len(audit.assumptions), "assumption")
     console.print(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.within import of_conversions
 from evaluator.report.console import ReportConsole
+from evaluator.report.short import coded
 from evaluator.report.terminal import details, sentences
 from evaluator.visible import visible
 
@@ -18,9 +20,9 @@ def print_plan(console: ReportConsole, plan: ReplayPlan) -> None:
         Text.assemble((visible(told["policy"]), "bold"), " to be replayed on ", (visible(told["dataset"]), "bold"))
     )
     console.print(details("Plan", _choices(plan)))
-    if plan.warnings:
-        console.print(sentences("Read before trusting the numbers", plan.warnings, style="yellow"))
-    console.print(sentences("Assumptions", plan.assumptions))
+    if warnings := coded(warnings_of(plan.findings)):
+        console.print(sentences("Read before trusting the numbers", warnings, style="yellow"))
+    console.print(sentences("Assumptions", coded(assumptions_of(plan.findings))))
 
 
 def _choices(plan: ReplayPlan) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.variant_inputs import VariantInputs
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
+from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
 from evaluator.report.check import checks_of_log
@@ -24,7 +25,7 @@ from evaluator.report.console import ReportConsole
 from evaluator.report.decision_table import SAME_DISPLAYS, fitting_table, notes
 from evaluator.report.outcome_tables import guardrails, outcomes
 from evaluator.report.segment_tables import segments
-from evaluator.report.short import counted, first_of, left_out, of_intervals
+from evaluator.report.short import coded, counted, first_of, left_out, of_intervals
 from evaluator.report.shown_verdict import ShownVerdict
 from evaluator.report.table_widths import WIDE
 from evaluator.report.terminal import TRUST, delivered_each, details, print_resting, sentences
@@ -100,12 +101,14 @@ def _heading(results: Sequence[ReplayResult]) -> Text:
 
 
 def _warnings(comparison: Comparison) -> list[str]:
-    return [*comparison.warnings, *_together([result.warnings for result in comparison.results])]
+    each = _together([coded(warnings_of(result.findings)) for result in comparison.results])
+    return [*coded(warnings_of(comparison.findings)), *each]
 
 
 def _assumptions(comparison: Comparison) -> list[str]:
     results = comparison.results
-    return _together([(*one.assumptions, *_told(to)) for one, to in zip(results, comparison.assumed, strict=True)])
+    each = zip(results, comparison.assumed, strict=True)
+    return _together([(*coded(assumptions_of(one.findings)), *_told(to)) for one, to in each])
 
 
 def _print_all(console: ReportConsole, comparison: Comparison) -> None:

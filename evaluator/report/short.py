@@ -26,9 +26,18 @@ def first_of(sentences: Sequence[str], most: int = _WARNINGS) -> list[str]:
     return [*sentences[:most], f"{len(sentences) - most:,} more: --full prints them"]
 
 
+def coded(findings: Sequence[Finding]) -> list[str]:
+    """Return the sentences of findings, each with the code that `evaluate explain` takes.
+
+    >>> coded([CODES["no-wear-out"].found("users do not tire")])
+    ['users do not tire [no-wear-out]']
+    """
+    return [f"{found} [{found.code}]" for found in findings]
+
+
 def of_intervals(findings: Sequence[Finding]) -> list[str]:
     """Return the assumptions that say on what an interval rests, beyond those of every replay."""
-    return [str(found) for found in findings if CODES[found.code].of_intervals]
+    return coded([found for found in findings if CODES[found.code].of_intervals])
 
 
 def left_out(*parts: str) -> Text:

@@ -15,6 +15,7 @@ from evaluator.estimates.clustered import clusters_text
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.estimators import ESTIMATORS
 from evaluator.estimates.weighted import NORMAL, WeightedValue
+from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING
 from evaluator.replays.values.final import FinalValue
@@ -23,7 +24,7 @@ from evaluator.report.console import ReportConsole
 from evaluator.report.numbers import count_text
 from evaluator.report.outcome_tables import guardrails, outcomes
 from evaluator.report.segment_tables import segments
-from evaluator.report.short import counted, first_of, left_out, of_intervals
+from evaluator.report.short import coded, counted, first_of, left_out, of_intervals
 from evaluator.report.table_widths import WIDE
 from evaluator.visible import visible
 
@@ -85,14 +86,15 @@ def print_result(console: ReportConsole, result: ReplayResult, *, full: bool = T
     counts = [(name.replace("_", " "), count_text(value)) for name, value in plan["counts"].items() if value]
     if counts and full:
         console.print(details("Log", counts))
-    warnings = result.warnings if full else first_of(result.warnings)
+    said, assumed = coded(warnings_of(result.findings)), coded(assumptions_of(result.findings))
+    warnings = said if full else first_of(said)
     if warnings:
         console.print(sentences(TRUST, warnings, style="yellow"))
     if full:
-        console.print(sentences("Assumptions", result.assumptions))
+        console.print(sentences("Assumptions", assumed))
         return
     print_resting(console, of_intervals(result.findings))
-    console.print(left_out("how it was replayed", "actions", "the log", counted(len(result.assumptions), "assumption")))
+    console.print(left_out("how it was replayed", "actions", "the log", counted(len(assumed), "assumption")))
 
 
 def print_resting(console: ReportConsole, said: Sequence[str]) -> None:

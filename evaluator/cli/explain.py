@@ -1,0 +1,35 @@
+"""``evaluate explain``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from evaluator.cli import options as o
+from evaluator.cli.lending import placed
+from evaluator.options.declaration import Option
+
+EXAMPLES = "Examples: evaluate explain few-rounds   |   evaluate explain"
+CODE = Option(default=None, help="Code of a finding, as reports and --json name it; without it, all are listed.")
+
+
+def explain_command(
+    code: Annotated[str | None, placed(CODE, completes="finding")] = None,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Explain a warning, an assumption or a check by its code.
+
+    Prints what it means, how it is found, what it does to the numbers, what to do, and an example that has it.
+    """
+    from evaluator.findings.catalogue import catalogue, explain
+
+    entries = list(catalogue().values()) if code is None else [explain(code)]
+    if as_json:
+        o.print_json({"schema": "evaluate.findings/1", "findings": [entry.to_dict() for entry in entries]})
+        return
+    from evaluator.report.explained import print_entry, print_list
+
+    if code is None:
+        print_list(o.stdout(), entries)
+    else:
+        print_entry(o.stdout(), entries[0])
