@@ -27,7 +27,7 @@ def report() -> CheckReport:
     found = check(DEFECTS["action depends on the context, propensities constant"][0](1))
     assert len(found.having("fail")) == 2
     third = replace(found.having("pass")[0], verdict="warn", remedy="Look at `propensity`.")
-    return replace(found, findings=tuple(third if f.name == third.name else f for f in found.checks))
+    return replace(found, checks=tuple(third if f.name == third.name else f for f in found.checks))
 
 
 def test_a_page_lists_the_worst_first_with_meaning_and_remedy(report: CheckReport, tmp_path: Path) -> None:
