@@ -20,7 +20,7 @@ from evaluator.results.tabular import FLAG, NUMBER, TEXT, arrow_table
 # What adding up leaves of two values that are the same, relative to them.
 _ROUNDING = 1e-8
 
-SCHEMA = "evaluate.audit/1"
+SCHEMA = "evaluate.audit/2"
 # Chance that a replay without bias is called biased: three standard deviations, with as many twins as one likes.
 BIASED = 0.0027
 

@@ -31,7 +31,7 @@ from evaluator.results.tabular import NUMBER, TEXT, arrow_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA = "evaluate.check/1"
+SCHEMA = "evaluate.check/2"
 
 
 # Normal quantiles: of a difference at a level of 95 %, told on 80 % of logs.

@@ -90,7 +90,7 @@ def replay_command(
     named, chosen = one_log(log, dataset), ReplayOptions(**replaying)
     if dry_run:
         plan = plan_replay(open_log(named, reading, chosen.keeps).log, description, chosen)
-        o.print_json({"schema": "evaluate.plan/1", **plan.to_dict()})
+        o.print_json({"schema": "evaluate.plan/2", **plan.to_dict()})
         return
     if cluster is not None:
         refuse_nothing_to_spread(chosen)

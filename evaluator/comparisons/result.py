@@ -43,7 +43,7 @@ from evaluator.replays.values.outcome_evidence import judged_together
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
 
-SCHEMA = "evaluate.compare/1"
+SCHEMA = "evaluate.compare/2"
 
 
 @dataclass(frozen=True)

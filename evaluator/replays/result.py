@@ -21,7 +21,7 @@ from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
 from evaluator.results.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
 
-SCHEMA = "evaluate.replay/1"
+SCHEMA = "evaluate.replay/2"
 
 
 @dataclass(frozen=True)

@@ -246,10 +246,10 @@ def test_files_that_are_no_fits_are_refused(tmp_path: Path, shop: Path) -> None:
     assert missing.code == 3
     assert "cannot be read" in missing.err
     other = tmp_path / "other.json"
-    other.write_text('{"schema": "evaluate.replay/1"}')
+    other.write_text('{"schema": "evaluate.replay/2"}')
     refused = evaluate(*words, str(other))
     assert refused.code == 3
-    assert "has schema 'evaluate.replay/1'" in refused.err
+    assert "has schema 'evaluate.replay/2'" in refused.err
     assert evaluate("delays", str(shop), *QUICK, "--out", str(tmp_path / "out")).code == 0
     seconds = evaluate(*words, str(tmp_path / "out" / "fit.json"))
     assert seconds.code == 2

@@ -119,7 +119,7 @@ def test_nothing_is_written_into_a_converted_log(tmp_path: Path) -> None:
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     words = ("replay", *SMALL, "-p", "random", "--dry-run", "--save-policy", str(tmp_path / "learned.npz"))
-    assert evaluate(*words, "--out", str(tmp_path / "run")).json["schema"] == "evaluate.plan/1"
+    assert evaluate(*words, "--out", str(tmp_path / "run")).json["schema"] == "evaluate.plan/2"
     assert list(tmp_path.iterdir()) == []
 
 

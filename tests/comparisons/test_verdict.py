@@ -303,7 +303,7 @@ def test_the_command_says_its_verdict_first_and_in_json(tmp_path: Path, monkeypa
     twin = compare(load("synthetic", limit=5000), ["fixed:action=0", "random"], ship_if="uplift > 0")
     assert found["verdict"] == twin.to_dict()["verdict"]
     assert found["verdict"]["rule"] == {"text": "uplift > 0", "limit": 0.0}
-    assert found["check"]["schema"] == "evaluate.check/1"
+    assert found["check"]["schema"] == "evaluate.check/2"
     assert found["verdict"]["sentence"] == repr(twin).splitlines()[-1]
     bad = evaluate("compare", "-p", "random", "-p", "fixed", "--ship-if", "uplift >")
     assert (bad.code, bad.err.count("\n")) == (2, 1)

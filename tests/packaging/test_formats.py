@@ -24,7 +24,7 @@ def cells(row: str) -> list[str]:
 def test_the_page_names_every_format_of_the_code_and_no_other() -> None:
     quoted = re.compile(r'"((?:evaluate\.[\w-]+|delay-fit)/\d+)"')
     in_code = {name for file in PACKAGE.rglob("*.py") for name in quoted.findall(file.read_text("utf-8"))}
-    assert "evaluate.replay/1" in in_code
+    assert "evaluate.replay/2" in in_code
     assert set(re.findall(r"`((?:evaluate\.[\w-]+|delay-fit)/\d+)`", PAGE)) == in_code
 
 

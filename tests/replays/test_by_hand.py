@@ -140,7 +140,7 @@ def test_true_regret_is_that_of_the_displays_played() -> None:
 def test_a_result_is_json_without_its_trajectory() -> None:
     out = replay(LOG, "ucb1", sampler="queue", window=3).to_dict()
     assert json.loads(json.dumps(out, allow_nan=False)) == out
-    assert out["schema"] == "evaluate.replay/1"
+    assert out["schema"] == "evaluate.replay/2"
     assert out["true_regret"] is None
     assert set(out["action_share"]) == {"a0", "a1"}
     assert "trajectory" not in out

@@ -162,7 +162,7 @@ def test_the_command_states_them_answers_them_and_exits_with_0(tmp_path: Path) -
     assert planned.json["options"]["guardrails"] == ["complaint < +0.01", "complaint < 0.9"]
     result = evaluate("compare", "-p", "ucb1,random", *asked, "--json")
     validate(result.json)
-    assert evaluate("replay", "-p", "ucb1", *asked, "--json").json["schema"] == "evaluate.replay/1"
+    assert evaluate("replay", "-p", "ucb1", *asked, "--json").json["schema"] == "evaluate.replay/2"
     bad = evaluate("replay", "-p", "ucb1", *asked[:2], "--guardrail", "complaint rises")
     assert (bad.code, bad.out, len(bad.err.strip().splitlines())) == (2, "", 1)
     assert "--guardrails 'complaint rises' is no guardrail." in bad.err
