@@ -156,7 +156,8 @@ def warnings(
             )
     short = sum(t < common for t in rounds)
     if short and pairs:
-        fewer = f"{short} twins have fewer than the common {common:,} rounds, and compare at the rounds they have."
+        have, they = ("twin has", "it has") if short == 1 else ("twins have", "they have")
+        fewer = f"{short} {have} fewer than the common {common:,} rounds, compared at the rounds that {they}."
         said.append(SHORT_TWINS.found(fewer, twins=short, rounds=common))
     return said
 

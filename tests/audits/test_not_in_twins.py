@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from evaluator import Log, audit
+from evaluator.audits.words import warnings
 from evaluator.checks.registry import CHECKS
 from tests.cli.runs import validate
 
@@ -60,3 +63,10 @@ def test_of_a_sound_log_nothing_is_added() -> None:
 
 def test_what_twins_have_too_is_in_their_numbers() -> None:
     assert {check.name for check in CHECKS if check.twins_have_it} == {"overlap", "immature displays"}
+
+
+def test_twins_with_fewer_rounds_than_are_compared_are_counted() -> None:
+    pair: Any = SimpleNamespace(coverage=SimpleNamespace(too_low=False))
+    for rounds, said in (([310, 320], ""), ([310, 300], "1 twin has fewer"), ([300, 305], "2 twins have fewer")):
+        assert " ".join(map(str, warnings([], [pair], [], rounds, 310))).startswith(said)
+        assert len(warnings([], [pair], [], rounds, 310)) == bool(said)
