@@ -119,8 +119,7 @@ def warnings(
                     f"{policy.policy}: the replayed value is off the live one by {policy.bias:+.3g}, "
                     f"{abs(policy.z):.1f} "
                     "standard errors. What was asked for (clock, sampler, propensities, young displays) does not "
-                    "tell what "
-                    "the policy earns live.",
+                    "tell what the policy earns live.",
                     about=policy.policy,
                     bias=policy.bias,
                     z=policy.z,
@@ -135,8 +134,7 @@ def warnings(
                 said.append(
                     LOW_COVERAGE.found(
                         f"{policy.policy}: the interval of the {name} holds on {coverage.share:.1%} of the twins "
-                        "only, and "
-                        f"promises {coverage.level:.0%}.",
+                        f"only, and promises {coverage.level:.0%}.",
                         about=policy.policy,
                         share=coverage.share,
                         level=coverage.level,
@@ -147,8 +145,7 @@ def warnings(
             said.append(
                 LOW_COVERAGE.found(
                     f"{pair.first} and {pair.second}: the interval of their difference holds on "
-                    f"{pair.coverage.share:.1%} "
-                    f"of the twins only, and promises {pair.coverage.level:.0%}.",
+                    f"{pair.coverage.share:.1%} of the twins only, and promises {pair.coverage.level:.0%}.",
                     about=f"{pair.first} and {pair.second}",
                     share=pair.coverage.share,
                     level=pair.coverage.level,

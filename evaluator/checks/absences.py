@@ -278,14 +278,14 @@ def thinning(t: Tables) -> Thinning | None:
 
     With c displays of an action that converted and u that did not, each times 1 / p, the sum c + u / kept is the same
     for all actions: the more of them convert, the fewer are left of the others. It is weighted least squares in 1 /
-    kept; the rest is chi-square.
+    kept; the rest is chi-square. Of two actions nothing is left to test, for some share kept fits any two sums.
     """
     display, at = np.unique(t.logged.survey.display, return_index=True)
     n, weight, k = len(t.logged.survey.log), t.weight[at], t.counts.shape[1]
     seen = t.counts[0] > 0
     sums = [np.bincount(t.action[at], weight**power, minlength=k)[seen] for power in (1.0, 2.0)]
     rest = [np.maximum(t.inverse[i, 0, seen] - sums[i], 0.0) for i in range(2)]
-    if not 0 < len(display) < n or seen.sum() < 2 or t.logged.propensities.tilted:
+    if not 0 < len(display) < n or seen.sum() < 3 or t.logged.propensities.tilted:
         return None
     inverse = np.geomspace(1.0, _MOST_THINNED, 2001)[:, None]
     total, variance = sums[0] + inverse * rest[0], np.maximum(sums[1] + inverse**2 * rest[1], 1e-300)

@@ -190,8 +190,7 @@ def eligibility_after_rewards(t: Tables, level: float) -> CheckResult:
         what=f"Before actions leave the sets, their rate of reward is {than} than else, as if {because}: another "
         "policy would have met other sets than a replay of this log shows it.",
         remedy="Ask who decides what is eligible. If outcomes do, evaluate on spans between decisions, or among "
-        "actions "
-        "that they leave alone (`actions`).",
+        "actions that they leave alone (`actions`).",
     )
 
 

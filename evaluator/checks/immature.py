@@ -38,8 +38,7 @@ def immature_displays(t: Tables) -> CheckResult:
             what="Times are as coarse as the delays, so that a last day of which the log holds a part cannot be told "
             "from conversions that are missing: young displays may count as failures.",
             remedy="Give finer times, or say in the spec until when conversions were followed ([log] observed_until) "
-            "and "
-            "for how long after a display (attribution_window).",
+            "and for how long after a display (attribution_window).",
         )  # fmt: skip
     if len(follow.strays):
         return _strays(t, missing, numbers)

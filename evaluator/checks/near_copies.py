@@ -63,8 +63,7 @@ def near_copies(t: Tables, level: float) -> CheckResult:
                "displays go together." if wrong else
                "A display soon after another of its vector has its action no more often than drawn anew."),
         remedy="Remove repeated rows at the source, by the id of the display; if the logger keeps a choice for a "
-        "while, "
-        "log one display a choice." if wrong else "",
+        "while, log one display a choice." if wrong else "",
     )  # fmt: skip
 
 

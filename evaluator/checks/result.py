@@ -107,14 +107,20 @@ def with_causes(findings: Iterable[CheckResult]) -> tuple[CheckResult, ...]:
     ['fail', 'not applicable']
     """
     findings = tuple(findings)
-    alarms = [f for f in findings if f.verdict in ("warn", "fail")]
-    explained = {name for f in alarms for name in f.explains}
+    alarms = {f.name: f for f in findings if f.verdict in ("warn", "fail")}
+
+    def explains(f: CheckResult) -> list[str]:
+        # What only warns does not explain a failure.
+        known = [name for name in f.explains if name in alarms]
+        return [name for name in known if f.verdict == "fail" or alarms[name].verdict == "warn"]
+
+    explained = {name for f in alarms.values() for name in explains(f)}
     # What follows from something itself explains nothing: the first cause does.
-    cause = {name: f.name for f in reversed(alarms) if f.name not in explained for name in f.explains}
+    cause = {name: f.name for f in reversed(alarms.values()) if f.name not in explained for name in explains(f)}
     return tuple(
         replace(f, verdict="not applicable", remedy="", follows_from=cause[f.name],
                 what=f"follows from {cause[f.name]}, which says what to do: {f.number}")
-        if f in alarms and f.name in cause else f
+        if f.name in cause else f
         for f in findings
     )  # fmt: skip
 

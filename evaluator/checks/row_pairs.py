@@ -30,7 +30,8 @@ class EqualRowPairs:
 
     Arrivals that do not know of each other make as many pairs within a time as half of those between neighbouring
     times, so what exceeds that is not chance. Where rows may come `in_batches`, as mails of one second do, neighbouring
-    times are empty: as many of the pairs of one time are equal by chance as of any other pairs.
+    times are empty: as many of the pairs of one time are equal by chance as of any other pairs. Where a clock spreads
+    rows evenly over time, fewer share a time than neighbouring times let expect, and fewer are equal in proportion.
 
     Parameters
     ----------
@@ -107,6 +108,9 @@ class EqualRowPairs:
     def expected(self) -> float:
         """Pairs at one time that chance makes."""
         usual = self.together_apart / 2.0
+        # A clock that spreads its rows evenly, as one of rounds or of minutes, brings fewer together than chance does.
+        if self.together < usual - _TOGETHER * math.sqrt(1.5 * usual + 1.0):
+            return self.apart / 2.0 * self.together / usual
         if not self.in_batches or self.together <= usual + _TOGETHER * math.sqrt(1.5 * usual + 1.0):
             return self.apart / 2.0
         return max(self.apart / 2.0, self.together * self.alike / max(self.any_pairs, 1.0))

@@ -372,8 +372,7 @@ def _findings(
                 f"Lines {', '.join(str(i + 1) for i in same)} showed the same displays in all {horizon.rounds:,} "
                 "rounds: "
                 f"what tells them apart never mattered ({told:,} conversions delivered), so their equal values say "
-                "nothing "
-                "about which is better.",
+                "nothing about which is better.",
                 delivered=told,
             )
         )
@@ -382,8 +381,7 @@ def _findings(
         said.append(
             LINE_LEFT_OUT.found(
                 f"Line {', '.join(left)} chose an action that cannot be replayed, or lived no round, and is compared "
-                "with "
-                "no other: see below."
+                "with no other: see below."
             )
         )
     if not horizon.fixed:

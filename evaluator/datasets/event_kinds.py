@@ -82,7 +82,7 @@ def event_kinds(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only
             f"attributed_only, but {spec.name} has no attribution.", hint="set conversion.attributed in the spec."
         )
     rewards = EventKind(
-        table=REWARDS, columns=c, log_table="log", observed_until=_until(spec, "log", spec.log.observed_until),
+        table=REWARDS, columns=c, log_table="log", observed_until=_until(spec, "log", spec.log.observed_until, c),
         attribution_window=spec.log.attribution_window, most=spec.log.reward_max, most_key="reward_max",
         deduplicate=rule, attributed_only=only, least=spec.log.reward_min,
     )  # fmt: skip
@@ -98,9 +98,9 @@ def _outcome(spec: FileSpec, name: str) -> EventKind:
         table=f"outcomes.{name}",
         columns=of,
         log_table=f"outcomes.{name}",
-        observed_until=_until(spec, "log", spec.log.observed_until)
+        observed_until=_until(spec, "log", spec.log.observed_until, of)
         if of.observed_until is None
-        else _until(spec, f"outcomes.{name}", of.observed_until),
+        else _until(spec, f"outcomes.{name}", of.observed_until, of),
         attribution_window=spec.log.attribution_window if of.attribution_window is None else of.attribution_window,
         most=most,
         most_key="value_max",
@@ -109,10 +109,11 @@ def _outcome(spec: FileSpec, name: str) -> EventKind:
     )
 
 
-def _until(spec: FileSpec, table: str, given: int | str) -> int | Literal["end", "complete"]:
+def _until(spec: FileSpec, table: str, given: int | str, columns: Conversion) -> int | Literal["end", "complete"]:
     """Return until when events were followed: in ticks, where it is a time."""
     if given == "end":
-        return "end"
+        # What comes with its display needs no more time.
+        return "complete" if columns.immediate and spec.log.attribution_window is None else "end"
     if given == "complete":
         return "complete"
     if isinstance(given, int):

@@ -78,8 +78,7 @@ def said_of_parts(propensities: Propensities, policy: Any) -> list[Finding]:
         said.append(
             UNEVEN_WEIGHTS.found(
                 f"Display weights reach from {least:.3g} to {most:.3g}. Thinning by them to an even sample of the "
-                "traffic "
-                f"costs rounds: it leaves {propensities.weights.kept:.1%} of the displays.",
+                f"traffic costs rounds: it leaves {propensities.weights.kept:.1%} of the displays.",
                 kept=propensities.weights.kept,
             )
         )
@@ -87,8 +86,7 @@ def said_of_parts(propensities: Propensities, policy: Any) -> list[Finding]:
         said.append(
             NO_WEIGHTED_VALUE.found(
                 "IPS, SNIPS and DR of the policy's columns are left out: they average over all displays, and these "
-                "are no "
-                "even sample of the traffic."
+                "are no even sample of the traffic."
             )
         )
     return said

@@ -172,16 +172,16 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         delay_steps=of_log.steps,
         known=basis.known,
         told=told.survey,
-        findings=assumptions(
-            basis, policy, options, clock, window, sampler, setting.delay_cdf, known_rewards, maturity.correction, start
-        ),
+        findings=(),
         clusters=basis.clusters,
         splits=basis.splits,
         capped=basis.capped,
         start=start,
         sets=basis.sets,
     )
-    said = (*warnings(plan, told.acceptance, rewards), *said_of_clusters(plan), *plan.findings)
+    said = (
+        *warnings(plan, told.acceptance, rewards), *said_of_clusters(plan), *assumptions(plan, basis, known_rewards)
+    )  # fmt: skip
     return with_outcomes(replace(plan, findings=ordered(said)), basis.outcomes)
 
 

@@ -143,8 +143,7 @@ def rarest_warning(
     return [
         RAREST_ACTION.found(
             f"Action {survey.log.labels[rarest]} ({usable[rarest]:,} displays{least}) decides how many rounds there "
-            "are: "
-            f"about {with_it:,.0f} of {n:,} displays, without it about {without:,.0f}.",
+            f"are: about {with_it:,.0f} of {n:,} displays, without it about {without:,.0f}.",
             f"{fewer}{other}.",
             about=survey.log.labels[rarest],
             rounds=with_it,

@@ -382,8 +382,7 @@ def _of_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> list[Fi
             SHARE_OF_TRAFFIC.found(
                 f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
                 f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, "
-                "feedback "
-                "would come later, counted in rounds: `clock='traffic'`.",
+                "feedback would come later, counted in rounds: `clock='traffic'`.",
                 share=plan.clock.traffic_share,
             )
         )
@@ -395,8 +394,7 @@ def _of_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> list[Fi
         said.append(
             ENDED_BY_ACTION.found(
                 f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay "
-                "ended "
-                f"there: {out} leaves it out.",
+                f"ended there: {out} leaves it out.",
                 about=named,
                 rounds=t,
             )
@@ -421,8 +419,7 @@ def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[Findi
     return [
         WALL_CLOCK_OFF.found(
             f"Wall clock: delays count {share:.4g} rounds for each display, but `accept_quantile` let {rate:.4g} of "
-            "them "
-            f"through: feedback comes {share / rate:.3g} times as late as it should.",
+            f"them through: feedback comes {share / rate:.3g} times as late as it should.",
             f"Replay with `clock='traffic'` `traffic_share={rate * plan.clock.sampling_rate:.3g}`.",
             share=share,
             accepted=rate,
@@ -446,8 +443,7 @@ def _of_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, best: I
         said.append(
             RARE_REFERENCE.found(
                 f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the "
-                "regret's "
-                "reference, is hardly known.",
+                "regret's reference, is hardly known.",
                 displays=best.n,
             )
         )

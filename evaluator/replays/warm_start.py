@@ -191,8 +191,7 @@ class WarmStart:
             said.append(
                 OUTSIDE_LEARNED_REWARDS.found(
                     f"A display of this log earns as little as {least:g}, and the policy learned that none earns "
-                    "less than "
-                    f"{told.reward_min:g}: it is told less of such displays than its theory takes.",
+                    f"less than {told.reward_min:g}: it is told less of such displays than its theory takes.",
                     reward=least,
                 )
             )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from evaluator import Log, check
+from evaluator import Log, check, plan
 from evaluator.checks.follow_up import asked_of_timeline, follow_up
+from evaluator.checks.result import CheckResult, with_causes
 from evaluator.checks.timeline import read_timeline
 from evaluator.errors import DataError
 from evaluator.log.periods import Periods
@@ -155,3 +157,23 @@ def test_the_end_of_a_log_is_tested_at_its_level_although_nights_are_quiet() -> 
     log = sleeping(1, until=5.2)
     log = log.without_conversions(log.when > 4.5 * DAY + 2 * HOUR).log()
     assert check(log)["immature displays"].verdict == "fail"
+
+
+def test_a_warning_explains_no_failure() -> None:
+    overlap = CheckResult(name="overlap", verdict="warn", number="", explains=("drift", "calibration"))
+    drift = CheckResult(name="drift", verdict="fail", number="55 % by day")
+    calibration = CheckResult(name="calibration", verdict="warn", number="off by 3 %")
+    found = with_causes([overlap, drift, calibration])
+    assert [(one.name, one.verdict) for one in found] == [
+        ("overlap", "warn"), ("drift", "fail"), ("calibration", "not applicable"),
+    ]  # fmt: skip
+
+
+def test_rewards_that_come_at_once_leave_no_display_too_young() -> None:
+    n = 2_000
+    rng = np.random.default_rng(1)
+    rows = pa.table({"t": np.arange(n) * 60, "ad": rng.integers(0, 2, n), "won": rng.random(n) < 0.2})
+    log = Log.from_frames(rows, time="t", action="ad", indicator="won", immediate=True, unit="s")
+    assert log.meta.observed_until is None
+    assert check(log)["immature displays"].verdict == "pass"
+    assert "unknown-follow-up" not in {found.code for found in plan(log, "random", propensity="uniform").findings}

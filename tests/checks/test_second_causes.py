@@ -130,6 +130,16 @@ def test_no_other_wrong_propensity_is_taken_for_thinning() -> None:
         found = check(DEFECTS[defect][0](7))["uniformity"]
         assert "thinned" not in found.what
         assert found.verdict == "fail"
+    # Some share of the displays without conversions fits any two shares.
+    rng = np.random.default_rng(3)
+    action = (rng.random(4_000) < 0.7).astype(int)
+    paid = np.flatnonzero(rng.random(4_000) < np.array([0.1, 0.8])[action])
+    two = build_log(
+        time=np.arange(4_000) * 60, action=action, n_actions=2, tick="s", conversion_display=paid,
+        conversion_time=paid * 60 + 30,
+    )  # fmt: skip
+    found = check(two, propensity="uniform")["uniformity"]
+    assert (found.verdict, "thinned" in found.what) == ("fail", False)
     learned = check(learning(1).with_meta(propensity="absent"), propensity="uniform")["uniformity"]
     assert (learned.verdict, "thinned" in learned.what) == ("fail", False)
 

@@ -110,6 +110,18 @@ def test_pairs_are_counted_and_chance_ones_expected() -> None:
     assert 1 - 4 * np.sqrt(1 / 800) < np.std(z) < 1 + 4 * np.sqrt(1 / 800)
 
 
+def test_copies_show_on_a_clock_that_spreads_its_rows_evenly() -> None:
+    rng = np.random.default_rng(2)
+    time, key = np.arange(4_000) * 60, hashes(rng.integers(0, 3, 4_000)[:, None].astype(float))
+    for copied, alarm in ((0, False), (200, True)):
+        rows = np.sort(np.concatenate((np.arange(4_000), rng.choice(4_000, copied, replace=False))))
+        for in_batches in (False, True):
+            found = EqualRowPairs(in_batches=in_batches)
+            found.add(time[rows], key[rows])
+            assert found.same == copied
+            assert (found.z > 6) == alarm
+
+
 def test_a_log_that_tells_the_truth_misses_few_conversions() -> None:
     beyond = []
     for seed in range(100):

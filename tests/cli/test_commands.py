@@ -24,6 +24,7 @@ COMMANDS = {
     "delays": [],
     "check": [],
     "report": [],
+    "explain": [],
     "datasets list": [],
     "datasets show": [],
     "datasets validate": [],
@@ -96,7 +97,7 @@ def test_commands_take_every_option_of_the_python_function(path: str, window: st
     fields = {f.name for f in dataclasses.fields(ReplayOptions)} - {"window"} | {window}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}  # a replay has no use for groups
     assert fields | loading <= given
-    assert given - fields - loading == {*own, "log", "full", "as_json", "out", "debug"}
+    assert given - fields - loading == {*own, "log", "full", "as_json", "out", "fail_on", "debug"}
 
 
 def test_delays_takes_every_option_of_the_python_function() -> None:
@@ -118,7 +119,7 @@ def test_check_takes_every_option_of_the_python_function() -> None:
     given = {p.name: p for p in command("check").params}
     fields = {f.name: f.default for f in dataclasses.fields(CheckOptions)}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}
-    assert set(given) == fields.keys() | loading | {"log", "full", "as_json", "out", "debug"}
+    assert set(given) == fields.keys() | loading | {"log", "full", "as_json", "out", "fail_on", "debug"}
     assert {name: given[name].default for name in fields} == fields
 
 

@@ -118,8 +118,8 @@ def test_of_many_warnings_the_first_are_printed_and_the_others_counted(examples:
     show, result = examples["replay"]
     many = replace(result, findings=tuple(FEW_ROUNDS.found(f"Warning {number}.") for number in range(1, 6)))
     said, whole = (words(printed((show, many), full=full)) for full in (False, True))
-    assert "- Warning 1. - Warning 2. - Warning 3. - 2 more: --full prints them" in said
-    assert "Warning 4. - Warning 5." in whole
+    assert "- Warning 1. [few-rounds] - Warning 2. [few-rounds] - Warning 3. [few-rounds] - 2 more: --full prints them" in said
+    assert "Warning 4. [few-rounds] - Warning 5." in whole
 
 
 def test_what_an_interval_rests_on_is_printed(examples: dict[str, Shown]) -> None:
@@ -129,7 +129,7 @@ def test_what_an_interval_rests_on_is_printed(examples: dict[str, Shown]) -> Non
     assert "the logged propensities are right" not in printed((show, result), full=False)
     said = words(printed((show, replace(result, findings=(*result.findings, rests, note))), full=False))
     # By its code, and not by its words.
-    assert f"What the intervals rest on - {rests} --full" in said
+    assert f"What the intervals rest on - {rests} [propensities-as-given] --full" in said
     assert "8 assumptions." in said
 
 

@@ -19,6 +19,8 @@ from tests.policies.mine import Greedy
 EVEN = bernoulli_log(2000, [0.5, 0.3], mean_delay=5.0, seed=1)
 UNEVEN = bernoulli_log(2000, [0.5, 0.3], mean_delay=5.0, seed=1, logger=[0.8, 0.2])
 
+ROUGH = linear_log(1500, n_actions=3, dimension=2, mean_delay=5.0, seed=1, temperature=0.3)
+
 
 def warned(log: Log, policy: str, **options: Any) -> str:
     return " ".join(replay(log, policy, **options).warnings)
@@ -156,7 +158,7 @@ def test_what_a_result_rests_on_is_said() -> None:
             ("queue", EVEN, {"sampler": "queue"}),
             ("wall", EVEN, {"clock": "wall"}),
             ("estimate", UNEVEN, {"propensity": "estimate"}),
-            ("clipped", UNEVEN, {"accept_quantile": 0.1}),
+            ("clipped", UNEVEN, {"sampler": "rejection", "accept_quantile": 0.3}),
             ("note", EVEN.with_meta(notes=("a note",)), {}),
         )
     }
@@ -166,7 +168,7 @@ def test_what_a_result_rests_on_is_said() -> None:
     assert "nothing drifts" not in said["keep"]
     assert "50.0% of the traffic" in said["wall"]
     assert "estimated by frequencies" in said["estimate"]
-    assert "clipped at the 0.1 quantile" in said["clipped"]
+    assert "clipped at the 0.3 quantile" in said["clipped"]
     assert "a note" in said["note"]
 
 
@@ -188,3 +190,17 @@ def test_a_window_shorter_than_every_delay_is_a_warning_not_an_error(policy: str
     assert (result.delivered, result.expired) == (0, result.generated)
     assert result.rounds > 0
     assert any("Only 0.0% of the conversions come within the window" in w for w in result.warnings)
+
+
+def codes(log: Log, policy: str, **options: Any) -> set[str]:
+    return {found.code for found in replay(log, policy, **options).findings}
+
+
+def test_what_numbers_rest_on_is_said_only_where_they_do() -> None:
+    assert "clipped-acceptance" not in codes(EVEN, "ucb1", accept_quantile=0.1, window=100)  # all are alike
+    assert "clipped-acceptance" in codes(ROUGH, "ucb1", sampler="rejection", accept_quantile=0.5, window=100)
+    assert "kept-choices" in codes(UNEVEN, "ucb1", sampler="keep", window=100)
+    assert "kept-choices" not in codes(UNEVEN, "ucb1", sampler="keep", window=100, horizon=300)
+    assert "propensities-as-given" not in codes(EVEN, "logging", propensity="estimate", final="last:20%", window=100)
+    dear = EVEN.with_meta(reward_max=5.0)
+    assert ("reward-scale" in codes(dear, "ucb1", window=100)) and ("reward-scale" not in codes(dear, "random"))

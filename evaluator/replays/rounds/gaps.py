@@ -101,8 +101,7 @@ def gap_warnings(survey: Survey) -> list[Finding]:
             f"No conversion comes {when}{more}, where the same hours of the days around have {longest.usual:,} or "
             "more: an "
             "outage, or a hole in the log. Displays of that time and before it lose conversions but count as judged, "
-            "so "
-            "values are too low.",
+            "so values are too low.",
             "evaluate check says which displays to keep.",
             hours=longest.hours,
             usual=longest.usual,

@@ -99,8 +99,7 @@ def said_of_robust(found: WeightedValue | None) -> list[Finding]:
         *([withheld] if found.withheld else []),
         DOUBLY_ROBUST.found(
             "doubly robust value: of the policy's choices at all displays read, as it had learned by then; the "
-            "realised "
-            "value is that of the accepted rounds alone, which this interval need not hold"
+            "realised value is that of the accepted rounds alone, which this interval need not hold"
         ),
     ]
 

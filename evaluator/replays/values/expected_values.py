@@ -64,8 +64,7 @@ def with_expected_value(result: ReplayResult, resampled: ResampledValues) -> Rep
         said.append(
             MIXED_HORIZONS.found(
                 f"{short:,} of {len(values):,} resampled replays ended before their rounds were reached: the "
-                "interval of "
-                "the expected value mixes horizons.",
+                "interval of the expected value mixes horizons.",
                 short=short,
             )
         )

@@ -22,8 +22,7 @@ def bursts_warning(plan: ReplayPlan) -> list[Finding]:
             "times as many displays follow one as on average. A replay has a part of each burst's rounds, but delays "
             "of "
             "whole bursts, so that what a policy knows in and between them is not what it would know live: its value "
-            "may "
-            "be off either way by more than its interval.",
+            "may be off either way by more than its interval.",
             "`clock='wall'` is right for a rollout on the share of the traffic that it names.",
             ratio=ratio,
         )

@@ -19,8 +19,7 @@ def calendar_warning(plan: ReplayPlan) -> list[Finding]:
                 f"Eligible actions change with time (action {action} most). The wall clock replays a rollout on a "
                 "share of "
                 f"{share:.3g} of the traffic over the log's own calendar: actions come and go as they did, and "
-                "feedback "
-                "comes as late, in time, as it did.",
+                "feedback comes as late, in time, as it did.",
                 about=action,
                 share=share,
             )
@@ -29,10 +28,8 @@ def calendar_warning(plan: ReplayPlan) -> list[Finding]:
         MOVING_SETS.found(
             f"Eligible actions change with time (action {action} most), on the log's calendar, and delays run on the "
             f"traffic's: this replay accepts {share:.3g} of the displays, so it lives through an action's n displays "
-            "in "
-            f"{share:.3g} n rounds, while its feedback comes as many rounds late as at full traffic. No rollout "
-            "looks like "
-            "that, and a policy that must learn about each new action looks worse than it would live.",
+            f"in {share:.3g} n rounds, while its feedback comes as many rounds late as at full traffic. No rollout "
+            "looks like that, and a policy that must learn about each new action looks worse than it would live.",
             "`clock='wall'` replays a rollout on that share of the traffic, in which both agree.",
             about=action,
             share=share,

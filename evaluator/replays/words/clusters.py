@@ -83,8 +83,7 @@ def said_of_clusters(plan: ReplayPlan) -> list[Finding]:
         said.append(
             UNNAMED_CLUSTERS.found(
                 f"{clusters.unnamed:,} of {len(clusters.code):,} displays have no value in {clusters.by}: each is "
-                "taken as "
-                "a cluster of its own.",
+                "taken as a cluster of its own.",
                 about=clusters.by,
                 displays=clusters.unnamed,
             )

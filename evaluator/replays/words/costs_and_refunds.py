@@ -74,8 +74,7 @@ def of_refunds(plan: ReplayPlan) -> list[Finding]:
     said.append(
         LATE_REFUNDS.found(
             f"The window flatters: {of_refunds:.1%} of the refunds come within it, and {plan.tau_window:.1%} of the "
-            "sales. "
-            f"Refunds of {lost:.4g} a display, of those seen, come later. {what}.",
+            f"sales. Refunds of {lost:.4g} a display, of those seen, come later. {what}.",
             within=of_refunds,
             lost=lost,
         )

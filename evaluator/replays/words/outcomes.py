@@ -24,8 +24,7 @@ def said_of_outcome(name: str, plan: ReplayPlan) -> list[Finding]:
         said.append(
             OUTCOME_FOLLOW_UP_UNKNOWN.found(
                 f"Outcome {name}: nothing says how long after a display such an event may come, and the log stops "
-                "looking: "
-                "young displays count with what was seen of them, too little.",
+                "looking: young displays count with what was seen of them, too little.",
                 "Name its attribution_window.",
                 about=name,
             )
@@ -36,8 +35,7 @@ def said_of_outcome(name: str, plan: ReplayPlan) -> list[Finding]:
                 f"Outcome {name}: the largest value of a display seen, {plan.rewards.largest:g}, is taken as the "
                 "largest "
                 "possible, which nobody knows: where larger ones are, its intervals, and what guardrails say by "
-                "them, hold "
-                "less often than they say.",
+                "them, hold less often than they say.",
                 "Name its value_max in the spec.",
                 about=name,
                 largest=plan.rewards.largest,

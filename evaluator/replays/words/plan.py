@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.delays.cdf import DelayCDF
 from evaluator.findings import codes
 from evaluator.findings.finding import Finding
 from evaluator.kernels.ridge import LARGEST_CONDITION
@@ -15,18 +14,13 @@ from evaluator.log.dwarfing import dwarfing_column
 from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.policies.base import Need
 from evaluator.replays.basis import Basis
-from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import said_of_parts
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import binding_display, rarest_warning, unusable_warning
-from evaluator.replays.rounds.clock import ReplayClock
-from evaluator.replays.rounds.correction import Correction
 from evaluator.replays.rounds.gaps import gap_warnings
 from evaluator.replays.rounds.propensity import NOT_AT_REST
 from evaluator.replays.rounds.reward_range import RewardRange
-from evaluator.replays.rounds.window import ReplayWindow
-from evaluator.replays.warm_start import WarmStart
 from evaluator.replays.within import followed_for, of_conversions
 from evaluator.replays.words.clusters import UNWORN, assumption_of
 from evaluator.replays.words.costs_and_refunds import of_refunds, said_of_objective
@@ -38,20 +32,19 @@ ALL_BUT_ALL = 0.99
 VARIES = 0.02
 
 
-def assumptions(
-    basis: Basis,
-    policy: Any,
-    options: ReplayOptions,
-    clock: ReplayClock,
-    window: ReplayWindow,
-    sampler: SamplerName,
-    told: DelayCDF | None,
-    rewards: RewardRange,
-    correction: Correction | None,
-    start: WarmStart | None,
-) -> tuple[Finding, ...]:
-    """Return what a replay's numbers rest on, and the log's own notes."""
-    log, known = basis.survey.log, basis.known
+def assumptions(plan: ReplayPlan, basis: Basis, rewards: RewardRange) -> tuple[Finding, ...]:
+    """Return what a replay's numbers rest on, and the log's own notes.
+
+    Parameters
+    ----------
+    plan, basis
+        Plan of the replay, and what all plans for its log share.
+    rewards
+        Range of the rewards as the policy knows it.
+    """
+    log, known, start = basis.survey.log, basis.known, plan.start
+    policy, options, clock, window, sampler = plan.policy, plan.options, plan.clock, plan.window, plan.sampler
+    told, correction = plan.setting.delay_cdf, plan.maturity.correction
     said = [UNWORN, assumption_of(basis.clusters), codes.PROPENSITIES.found(basis.propensities.assumption)]
     if basis.propensities.kind == "estimated" and sampler != "logged":
         said.append(
@@ -95,7 +88,7 @@ def assumptions(
         said.append(codes.YOUNG_CORRECTED.found(correction.assumption))
     if basis.sets is not None and sampler != "logged" and policy.outside:
         outside = policy.outside[0].lower() + policy.outside[1:].rstrip(".")
-        said.append(codes.OUTSIDE_ITS_PAPER.found(outside, about=policy.name))
+        said.append(codes.RULE_OUTSIDE_SETS.found(outside, about=policy.name))
     if sampler == "queue":
         said.append(
             codes.QUEUE_ORDER.found(
@@ -103,7 +96,7 @@ def assumptions(
                 "action"
             )
         )
-    if sampler == "keep" and not basis.propensities.even:
+    if sampler == "keep" and not basis.propensities.even and options.horizon is None:
         said.append(
             codes.KEPT_CHOICES.found(
                 "keep: the number of rounds depends on which actions the policy chose, unless `horizon` fixes it"
@@ -113,8 +106,7 @@ def assumptions(
         said.append(
             codes.OBSERVED_REWARDS.found(
                 "rewards are those observed by the last round of as many as the log gives; with more or fewer rounds "
-                "they "
-                "are others: `horizon` fixes their number"
+                "they are others: `horizon` fixes their number"
             )
         )
     if known is not None:
@@ -130,7 +122,7 @@ def assumptions(
                 "the last displays are left out of the replay, for the final policy (`final`)"
             )
         )
-        if basis.propensities.kind == "estimated":
+        if basis.propensities.kind == "estimated" and sampler != "logged":
             said.append(
                 codes.PROPENSITIES_AS_GIVEN.found(
                     "the final policy's intervals take the estimated propensities as known"
@@ -164,7 +156,7 @@ def assumptions(
                 "the log names no attribution window, so rewards are the conversions within the policy's window"
             )
         )
-    if options.accept_quantile > 0:
+    if options.accept_quantile > 0 and plan.matched.clips and sampler != "logged":
         said.append(
             codes.CLIPPED_ACCEPTANCE.found(
                 f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased",
@@ -191,8 +183,7 @@ def _of_cap(capped: CapLoss | None) -> tuple[Finding, ...]:
             + ("; a refund takes back first what is above the cap" if capped.refunds else "")
             + "; the "
             "value of whole rewards is higher by what is left out, which no log bounds, and so at least the lower "
-            "end of "
-            "the capped value's interval",
+            "end of the capped value's interval",
             cap=capped.cap,
             share=capped.share,
         ),
@@ -202,7 +193,7 @@ def _of_cap(capped: CapLoss | None) -> tuple[Finding, ...]:
 def _told_of_rewards(policy: Any, options: ReplayOptions, rewards: RewardRange) -> tuple[Finding, ...]:
     """Say on which scale the policy learns, where it is not that of a conversion worth 1."""
     width = rewards.most - rewards.least
-    if not policy.unit_rewards or (width == 1.0 and rewards.least == 0.0):
+    if not policy.learns or not policy.unit_rewards or (width == 1.0 and rewards.least == 0.0):
         return ()
     seen = "the largest that a display earns in this log (hindsight)"
     if options.final is not None:
@@ -275,8 +266,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         said.append(
             codes.QUARANTINED_BY_OUTCOME.found(
                 f"{by_outcome:,.0f} rows that break a rule are left out of the log, and which depends on their "
-                "outcome: "
-                "what is left has another conversion rate.",
+                "outcome: what is left has another conversion rate.",
                 "Repair them.",
                 rows=by_outcome,
             )
@@ -319,8 +309,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         said.append(
             codes.SHARE_BELOW_ACCEPTANCE.found(
                 f"The traffic share {plan.clock.traffic_share:g} is below the acceptance rate {acceptance:.3g}: the "
-                "replay "
-                "reads conversions that the log saw only later, which is right only if nothing drifts.",
+                "replay reads conversions that the log saw only later, which is right only if nothing drifts.",
                 share=plan.clock.traffic_share,
                 acceptance=acceptance,
             )
@@ -359,8 +348,7 @@ def _dwarfed(plan: ReplayPlan) -> list[Finding]:
         codes.DWARFED_COLUMN.found(
             f"Numbers of {found.largest} are {found.times:,.3g} times as large as those of {found.smallest}, and "
             f"{plan.policy.name} regularises and explores in one unit for all: it may learn nothing from the smaller "
-            "ones, "
-            "or from what changes within the "
+            "ones, or from what changes within the "
             f"larger{', and its coefficients are uncertain by rounding' if beyond else ''}"
             ".",
             found.remedy,
@@ -382,8 +370,7 @@ def _overridden(plan: ReplayPlan) -> list[Finding]:
             f"`propensity='{plan.options.propensity}'` replaces logged propensities that change from display to "
             "display "
             f"(those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to {survey.largest[k]:.3g}): the "
-            "logger "
-            "did not choose alike everywhere, so the values are biased.",
+            "logger did not choose alike everywhere, so the values are biased.",
             "Leave the option out.",
             about=plan.log.labels[k],
         )

@@ -64,8 +64,7 @@ def said_of_twins(plan: ReplayPlan) -> list[Finding]:
     return [
         COARSE_TIMES_OF_TWINS.found(
             f"Times are multiples of {unit}, and most delays are shorter than ten of these: twins have delays as a "
-            "replay "
-            "draws them, so that no error below says what the time stamps leave unknown. A replay does."
+            "replay draws them, so that no error below says what the time stamps leave unknown. A replay does."
         )
     ]
 
@@ -100,8 +99,7 @@ def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> 
             f"Time stamps decide this value. Times are multiples of {unit}, and conversions that are told at the "
             "beginning "
             f"of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half the "
-            "interval's "
-            f"width, {half:.2g}, which does not allow for it.",
+            f"interval's width, {half:.2g}, which does not allow for it.",
             "Log finer times; until then decide only what holds at both.",
             at_beginning=ends[0],
             at_end=ends[1],

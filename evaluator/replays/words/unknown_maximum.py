@@ -76,8 +76,7 @@ def said_of_bound(plan: ReplayPlan) -> list[Finding]:
         *said,
         LARGEST_REWARD_SEEN.found(
             f"{largest}, which nobody knows: where larger ones are possible, and rare, the intervals of realised "
-            "values, "
-            "regret, uplift and differences hold less often than they say, and not at any stopping time.",
+            "values, regret, uplift and differences hold less often than they say, and not at any stopping time.",
             "Name what a display can earn at most (`reward_max`, or reward_max in the spec), or have capped rewards "
             "evaluated, of which they hold (`cap`).",
             largest=rewards.largest,
