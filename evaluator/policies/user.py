@@ -64,6 +64,7 @@ class UserPolicy:
     needs = ()
     reads = ""
     takes_zeros = False
+    clips_at_zero = False
     posterior = False
     learns = True
     paper = ""

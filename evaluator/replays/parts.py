@@ -73,7 +73,7 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
 def said_of_parts(propensities: Propensities, policy: Any) -> list[Finding]:
     """Return the warnings of a replay of a log whose displays are no even sample of the traffic."""
     said = []
-    if propensities.weights is not None:
+    if propensities.weights is not None and propensities.weights.kept < 1.0:
         least, most = np.nanmin(propensities.weights.smallest), np.nanmax(propensities.weights.largest)
         said.append(
             UNEVEN_WEIGHTS.found(

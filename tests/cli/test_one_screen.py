@@ -118,7 +118,10 @@ def test_of_many_warnings_the_first_are_printed_and_the_others_counted(examples:
     show, result = examples["replay"]
     many = replace(result, findings=tuple(FEW_ROUNDS.found(f"Warning {number}.") for number in range(1, 6)))
     said, whole = (words(printed((show, many), full=full)) for full in (False, True))
-    assert "- Warning 1. [few-rounds] - Warning 2. [few-rounds] - Warning 3. [few-rounds] - 2 more: --full prints them" in said
+    assert (
+        "- Warning 1. [few-rounds] - Warning 2. [few-rounds] - Warning 3. [few-rounds] - 2 more: --full prints them"
+        in said
+    )
     assert "Warning 4. [few-rounds] - Warning 5." in whole
 
 

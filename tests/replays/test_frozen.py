@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -258,3 +259,30 @@ def test_the_result_is_json() -> None:
     assert set(told["action_share"]) == {"a0", "a1", "a2"}
     assert told["dr"]["value"]["kind"] == "asymptotic normal, shifted for skewness"
     assert told["weights"]["n"] == told["displays"] == 600
+
+
+def with_sets(seed: int, n: int = 6_000) -> Log:
+    """Return a log whose displays have the first one, two or three of three actions eligible, shown evenly."""
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, 4, n)
+    action = rng.integers(size)
+    rows = pa.table(
+        {
+            "t": np.arange(n), "ad": action, "sold": rng.random(n) < np.array([0.2, 0.4, 0.3])[action],
+            "p": 1 / size, "could": [list(range(k)) for k in size],
+        }
+    )  # fmt: skip
+    return Log.from_frames(
+        rows, time="t", action="ad", eligible="could", propensity="p", indicator="sold", immediate=True, unit="min"
+    )
+
+
+def test_the_greedy_policy_shows_eligible_actions_alone() -> None:
+    final = replay(with_sets(1), "ucb1", final="last:50%").final
+    assert sum(final.action_share) == pytest.approx(1.0, abs=1e-12)
+    # It shows 0 alone, 1 of 0 and 1, and 1 of all: .2, .4 and .4 at a third of the displays each.
+    assert final.action_share == pytest.approx((1 / 3, 2 / 3, 0.0), abs=4 * (2 / 9 / 3_000) ** 0.5)
+    for one in (final.dr, final.snips, final.ips):
+        error = (one.value.high - one.value.low) / 2 / 1.96
+        assert abs(one.value.estimate - 1 / 3) < 4 * error
+    assert abs(final.dr.value.estimate - final.ips.value.estimate) < 0.02

@@ -203,4 +203,5 @@ def test_what_numbers_rest_on_is_said_only_where_they_do() -> None:
     assert "kept-choices" not in codes(UNEVEN, "ucb1", sampler="keep", window=100, horizon=300)
     assert "propensities-as-given" not in codes(EVEN, "logging", propensity="estimate", final="last:20%", window=100)
     dear = EVEN.with_meta(reward_max=5.0)
-    assert ("reward-scale" in codes(dear, "ucb1", window=100)) and ("reward-scale" not in codes(dear, "random"))
+    assert "reward-scale" in codes(dear, "ucb1", window=100)
+    assert "reward-scale" not in codes(dear, "random")

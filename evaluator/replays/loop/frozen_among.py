@@ -45,7 +45,6 @@ def _ask(
 def _follow(state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleActions, shares: Floats) -> None:
     """Write the probabilities of the greedy policy at each display into `shares`, shape (n, K)."""
     state, vectors, eligible, shares = borrowed((state, vectors, eligible, shares))
-    k = shares.shape[1]
     for i in range(shares.shape[0]):
         estimates(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], shares[i])
         own = listed(eligible, i)
@@ -55,14 +54,12 @@ def _follow(state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleAct
             if shares[i, a] > largest:
                 largest, equals = shares[i, a], 0
             equals += shares[i, a] == largest
-        a = 0
-        for k in own:
-            while a < k:
-                shares[i, a] = 0.0
-                a += 1
+        begin = 0
+        for a in own:
+            shares[i, begin:a] = 0.0
             shares[i, a] = 1.0 / equals if shares[i, a] == largest else 0.0
-            a += 1
-        shares[i, a:k] = 0.0
+            begin = a + 1
+        shares[i, begin:] = 0.0
 
 
 ask, ask_uncached, ask_interpreted = compiled(_ask), compiled_uncached(_ask), _ask
