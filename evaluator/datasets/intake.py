@@ -70,6 +70,8 @@ class Intake:
         Temporary file that gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY`, `WEIGHT` and
         `COST` where logged, what `sets` makes of theirs, context codes, the probabilities of `target`, the `vectors`,
         the code of its label in each column of `keep`, and the `numbers`.
+    new_spool
+        Function that makes a temporary file, in which many displays of one time wait.
     kept
         Columns that the log keeps as they are, by the name that it gives them.
     keep
@@ -112,6 +114,7 @@ class Intake:
     target: Mapping[str, str]
     vectors: VectorColumns
     spool: Spool
+    new_spool: Callable[[], Spool]
     kept: Mapping[str, str] = field(default_factory=dict)
     keep: dict[str, Labels] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()
@@ -138,8 +141,9 @@ class Intake:
         own = [kind.columns.time for kind in self.events if kind.table not in self.asked]
         self._times = TimeGuesses(self.spec.time, [c for c in (self.spec.display.time, *own) if c is not None])
         self.ties = self._shuffler = TieShuffler(
-            self._write, TIME, shuffle=self.spec.time.ties == "shuffle", limit=self.limit, before=self.before
-        )
+            self._write, TIME, shuffle=self.spec.time.ties == "shuffle", new_spool=self.new_spool, limit=self.limit,
+            before=self.before,
+        )  # fmt: skip
 
     @property
     def sound(self) -> int:

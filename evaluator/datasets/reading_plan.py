@@ -224,6 +224,7 @@ class ReadingPlan:
             target=self.target,
             vectors=self.vectors,
             spool=new_spool(),
+            new_spool=new_spool,
             kept=self.kept,
             keep={name: Labels() for name, column in self.kept.items() if column not in self.numbers},
             numbers=tuple(name for name, column in self.kept.items() if column in self.numbers),

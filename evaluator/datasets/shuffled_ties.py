@@ -9,12 +9,19 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.log.ties import tie_order, tied
+from evaluator.datasets import sorting
+from evaluator.datasets.sorting import SortedChunks
+from evaluator.datasets.spool import Spool
+from evaluator.log.ties import tie_keys, tie_order, tied
 
 Ints = npt.NDArray[np.int64]
 
 # Rows read beyond a limit at first, to see where the displays of its last time end.
 MARGIN = 10_000
+# So many displays of one time are shuffled in memory, in units of what a sort takes.
+HELD_RANGES = 4
+# Columns of the displays of a large group of one time: the key that orders them, and their place in the source.
+_KEY, _PLACE = "__tie_key", "__tie_place"
 
 
 class Ties(Protocol):
@@ -48,7 +55,10 @@ class JoinedTies:
 
 
 class TieShuffler:
-    """Hands displays on in the order of the log. Memory: the chunk at hand and the largest group of one time.
+    """Hands displays on in the order of the log.
+
+    A group of one time is shuffled in memory; a larger one than `HELD_RANGES` ranges of a sort is sorted by the keys of
+    its displays, as a source is by time. Memory: the chunk at hand, such a group, and a byte a display of a larger one.
 
     Parameters
     ----------
@@ -58,6 +68,8 @@ class TieShuffler:
         Name of the column of the time in these frames.
     shuffle
         Whether displays of one time are shuffled; else they keep the order they come in.
+    new_spool
+        Function that makes a temporary file, in which displays of a large group wait.
     limit
         Number of displays to hand on, the first ones in the log's order; None hands on all.
     before
@@ -77,11 +89,16 @@ class TieShuffler:
         time: str,
         *,
         shuffle: bool,
+        new_spool: Callable[[], Spool],
         limit: int | None = None,
         before: int = 0,
     ) -> None:
         self._write, self._time, self._shuffle, self._limit, self._before = write, time, shuffle, limit, before
+        self._new_spool = new_spool
+        # Displays of the last time, whose group may go on: in memory, or behind each other where they are many.
         self._held: list[pl.DataFrame] = []
+        self._held_rows, self._held_time = 0, 0
+        self._large: SortedChunks | None = None
         self._asked: list[Ints] = [np.zeros(0, np.int64)]
         self._found: list[Ints] = [np.zeros(0, np.int64)]
         self._settled = 0
@@ -105,24 +122,65 @@ class TieShuffler:
             self._hand_on([frame])
             return
         times = frame[self._time].to_numpy()
-        # The last group may go on in the next chunk.
-        start = int(np.flatnonzero(np.append(True, times[1:] != times[:-1]))[-1])
-        goes_on = bool(self._held) and self._held[0][self._time][0] == times[0]
-        if start == 0 and goes_on:
-            self._held.append(frame)
+        starts = np.flatnonzero(times[1:] != times[:-1]) + 1
+        goes_on = self._held_rows > 0 and self._held_time == times[0]
+        if goes_on and len(starts) == 0:
+            self._hold(frame)
             return
-        whole = [*self._held, frame.head(start)] if start else self._held
-        self._held = [frame.slice(start)]
+        start, end = int(starts[-1]) if len(starts) else 0, 0
+        if self._large is not None:
+            end = int(starts[0]) if goes_on else 0
+            if end:
+                self._hold(frame.head(end))
+            self._hand_on_large(self._large)
+        whole = [*self._held, frame.slice(end, start - end)] if start > end else self._held
+        self._held, self._held_rows, self._held_time = [], 0, int(times[-1])
         self._hand_on(whole)
+        # The last group may go on in the next chunk.
+        self._hold(frame.slice(start))
 
     def close(self) -> None:
         """Hand on what was held back."""
+        if self._large is not None:
+            self._hand_on_large(self._large)
         self._hand_on(self._held)
-        self._held = []
+        self._held, self._held_rows = [], 0
 
     def numbers(self) -> Ints:
         """Return the number in the log of each display that was asked for, in the order asked."""
         return np.concatenate([*self._found, *self._asked])
+
+    def _hold(self, frame: pl.DataFrame) -> None:
+        """Hold back displays of the last time."""
+        self._held.append(frame)
+        self._held_rows += frame.height
+        if self._large is None and self._held_rows > HELD_RANGES * sorting.RANGE_ROWS:
+            self._large = SortedChunks((), _KEY, None, self._new_spool)
+        if self._large is not None:
+            place = self._settled + self._held_rows - sum(held.height for held in self._held)
+            for held in self._held:
+                places = np.arange(place, place + held.height)
+                keys = tie_keys(places + self._before).astype(np.int64)
+                self._large.add(held.with_columns(pl.Series(_KEY, keys), pl.Series(_PLACE, places)))
+                place += held.height
+            self._held = []
+
+    def _hand_on_large(self, group: SortedChunks) -> None:
+        """Hand on all displays of one time."""
+        first, self._settled = self._settled, self._settled + self._held_rows
+        asked, at = np.unique(self._settled_ones(), return_inverse=True)
+        is_asked = np.zeros(self._held_rows, np.bool_)
+        is_asked[asked - first] = True
+        number, position = np.empty_like(asked), first
+        for frame in group:
+            place = frame[_PLACE].to_numpy()
+            wanted = np.flatnonzero(is_asked[place - first])
+            number[np.searchsorted(asked, place[wanted])] = position + wanted
+            position += frame.height
+            self._pass_on(frame.drop(_KEY, _PLACE))
+        self._found.append(number[at])
+        group.discard()
+        self._large = None
 
     def _hand_on(self, frames: list[pl.DataFrame]) -> None:
         """Hand on displays whose last group is whole."""
@@ -134,6 +192,10 @@ class TieShuffler:
         self._settle(first, order)
         if order is not None:
             frame = frame.select(pl.all().gather(pl.Series(order)))
+        self._pass_on(frame)
+
+    def _pass_on(self, frame: pl.DataFrame) -> None:
+        """Write the next displays in the order of the log, up to the limit."""
         if self._limit is not None:
             frame = frame.head(self._limit - self.displays)
         if frame.height:
@@ -141,10 +203,15 @@ class TieShuffler:
             self.displays += frame.height
             self._write(frame)
 
-    def _settle(self, first: int, order: Ints | None) -> None:
+    def _settled_ones(self) -> Ints:
+        """Return the places of the displays asked for whose numbers are to be known now, and ask no more for them."""
         asked = np.concatenate(self._asked)
         known = int(np.searchsorted(asked, self._settled))
-        now, self._asked = asked[:known], [asked[known:]]
+        self._asked = [asked[known:]]
+        return asked[:known]
+
+    def _settle(self, first: int, order: Ints | None) -> None:
+        now = self._settled_ones()
         if order is not None:
             new = np.empty_like(order)
             new[order] = np.arange(len(order))

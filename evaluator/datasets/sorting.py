@@ -30,7 +30,7 @@ class SortedChunks:
     Parameters
     ----------
     chunks
-        Frames to sort, in any order.
+        Frames to sort, in any order; none where `add` gets them.
     time
         Name of the column of the time.
     limit
@@ -45,6 +45,17 @@ class SortedChunks:
         self._time, self._limit, self._new_spool = time, limit, new_spool
         self._all: _Range | None = None
         self._chunks = chunks
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take the next rows to sort."""
+        if self._all is None:
+            self._all = _Range(self._new_spool())
+        self._all.add(frame, self._times(frame))
+
+    def discard(self) -> None:
+        """Free what the rows take."""
+        if self._all is not None:
+            self._all.spool.discard()
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         if self._all is None:

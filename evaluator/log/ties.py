@@ -47,12 +47,24 @@ def tie_order(time: Ints, *, first: int = 0, seed: int = SEED) -> Ints | None:
     # Only displays that share their time move; the key is their group, then 32 bits of the hash.
     moving = np.flatnonzero(same | np.append(same[1:], False))
     group = np.cumsum(~same[moving]).astype(np.uint64)
-    with np.errstate(over="ignore"):
-        key = mixed((moving + first).astype(np.uint64) + mixed(np.array([seed], np.uint64) + STEP) + STEP)
-    key = group << np.uint64(32) | key >> np.uint64(32)
+    key = group << np.uint64(32) | tie_keys(moving + first, seed=seed)
     order = np.arange(len(time))
     order[moving] = moving[np.argsort(key, kind="stable")]
     return order
+
+
+def tie_keys(place: Ints, *, seed: int = SEED) -> npt.NDArray[np.uint64]:
+    """Return the 32 bits by which displays of one time are ordered, shape (n,), equal ones by their place in the log.
+
+    Parameters
+    ----------
+    place
+        Numbers of the displays in the whole log, in the order of its source, shape (n,).
+    seed
+        Seed of the order.
+    """
+    with np.errstate(over="ignore"):
+        return mixed(place.astype(np.uint64) + mixed(np.array([seed], np.uint64) + STEP) + STEP) >> np.uint64(32)
 
 
 def shuffle_ties(log: Log, *, seed: int = SEED) -> Log:

@@ -98,6 +98,7 @@ class _Encoding(_Part):
     y: _Channel | None = None
     x2: _Channel | None = None
     y2: _Channel | None = None
+    y_offset: _Channel | None = None
     color: _Channel | None = None
     fill: _Channel | None = None
     shape: _Channel | None = None

@@ -61,9 +61,8 @@ class Scene:
     def wrong_when_run_again(self, again: Ended) -> list[str]:
         """Return what is wrong after the next undisturbed run: it wrote all, or refused what was whole already."""
         now = contents(self.out)
-        # A refused command does not know whether what was kept is still wanted.
-        kept = () if again.code == 0 else (self.command.kept,)
-        wrong = [f"{x} is left" for x in left(now, self.command.targets, self.found) if x not in kept]
+        # What was kept for the output is wanted no more, whether this run wrote the output or found it whole.
+        wrong = [f"{x} is left" for x in left(now, self.command.targets, self.found)]
         if again.code == 0:
             wrong += torn(now, self.command.targets, self.made)
         elif again.refused and "exists" in again.err and now != self.found:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from evaluator import replay
 from evaluator.datasets import convert, load, read, sorting
 from evaluator.datasets import frames as scan
+from evaluator.datasets.shuffled_ties import TieShuffler
+from evaluator.datasets.spool import spools
 from evaluator.errors import LogError
 from evaluator.log import shuffle_ties
 from evaluator.log.ties import tie_order
@@ -110,6 +113,7 @@ def test_the_order_depends_on_nothing_but_the_displays(
         patch.setattr(scan, "CHUNK_ROWS", size)
         patch.setattr(sorting, "RANGE_ROWS", sorted_in_memory)
         patch.setattr("evaluator.datasets.shuffled_ties.MARGIN", margin)
+        patch.setattr("evaluator.datasets.shuffled_ties.HELD_RANGES", 1)
         assert outcome(lambda: convert(spec, folder / "out", **options).log) == expected
     if expected is None:
         return  # refused, so that nothing was written
@@ -119,6 +123,48 @@ def test_the_order_depends_on_nothing_but_the_displays(
         assert whole is None or expected[0] == whole[0][: options["limit"]]
     else:
         assert options.get("limit") or expected == whole
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 15)), min_size=1, max_size=6), st.integers(1, 20),
+    st.integers(1, 6), st.integers(0, 9), st.none() | st.integers(1, 40), st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_a_group_too_large_for_memory_is_shuffled_as_one_in_memory(
+    tmp_path_factory: pytest.TempPathFactory,
+    groups: list[tuple[int, int]],
+    size: int,
+    held: int,
+    before: int,
+    limit: int | None,
+    luck: Any,
+) -> None:
+    # Times are in any order here: rows out of order are refused later, and may not stop the pass.
+    times = [time for time, rows in groups for _ in range(rows)]
+    frame = pl.DataFrame({"t": times, "row": range(len(times))}, schema={"t": pl.Int64, "row": pl.Int64})
+    asked = np.sort(np.array(luck.choices(range(len(times)), k=10)))
+
+    def shuffled(folder: Path | None) -> tuple[list[Any], list[int], int, int]:
+        handed: list[pl.DataFrame] = []
+        ties = TieShuffler(handed.append, "t", shuffle=True, new_spool=spools(folder), limit=limit, before=before)
+        for low in range(0, len(times), size):
+            ties.add(frame.slice(low, size), asked[(asked >= low) & (asked < low + size)])
+        ties.close()
+        rows = [row for part in handed for row in part.rows()]
+        largest = max(part.height for part in handed)
+        return rows, ties.numbers().tolist(), ties.sharing, largest
+
+    *expected, _ = shuffled(None)
+    folder = tmp_path_factory.mktemp("group")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting, "RANGE_ROWS", held)
+        patch.setattr(scan, "CHUNK_ROWS", held)
+        patch.setattr("evaluator.datasets.shuffled_ties.HELD_RANGES", 1)
+        *found, largest = shuffled(folder)
+    assert found == expected
+    # What is handed on at a time is a chunk, a group that is held, or what of them is known at once.
+    assert largest <= size + held
+    assert not list(folder.iterdir())
 
 
 def outcome(how: Any) -> Any:

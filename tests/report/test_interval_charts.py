@@ -10,11 +10,12 @@ import pytest
 
 from evaluator import Comparison, compare
 from evaluator.log import Log
+from evaluator.report.chart_schema import check_charts
 from evaluator.report.figures import figures
 from evaluator.report.guardrail_charts import guardrail_chart
-from evaluator.report.interval_charts import segment_charts
+from evaluator.report.interval_charts import difference_chart, segment_charts
 from evaluator.report.numbers import interval_text
-from tests.logs import build_log, with_outcome
+from tests.logs import bernoulli_log, build_log, with_outcome
 
 GUARDRAILS = ["click < 0.9", "click < 0.1", "click > -1000%", "click < +0.001"]
 
@@ -73,6 +74,16 @@ def test_a_guardrail_is_drawn_as_it_was_answered(compared: Comparison) -> None:
     (drawn_as,) = figures({"guardrails": chart}).values()
     for word in ("holds: ", "broken: ", "cannot tell: "):
         assert word in drawn_as
+
+
+def test_realised_and_expected_differences_of_a_line_are_drawn_and_read_back() -> None:
+    log = bernoulli_log(3_000, [0.2, 0.4], mean_delay=5, seed=1)
+    chart = difference_chart(compare(log, ["random", "ucb1"], bootstrap=20, horizon=200))
+    assert chart is not None
+    assert {row["kind"] for part in flat(json.loads(json.dumps(chart))) for row in rows(part, "point")} == {
+        "realised", "expected",
+    }  # fmt: skip
+    check_charts({"differences": chart})
 
 
 def test_groups_of_a_comparison_stand_on_one_axis(compared: Comparison) -> None:
