@@ -26,7 +26,7 @@ from evaluator.checks.run import check_log
 from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions
 from evaluator.log import Log
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 from evaluator.outputs.kept_units import KeptUnits
 from evaluator.replays.words.stamps import said_of_twins
 

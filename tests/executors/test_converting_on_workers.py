@@ -20,7 +20,7 @@ from evaluator.datasets import assembly, convert
 from evaluator.datasets.stretches import stretch
 from evaluator.errors import WorkerError
 from evaluator.log import StoredLog
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 from tests.cli.runs import evaluate
 from tests.datasets.sources import write_spec
 from tests.executors.dask_processes import PATIENCE, DaskProcesses, waited
