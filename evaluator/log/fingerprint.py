@@ -30,10 +30,10 @@ from evaluator.log.uneven import is_uneven
 BLOCK = 65_536
 # Key of the hashes of a file's blocks in its footer; it says how they are made.
 BLOCKS = b"evaluator.blocks.1"
-# Words of 8 bytes that are summed at a time, each spread over 64 bits first and weighted by its place, twice.
+# Words of 8 bytes that are summed at a time, each spread over 64 bits first and weighted by its place.
 _WORDS = 1 << 15
 _SPREAD, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
-_WEIGHTS: npt.NDArray[np.uint64] = np.random.PCG64(20).random_raw(2 * _WORDS).reshape(2, _WORDS)
+_WEIGHTS: npt.NDArray[np.uint64] = np.random.PCG64(20).random_raw(_WORDS)
 
 
 class BlockHashes:
@@ -115,7 +115,7 @@ def _table_hash(table: pa.Table) -> str:
 
 
 def _joined(schema: pa.Schema, rows: int, blocks: Sequence[str]) -> str:
-    columns = [(name, _kind(schema.field(name).type)) for name in sorted(schema.names)]
+    columns = [(name, _kind(schema.field(name).type)) for name in _hashed(schema)]
     return hashlib.sha256(json.dumps([rows, columns, list(blocks)]).encode()).hexdigest()
 
 
@@ -134,9 +134,17 @@ def _kind(kind: pa.DataType) -> str:
     return "string" if pa.types.is_large_string(kind) else str(kind)
 
 
+def _hashed(schema: pa.Schema) -> list[str]:
+    """Return the names of the columns that count, in an order that memory and files share.
+
+    The first ones of displays are their numbers in the log, which is what `BlockHashes` goes by.
+    """
+    return sorted(schema.names if "value" in schema.names else set(schema.names) - {"display_id"})
+
+
 def _block_hash(table: pa.Table) -> str:
     digest = hashlib.sha256()
-    for name in sorted(table.schema.names):  # in memory they may stand in another order than in files
+    for name in _hashed(table.schema):
         for piece in _canonical(table[name]):
             digest.update(len(piece).to_bytes(8, "little"))
             digest.update(piece)
@@ -180,7 +188,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _condensed(array: npt.NDArray[np.generic]) -> bytes:
-    """Return 16 bytes for `_WORDS` words of an array, and the bytes behind its last word as they are."""
+    """Return 8 bytes for `_WORDS` words of an array, and the bytes behind its last word as they are."""
     flat = np.ascontiguousarray(array).reshape(-1)
     step = _WORDS * 8 // flat.itemsize
     found = []
@@ -188,11 +196,10 @@ def _condensed(array: npt.NDArray[np.generic]) -> bytes:
         part = flat[first : first + step]
         if part.dtype.kind == "f":
             part = part + part.dtype.type(0)  # of -0.0 the same as of 0.0
-            if (none := np.isnan(part)).any():
+            if part.dtype == np.float64 and (none := np.isnan(part)).any():  # vectors have none
                 part[none] = np.nan
         raw = part.view(np.uint8)
         words = raw[: len(raw) // 8 * 8].view(np.uint64) * _SPREAD
         words ^= words >> _HALF
-        found += [np.dot(words, weights[: len(words)]).tobytes() for weights in _WEIGHTS]
-        found.append(raw[len(words) * 8 :].tobytes())
+        found += [np.dot(words, _WEIGHTS[: len(words)]).tobytes(), raw[len(words) * 8 :].tobytes()]
     return b"".join(found)
