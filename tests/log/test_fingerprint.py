@@ -48,6 +48,8 @@ def each_changed() -> list[pytest.param]:
     for part in ("displays", "conversions", "actions"):
         table = getattr(LOG, part)
         for i, name in enumerate(table.column_names):
+            if (part, name) == ("displays", "display_id"):
+                continue  # the number of the row, by which it is hashed anyway
             parts = {p: getattr(LOG, p) for p in ("displays", "conversions", "actions")}
             parts[part] = table.set_column(i, name, changed(table.column(i)))
             cases.append(pytest.param(Log(**parts, meta=LOG.meta), id=f"{part}.{name}"))
