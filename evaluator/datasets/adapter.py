@@ -45,7 +45,7 @@ from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import SPOOL, Spool, spools
 from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
-from evaluator.datasets.stretches.joined_intake import StretchWorkers, joined_intake
+from evaluator.datasets.stretches.joined_intake import StretchesInThreads, joined_intake
 from evaluator.datasets.stretches.taken import Taken
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
@@ -118,7 +118,7 @@ def read_tables(
 
 
 # Gives who reads stretches of what is planned, from what makes temporary files and the folder of the log.
-WorkersOn = Callable[[ReadingPlan, Callable[[], Spool], Path], StretchWorkers]
+WorkersOn = Callable[[ReadingPlan, Callable[[], Spool], Path], StretchesInThreads]
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class _Done:
 
     intake: Intake
     taken: Sequence[Taken] = ()
-    workers: StretchWorkers | None = None
+    workers: StretchesInThreads | None = None
 
 
 @contextmanager
@@ -160,7 +160,7 @@ def _take_in(
     sets: SetSource | None,
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
-    workers: StretchWorkers | None,
+    workers: StretchesInThreads | None,
     at_once: AtOnce,
 ) -> _Done:
     """Pass over the displays, at once over stretches of time where there are; again if an id is repeated."""

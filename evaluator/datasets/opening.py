@@ -18,7 +18,7 @@ from evaluator.datasets.spec_tables import DISPLAYS, SETS, SpecTable, spec_table
 from evaluator.datasets.spool import SPOOL
 from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.stretches.joined_intake import StretchesInThreads
-from evaluator.datasets.stretches.stretch_units import StretchesOnExecutor
+from evaluator.datasets.stretches.part_jobs import PartsOnWorkers
 from evaluator.errors import EvaluatorError
 from evaluator.store_addresses import is_address
 
@@ -64,16 +64,16 @@ def read_spec_tables(
             with unchanged(whole):
                 return read_tables(
                     spec, displays, parts, of_sets, asked, into=into, contexts=contexts, advance=advance,
-                    at_once=at_once, workers=_workers(at_once, folder),
+                    at_once=at_once, workers=_workers(at_once),
                 )  # fmt: skip
         except EvaluatorError as error:
             raise type(error)(_by_name(error.what, whole), hint=_by_name(error.hint, whole)) from None
 
 
-def _workers(at_once: AtOnce, home: Path) -> WorkersOn | None:
+def _workers(at_once: AtOnce) -> WorkersOn | None:
     executor, jobs = at_once.executor, at_once.jobs
     if executor is not None:
-        return lambda plan, new_spool, into: StretchesOnExecutor(executor, plan, home, into / SPOOL, into)
+        return lambda plan, new_spool, into: PartsOnWorkers(plan, jobs, new_spool, executor, into / SPOOL)
     return None if jobs == 1 else lambda plan, new_spool, into: StretchesInThreads(plan, jobs, new_spool)
 
 
