@@ -28,7 +28,7 @@ from evaluator.comparisons.question import Questions
 from evaluator.findings.codes import ordered
 from evaluator.findings.finding import assumptions_of
 from evaluator.log import Log
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 from evaluator.outputs.kept_units import KeptUnits
 from evaluator.replays.words.stamps import said_of_twins
 

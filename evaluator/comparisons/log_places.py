@@ -16,7 +16,7 @@ from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.executors.workers import in_folder, this_folder, this_worker
 from evaluator.log import Log, StoredLog
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LogPlace:
     folder
         Working folder of the command, in which relative names are looked up.
     content
-        Hash of what it holds (`evaluator.log.content.content_hash`).
+        Hash of what it holds (`evaluator.log.fingerprint.content_hash`).
     """
 
     dataset: str

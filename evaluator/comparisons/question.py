@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluator.executors.software import software
 from evaluator.log import Log
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.replays.plan import ReplayPlan
 
@@ -29,8 +29,8 @@ def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
     plan
         Plan of a replay: policy, options and what follows from them.
     log
-        Hash of the log that was planned for (`evaluator.log.content.content_hash`): how it was read, from which files
-        and by which spec, shows in what it holds.
+        Hash of the log that was planned for (`evaluator.log.fingerprint.content_hash`): how it was read, and by which
+        spec, shows in what it holds.
     code
         Versions and hashes of the code that runs, as it was when it was loaded: `evaluator.executors.software`, and
         `evaluator.own_code.codes_of` the policy.

@@ -45,11 +45,12 @@ from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import SPOOL, Spool, spools
 from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
-from evaluator.datasets.stretches.joined_intake import StretchWorkers, joined_intake
+from evaluator.datasets.stretches.joined_intake import StretchesInThreads, joined_intake
 from evaluator.datasets.stretches.taken import Taken
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
 from evaluator.log import Log, Outcome
+from evaluator.log.fingerprint import content_hash
 
 # How often, and after how many seconds, a folder is removed again that others write in.
 _TRIES, _PAUSE = 100, 0.1
@@ -81,7 +82,6 @@ def read_tables(
     into: Path | None,
     contexts: bool,
     advance: Callable[[int], None],
-    fingerprint: Callable[[], str],
     workers: WorkersOn | None = None,
     at_once: AtOnce = ONE_PASS,
 ) -> Reading:
@@ -94,8 +94,6 @@ def read_tables(
     tables, others, of_sets
         Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
         calendar or the candidates.
-    fingerprint
-        Function that gives the hash of the tables, once they are read.
     workers
         Function that gives who reads stretches of the displays at once, and writes the log in parts; None for one pass
         and one file.
@@ -114,13 +112,13 @@ def read_tables(
         who = None if workers is None or into is None else workers(plan, new_spool, into)
         sets = find_sets(plan.spec, plan.of_sets, plan.zones, listed=plan.listed)
         done = _take_in(plan, seconds, sets, new_spool, advance, who, at_once)
-        log, quarantine = _finish(plan, done, seconds, into=into, contexts=contexts, fingerprint=fingerprint)
+        log, quarantine = _finish(plan, done, seconds, into=into, contexts=contexts)
     # Verified when nothing of its making is in memory any more.
     return Reading(open_canonical(log) if isinstance(log, Path) else log, quarantine)
 
 
 # Gives who reads stretches of what is planned, from what makes temporary files and the folder of the log.
-WorkersOn = Callable[[ReadingPlan, Callable[[], Spool], Path], StretchWorkers]
+WorkersOn = Callable[[ReadingPlan, Callable[[], Spool], Path], StretchesInThreads]
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ class _Done:
 
     intake: Intake
     taken: Sequence[Taken] = ()
-    workers: StretchWorkers | None = None
+    workers: StretchesInThreads | None = None
 
 
 @contextmanager
@@ -162,7 +160,7 @@ def _take_in(
     sets: SetSource | None,
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
-    workers: StretchWorkers | None,
+    workers: StretchesInThreads | None,
     at_once: AtOnce,
 ) -> _Done:
     """Pass over the displays, at once over stretches of time where there are; again if an id is repeated."""
@@ -203,7 +201,6 @@ def _finish(
     *,
     into: Path | None,
     contexts: bool,
-    fingerprint: Callable[[], str],
 ) -> tuple[Log | Path, pa.Table]:
     """Return the log, or the folder that it was written into, and the rows left out."""
     intake = done.intake
@@ -267,7 +264,6 @@ def _finish(
     meta = log_meta(
         spec,
         counts=counts,
-        fingerprint=fingerprint(),
         observed_until=outcomes.observed_until,
         attribution_window=outcomes.attribution_window,
         notes=[*plan.notes, *outcomes.notes, *filter(None, [passed_over, left_out_note(breaches, by_outcome)])],
@@ -285,7 +281,8 @@ def _finish(
     )
     quarantine = pl.concat([b.table() for b in breaches]).to_arrow()
     if into is None:
-        return Log(displays=displays, meta=meta, **tables).validated(), quarantine
+        log = Log(displays=displays, meta=meta, **tables).validated()
+        return log.with_meta(fingerprint=content_hash(log)), quarantine
     write_rest(into, meta=meta, quarantine=quarantine, **tables)
     return into, quarantine
 

@@ -55,12 +55,13 @@ def convert(
         that is read.
     jobs
         Number of threads. With two or more, Parquet files whose ends say from when to when their rows are get read
-        several at once, and the log of 4 million displays or more is written in parts, which read as one file with the
-        same bytes. It holds what it takes by itself for each of them. Rows that break a rule are told by one pass over
-        all, and a choice of actions, a limit, a quarantine and eligible actions take one, too.
+        several at once, and the log of 4 million displays or more is written in parts, which are the log in one file:
+        the same rows, the same fingerprint. It holds what it takes by itself for each of them. Rows that break a rule
+        are told by one pass over all, and a choice of actions, a limit, a quarantine and eligible actions take one,
+        too.
     executor
-        Executor whose workers read and write these parts instead, the same to the bit, any of `concurrent.futures`;
-        they see the files, and the folder that is written, under the same names.
+        Executor whose workers write these parts instead, the same to the bit, any of `concurrent.futures`; they see the
+        folder that is written under the same name.
     advance
         Function called with the number of rows read since the last call.
     say

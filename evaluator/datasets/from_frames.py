@@ -15,7 +15,6 @@ from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_file import KEYS, parse_spec
 from evaluator.errors import EvaluatorError, UsageError
 from evaluator.log import Log
-from evaluator.log.content import content_hash
 
 DISPLAYS, CONVERSIONS = "displays", "conversions"
 # Frames that say which actions were eligible.
@@ -97,7 +96,7 @@ def read_frames(
         events = {REWARDS: [given[CONVERSIONS]]} if CONVERSIONS in given else {}
         for name, frame in frames.items():
             events[f"outcomes.{name}"] = [frame_source(frame, f"outcomes[{name!r}]")]
-        log = read_tables(
+        return read_tables(
             _file_spec(spec, given, frames),
             tables,
             events,
@@ -106,12 +105,9 @@ def read_frames(
             into=None,
             contexts=True,
             advance=lambda rows: None,
-            fingerprint=str,
         ).log
     except EvaluatorError as error:
         raise type(error)(in_keywords(error.what), hint=in_keywords(error.hint)) from None
-    # Of what was read: equal rows have one fingerprint, whichever library holds them, in pieces of whatever size.
-    return log.with_meta(fingerprint=content_hash(log))
 
 
 def _file_spec(given: dict[str, Any], frames: Collection[str], of_outcomes: Collection[str]) -> FileSpec:

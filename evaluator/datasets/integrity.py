@@ -51,17 +51,6 @@ def stored_file(path: Path) -> StoredFile:
     )
 
 
-def stored_end(path: LogFile) -> tuple[int, str]:
-    """Return the size of a Parquet file, and the SHA-256 of its end, in hex: where its columns are, and what they hold.
-
-    Raises
-    ------
-    OSError
-        There is no such file.
-    """
-    return size_of(path), _end(path, _footer(path))
-
-
 def _footer(path: LogFile) -> int:
     """Return the size of the end of a Parquet file."""
     with opened(path) as stream:

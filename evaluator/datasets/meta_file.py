@@ -149,6 +149,11 @@ class MetaFile:
         return [DISPLAYS] if DISPLAYS in self.files or not self.files else _parts(self.files)
 
 
+def display_files(folder: Path) -> list[str]:
+    """Return the names of the files of the displays in a folder that is being written, in the order of these."""
+    return [DISPLAYS] if (folder / DISPLAYS).is_file() else _parts(path.name for path in folder.iterdir())
+
+
 def write_meta(folder: Path, meta: LogMeta) -> None:
     """Write ``meta.json`` beside the files of a log, all of which are there."""
     names = [*_parts(path.name for path in folder.iterdir()), *(name for name in FILES if name != META)]

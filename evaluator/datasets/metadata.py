@@ -36,7 +36,6 @@ def log_meta(
     spec: FileSpec,
     *,
     counts: Mapping[str, float],
-    fingerprint: str,
     observed_until: int | None,
     attribution_window: int | None,
     notes: Sequence[str] = (),
@@ -50,8 +49,8 @@ def log_meta(
     ----------
     spec
         Spec of the dataset.
-    counts, fingerprint
-        Numbers that the adapter counted, and the hash of the files.
+    counts
+        Numbers that the adapter counted.
     observed_until, attribution_window
         End of the follow-up, and attribution window, in ticks; None where there is none.
     notes
@@ -75,7 +74,6 @@ def log_meta(
         objective=spec.log.objective,
         sampling_rate=spec.log.sampling_rate,
         kept_share=propensities.kept_share,
-        fingerprint=fingerprint,
         counts=dict(counts),
         notes=tuple(notes),
         encoder=encoder,

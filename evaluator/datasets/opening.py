@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluator.datasets.adapter import Reading, WorkersOn, read_tables
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.meta_file import write_meta
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.files import SourceFile, find_files
@@ -21,9 +18,8 @@ from evaluator.datasets.spec_tables import DISPLAYS, SETS, SpecTable, spec_table
 from evaluator.datasets.spool import SPOOL
 from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.stretches.joined_intake import StretchesInThreads
-from evaluator.datasets.stretches.stretch_units import StretchesOnExecutor
+from evaluator.datasets.stretches.part_jobs import PartsOnWorkers
 from evaluator.errors import EvaluatorError
-from evaluator.log.content import content_hash
 from evaluator.store_addresses import is_address
 
 
@@ -66,35 +62,24 @@ def read_spec_tables(
         of_sets = next((parts.pop(name) for name in SETS if name in parts), [])
         try:
             with unchanged(whole):
-                done = read_tables(
+                return read_tables(
                     spec, displays, parts, of_sets, asked, into=into, contexts=contexts, advance=advance,
-                    at_once=at_once, workers=_workers(at_once, folder),
-                    fingerprint=lambda: "" if queries(spec) else fingerprint(whole),
+                    at_once=at_once, workers=_workers(at_once),
                 )  # fmt: skip
         except EvaluatorError as error:
             raise type(error)(_by_name(error.what, whole), hint=_by_name(error.hint, whole)) from None
-    return _known_by_content(done, into) if queries(spec) else done
 
 
-def _workers(at_once: AtOnce, home: Path) -> WorkersOn | None:
+def _workers(at_once: AtOnce) -> WorkersOn | None:
     executor, jobs = at_once.executor, at_once.jobs
     if executor is not None:
-        return lambda plan, new_spool, into: StretchesOnExecutor(executor, plan, home, into / SPOOL, into)
+        return lambda plan, new_spool, into: PartsOnWorkers(plan, jobs, new_spool, executor, into / SPOOL)
     return None if jobs == 1 else lambda plan, new_spool, into: StretchesInThreads(plan, jobs, new_spool)
 
 
 def queries(spec: FileSpec) -> list[str]:
     """Return the names of those tables of a spec that a database answers with, as its sections are called."""
     return [of.section for of in spec_tables(spec).values() if of.table.database is not None]
-
-
-def _known_by_content(done: Reading, into: Path | None) -> Reading:
-    """Return a log whose fingerprint is that of what it holds: nobody can hash the tables of a database."""
-    log = done.log.with_meta(fingerprint=content_hash(done.log))
-    if into is not None:
-        write_meta(into, log.meta)
-        log = open_canonical(into)
-    return Reading(log, done.quarantine)
 
 
 def _parts(
@@ -111,18 +96,6 @@ def _by_name(message: str, parts: Sequence[TablePart]) -> str:
         if isinstance(part, SourceFile) and part.name != str(part.path):
             message = message.replace(str(part.path), part.name)
     return message
-
-
-def fingerprint(parts: Sequence[TablePart]) -> str:
-    """Return a SHA-256 over what identifies each part of the tables of a spec.
-
-    It says in manifests where a log came from: to know a log again, hash what it holds
-    (`evaluator.log.content.content_hash`), of which columns that are not read, and rows beyond a limit, are no part.
-    """
-    digest = hashlib.sha256()
-    for part in parts:
-        part.identify(digest)
-    return digest.hexdigest()
 
 
 def files_read(spec: FileSpec, folder: Path, *, override: str | Path | None = None) -> list[Path]:

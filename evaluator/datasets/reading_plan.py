@@ -1,10 +1,10 @@
-"""What is read of the tables of a spec, and how: the same here and on workers that read some of the files."""
+"""What is read of the tables of a spec, and how."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -144,6 +144,12 @@ class ReadingPlan:
     def kinds(self) -> dict[str, Kind]:
         """Kind of each column that is read of the displays, by name."""
         return {**dict.fromkeys(self.kept.values(), "category"), **self.numbers, **self._kinds}
+
+    def without_files(self) -> ReadingPlan:
+        """Return what the displays are made by once they are read: no file is looked at any more."""
+        plan = replace(self, files=[], others={table: [] for table in self.others}, of_sets=[], zones=ZonesSeen())
+        vars(plan)["numbers"] = dict(self.numbers)  # which files tell
+        return plan
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.datasets.arrivals import arrival_times
-from evaluator.datasets.delay_laws import delay_files, scenario_laws
+from evaluator.datasets.delay_laws import scenario_laws
 from evaluator.datasets.flights import flight_parts
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.scenario import LinearScenario, Scenario
@@ -18,6 +17,7 @@ from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.errors import ParameterError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import pack
+from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import ELIGIBLE, fixed_size_lists
 from evaluator.streams import Stream, child_streams
 from evaluator.units import ROUND, SECONDS, is_whole
@@ -102,12 +102,7 @@ def generate(
     time, unit, tick = _times(scenario, n, arrivals)
 
     k = expected.shape[1]
-    # When zeros are told concerns simulations alone.
-    parameters = scenario.model_dump_json(exclude_none=True, exclude={"zeros"})
-    digest = hashlib.sha256(f"{parameters} displays={n} seed={seed}".encode())
-    for file in delay_files(scenario, folder):
-        digest.update(file.read_bytes())
-    return Log(
+    log = Log(
         displays=pa.table(
             {
                 "display_id": pa.array(shown, pa.int64()),
@@ -135,11 +130,11 @@ def generate(
             tick=tick,
             propensity="uniform" if scenario.logger == "uniform" else "logged",
             reward_max=1.0,
-            fingerprint=digest.hexdigest(),
             counts={"displays": n, "conversions": len(converted)},
             notes=("Synthetic log: its truth is known.",),
         ),
     ).validated()
+    return log.with_meta(fingerprint=content_hash(log))
 
 
 def log_streams(count: int, seed: int) -> list[np.random.Generator]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -12,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, OUTCOMES, QUARANTINE, write_meta
+from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, OUTCOMES, QUARANTINE, display_files, write_meta
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import packed, sizes
+from evaluator.log.fingerprint import BLOCKS, BlockHashes, fingerprint_of, stored_hash
 from evaluator.log.schema import ACTION_SET, ELIGIBLE, OWN_COLUMNS, fixed_size_lists, is_number
 from evaluator.log.uneven import is_uneven, uneven_lists
 
@@ -43,6 +45,7 @@ class DisplayWriter:
         self._writer = pq.ParquetWriter(folder / name, schema, use_dictionary=others, column_encoding=delta, **WRITTEN)
         self._waiting: list[pa.Table] = []
         self._rows = 0
+        self._hashes = BlockHashes()
 
     def __enter__(self) -> Self:
         return self
@@ -50,12 +53,15 @@ class DisplayWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        if error is None and self._rows:
-            self._writer.write_table(pa.concat_tables(self._waiting))
+        if error is None:
+            if self._rows:
+                self._writer.write_table(pa.concat_tables(self._waiting))
+            self._writer.add_key_value_metadata({BLOCKS: " ".join(self._hashes.found())})
         self._writer.close()
 
     def add(self, displays: pa.Table) -> None:
         """Write some displays."""
+        self._hashes.add(displays)
         self._waiting.append(displays)
         self._rows += displays.num_rows
         if self._rows < ROWS_PER_GROUP:
@@ -119,14 +125,18 @@ def write_rest(
     outcomes: pa.Table,
     quarantine: pa.Table | None = None,
 ) -> None:
-    """Write all but the displays, which are there; other events, and the rows left out of the log, if there are any."""
+    """Write all but the displays, which are there; other events, and the rows left out of the log, if there are any.
+
+    Its metadata get the fingerprint of what is written.
+    """
     pq.write_table(conversions, folder / CONVERSIONS, row_group_size=ROWS_PER_GROUP, **WRITTEN)
     pq.write_table(actions, folder / ACTIONS, **WRITTEN)
     if outcomes.num_rows:
         pq.write_table(outcomes, folder / OUTCOMES, row_group_size=ROWS_PER_GROUP, **WRITTEN)
     if quarantine is not None and quarantine.num_rows:
         pq.write_table(quarantine, folder / QUARANTINE, **WRITTEN)
-    write_meta(folder, meta)
+    displays, _ = stored_hash([folder / name for name in display_files(folder)])
+    write_meta(folder, replace(meta, fingerprint=fingerprint_of(meta, displays, conversions, actions, outcomes)))
 
 
 def write_canonical(log: Log, folder: Path) -> None:

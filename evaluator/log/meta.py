@@ -74,7 +74,8 @@ class LogMeta:
         Share of the displays that were kept when actions were chosen and propensities, which depend on the context,
         stayed those of the full set; 1 where propensities are of the log's own actions.
     fingerprint
-        Hash of the source, for manifests; empty where there is none.
+        Hash of what the log held when it was read, made or converted: rows, and all that is said here, whatever files
+        hold it. Logs that earlier releases converted have the hash of their source; empty where nobody looked.
     counts
         Numbers of what the adapter did: rows read, dropped, de-duplicated... Printed with the result.
     notes

@@ -47,8 +47,6 @@ class BlockConsole(ReportConsole):
         Titles of the parts that are shown on a click only.
     """
 
-    has_picture = True
-
     def __init__(self, folded: frozenset[str] = frozenset()) -> None:
         super().__init__(file=io.StringIO(), width=_WIDTH, force_terminal=False)
         self._folded = folded

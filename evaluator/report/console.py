@@ -31,9 +31,6 @@ class ReportConsole(Console):
         Keywords of `rich.console.Console`.
     """
 
-    # Whether a picture stands beside the text, so that no chart is drawn in characters.
-    has_picture = False
-
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
 

@@ -16,16 +16,14 @@ from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.records import PeriodRate
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.result_tables import GROUP_LEVELS
-from evaluator.delays.study.words import between, first_positive, last_shown, words
+from evaluator.delays.study.words import between, words
 from evaluator.log.delay_rows import DelayRows
 from evaluator.report.console import ReportConsole
 from evaluator.report.delay_sentences import Sentences, drift_said, groups_said, joint_said, spikes_said, tail_said
 from evaluator.report.short import left_out
-from evaluator.report.sketch import Floats, sketch_cdf
 from evaluator.report.terminal import details, sentences
 from evaluator.visible import visible
 
-_SKETCH_WIDTH = 76
 _PERIODS_SHOWN = 10
 # Shares of the conversions that a screen holds.
 _FEW_QUANTILES = (0.1, 0.5, 0.9, 0.99)
@@ -43,7 +41,7 @@ def print_study(console: ReportConsole, study: DelayStudy, *, full: bool = True)
     if not full:
         rows = study.rows
         groups, periods = rows.group is not None, rows.periods is not None
-        said = ["a drawing" if study.drawable else "", "the groups" if groups else "", "the periods" if periods else ""]
+        said = ["the groups" if groups else "", "the periods" if periods else ""]
         console.print(left_out("more quantiles", "the laws", "the tail", *said))
 
 
@@ -92,8 +90,6 @@ def _print_kind(console: ReportConsole, study: DelayStudy, kind: str) -> None:
     console.print(_heading(study, kind))
     console.print(sentences("What the log can see", study.sight))
     console.print(_titled("How late", _quantiles(study)))
-    if study.drawable and not console.has_picture:
-        console.print(Padding(_sketch(console, study), (1, 0, 0, 2), expand=False))
     console.print(details("Law", _law(study)))
     console.print(_titled("Windows", _windows(study)))
     console.print(Padding(_advice(study), (0, 0, 0, 2), expand=False))
@@ -137,25 +133,6 @@ def _quantiles(study: DelayStudy, levels: Sequence[float] = ()) -> Table:
         of = study.rows
         table.add_row(f"{q.level:.0%}", words(of, q.naive), words(of, q.corrected), _between(study, q.low, q.high))
     return table
-
-
-def _sketch(console: ReportConsole, study: DelayStudy) -> Text:
-    fit = study.fit
-    plain = not console.is_terminal or "utf" not in (console.encoding or "").lower()
-    low = first_positive(fit)
-
-    def naive(delays: Floats) -> Floats:
-        return np.concatenate(([0.0], fit.naive))[np.searchsorted(fit.delays, delays, side="right")]
-
-    text = sketch_cdf(
-        fit, naive,
-        low=low, high=max(last_shown(fit), 2.0 * low), mark=lambda delay: words(study.rows, delay),
-        width=min(console.width - 4, _SKETCH_WIDTH), braille=not plain,
-    )  # fmt: skip
-    if np.abs(fit.naive - fit.cdf).max() > 1e-9:
-        legend = "* corrected, o as seen" if plain else "blue: corrected, yellow: as seen"
-        text.append(f"\n      {legend}", style="dim")
-    return text
 
 
 def _law(study: DelayStudy) -> list[tuple[str, str]]:

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from evaluator import load
 from evaluator.log import StoredLog
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 from evaluator.streams import mixed
 from tests.bench.convert_large import ACTIONS, CHILD, CITIES, GROUP, HOUR, SPEC, WEEK, ids_of, write
 

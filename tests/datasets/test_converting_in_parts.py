@@ -20,7 +20,7 @@ from evaluator.datasets import frames as scan
 from evaluator.datasets.stretches import joined_intake, stretch
 from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError, SourceError
 from evaluator.log import StoredLog
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 from tests.cli.runs import evaluate
 from tests.datasets.sources import write_rows, write_spec
 

@@ -23,8 +23,7 @@ FILES = ("log.csv", "log.tsv.gz", "log.jsonl", "log.parquet", "log.arrow")
 
 
 def everything(log: Log) -> list[Any]:
-    meta = log.with_meta(fingerprint="").meta
-    return [log.displays.to_pydict(), log.conversions.to_pydict(), log.actions.to_pydict(), meta]
+    return [log.displays.to_pydict(), log.conversions.to_pydict(), log.actions.to_pydict(), log.meta]
 
 
 def in_all_formats(tmp_path_factory: pytest.TempPathFactory, rows: int) -> dict[str, Log]:

@@ -32,6 +32,7 @@ from evaluator.datasets.meta_file import (
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError
 from evaluator.log import Log, LogMeta, Outcome, Selection, StoredLog
+from evaluator.log.fingerprint import content_hash
 from tests.datasets.sources import ROWS, dataset
 from tests.logs import build_log
 
@@ -329,9 +330,9 @@ def test_the_first_version_is_said_to_be_unverified(folder: Path) -> None:
 
 def test_the_first_version_gets_checksums_when_it_is_converted(tmp_path: Path) -> None:
     log, made = load(VERSION_1), convert(VERSION_1, tmp_path / "new").log
-    assert (made.meta, made.displays, made.conversions, made.actions) == (
-        log.meta, log.displays, log.conversions, log.actions,
-    )  # fmt: skip
+    assert (made.displays, made.conversions, made.actions) == (log.displays, log.conversions, log.actions)
+    # Which was that of the source.
+    assert made.meta == log.with_meta(fingerprint=content_hash(log)).meta != log.meta
     assert validate(tmp_path / "new")["notes"] == []
 
 

@@ -14,7 +14,7 @@ from evaluator.datasets.spec_file import parse_spec
 from evaluator.datasets.summary import show, validate
 from evaluator.errors import LogError, SpecError, UsageError
 from evaluator.log import Log, Outcome
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 
 DISPLAYS = """\
 id,shown,action,sold,clicked,left_after,worth

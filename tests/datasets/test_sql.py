@@ -15,7 +15,7 @@ from evaluator.datasets import convert, load, show, validate
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.sources.databases import Databases
 from evaluator.errors import DataError, LogError, SourceError, UsageError
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 from tests.datasets.databases import DISPLAYS, QUERIES, SALES, SETS, VARIABLE, N, Shop, parquet
 
 

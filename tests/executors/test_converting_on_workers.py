@@ -1,4 +1,4 @@
-"""A source of many files, converted by other processes: the log of one pass, whatever happens to who reads it."""
+"""A source of many files whose log other processes write: that of one pass, whatever happens to who writes it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ import polars as pl
 import pytest
 
 from evaluator.datasets import assembly, convert
-from evaluator.datasets.stretches import stretch
+from evaluator.datasets.stretches import part_jobs, stretch
 from evaluator.errors import WorkerError
+from evaluator.executors.software import software
 from evaluator.log import StoredLog
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 from tests.cli.runs import evaluate
 from tests.datasets.sources import write_spec
 from tests.executors.dask_processes import PATIENCE, DaskProcesses, waited
@@ -31,7 +32,7 @@ STRETCH, PART = 40_000, 65_536
 RUN = f"""
 import sys
 from evaluator.datasets import assembly
-from evaluator.datasets.stretches import stretch
+from evaluator.datasets.stretches import part_jobs, stretch
 stretch.STRETCH_ROWS, assembly.PART_ROWS = {STRETCH}, {PART}
 from evaluator.cli.app import main
 main()
@@ -129,8 +130,8 @@ def test_a_worker_of_a_cluster_is_killed_and_the_log_is_the_same(source: tuple[P
         out = tmp_path / "out" / "log"
         process = started("datasets", "convert", str(spec), str(out), "--cluster", cluster.address)
         try:
-            # It has begun to write what it reads.
-            waited(lambda: any((tmp_path / "out").rglob("spool/*/*.arrows")) or process.poll() is not None)
+            # It has begun to write a part.
+            waited(lambda: any((tmp_path / "out").rglob("spool/*/displays-*")) or process.poll() is not None)
             os.kill(first.pid, signal.SIGKILL)
             cluster.worker()
             printed, said = process.communicate(timeout=4 * PATIENCE)
@@ -150,42 +151,46 @@ def evaluate_load(folder: Path) -> Any:
 
 
 @pytest.mark.usefixtures("_small")
-def test_workers_that_see_other_files_are_refused(
+def test_workers_that_do_not_see_the_folder_are_told_by_name(
     source: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evaluator.datasets.stretches import stretch_units
+    def hidden() -> tuple[str, ...]:
+        next(tmp_path.rglob("conversion")).unlink()
+        return software()
 
-    spec, _ = source
-    key = stretch_units.source_key
-    keys: list[str] = []
-
-    def another(plan: Any) -> str:
-        keys.append(key(plan))
-        return keys[-1] if len(keys) == 1 else "another"  # that of the command, then of a worker
-
-    monkeypatch.setattr(stretch_units, "source_key", another)
-    with ThreadPoolExecutor(1) as workers, pytest.raises(WorkerError, match="is refused: it sees other files of mine"):
-        convert(spec, tmp_path / "log", executor=workers)
+    monkeypatch.setattr(part_jobs, "software", hidden)
+    with ThreadPoolExecutor(1) as workers, pytest.raises(WorkerError, match=r"does not see .*into which the log"):
+        convert(source[0], tmp_path / "log", executor=workers)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("_small")
-def test_workers_that_do_not_see_the_folder_are_told_by_name(
+def test_workers_of_another_version_are_refused(
     source: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evaluator.datasets.stretches import stretch_units
-
-    monkeypatch.setattr(stretch_units, "_RUN", "elsewhere")
-    init = stretch_units.StretchesOnExecutor.__init__
-
-    def hidden(self: Any, executor: Executor, plan: Any, home: Path, room: Path, into: Path) -> None:
-        init(self, executor, plan, home, room, into)
-        (room / "elsewhere").unlink()
-
-    monkeypatch.setattr(stretch_units.StretchesOnExecutor, "__init__", hidden)
-    with ThreadPoolExecutor(1) as workers, pytest.raises(WorkerError, match=r"does not see .*into which the log"):
+    monkeypatch.setattr(part_jobs, "software", lambda: ("another", *software()[1:]))
+    with ThreadPoolExecutor(1) as workers, pytest.raises(WorkerError, match="is refused"):
         convert(source[0], tmp_path / "log", executor=workers)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("_small")
+def test_workers_need_no_file_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read lies in the folder of the log, beside which they see nothing."""
+    spec = sold(tmp_path, overlapping=True)
+    known = content_hash(convert(spec, tmp_path / "one").log)
+    write = part_jobs.PartsOnWorkers.write
+
+    def moved(self: Any, *given: Any) -> None:
+        (tmp_path / "logs").rename(tmp_path / "elsewhere")
+        try:
+            write(self, *given)
+        finally:
+            (tmp_path / "elsewhere").rename(tmp_path / "logs")
+
+    monkeypatch.setattr(part_jobs.PartsOnWorkers, "write", moved)
+    with ThreadPoolExecutor(2) as workers:
+        assert converted(spec, tmp_path / "log", workers, jobs=2) == known
 
 
 def test_what_workers_cannot_read_one_pass_reads_and_says_so(tmp_path: Path) -> None:
@@ -212,7 +217,7 @@ def test_an_interrupted_conversion_leaves_nothing(source: tuple[Path, str], tmp_
     pytest.importorskip("distributed", reason="workers need the extra `cluster`")
     process = started("datasets", "convert", str(source[0]), str(tmp_path / "log"), "--cluster", "local:1")
     try:
-        waited(lambda: any(tmp_path.rglob("spool/*/*.arrows")) or process.poll() is not None)
+        waited(lambda: any(tmp_path.rglob("spool/*/displays-*")) or process.poll() is not None)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=PATIENCE)
     finally:

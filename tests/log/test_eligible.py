@@ -18,8 +18,8 @@ from evaluator.datasets.writing import write_canonical
 from evaluator.errors import LogError
 from evaluator.log import Log, find_breaches, shuffle_ties
 from evaluator.log import eligible as sets_of
-from evaluator.log.content import content_hash
 from evaluator.log.eligible import SETS, chosen_sets, holds, members, pack, sizes, to_bits, unpack
+from evaluator.log.fingerprint import content_hash
 from evaluator.log.in_order import in_order
 from evaluator.log.schema import to_numpy
 from evaluator.log.uneven import uneven_lists

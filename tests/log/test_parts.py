@@ -18,9 +18,7 @@ from evaluator.datasets.meta_file import SCHEMA_OF_PARTS, SCHEMA_VERSION, read_m
 from evaluator.datasets.writing import ROWS_PER_GROUP, write_canonical
 from evaluator.errors import OutputExistsError, SourceError
 from evaluator.log import Log, StoredLog
-from evaluator.log.compact_thrift import read_struct, write_struct
-from evaluator.log.content import content_hash
-from evaluator.log.one_file import as_one_file
+from evaluator.log.fingerprint import content_hash
 from evaluator.outputs.foreign import refuse_inside_log
 from tests.datasets.parted import write_parts
 from tests.logs import build_log
@@ -65,7 +63,6 @@ def test_one_file_stays_in_the_format_that_older_releases_read(one: StoredLog, p
 
 def test_its_hash_is_that_of_one_file(one: StoredLog, parts: StoredLog) -> None:
     assert content_hash(parts) == content_hash(one)
-    assert b"".join(as_one_file(parts.paths)) == one.paths[0].read_bytes()
 
 
 def test_converted_again_it_is_one_file(tmp_path: Path, one: StoredLog, parts: StoredLog) -> None:
@@ -186,9 +183,3 @@ def test_a_part_put_in_place_of_another_after_opening_is_told(folder: Path) -> N
     (folder / "displays-00003.parquet").touch()
     with pytest.raises(SourceError, match=r"displays-00003\.parquet: it changed since the log was opened"):
         log.column("time")
-
-
-def test_a_footer_read_and_written_again_has_the_same_bytes(one: StoredLog) -> None:
-    content = one.paths[0].read_bytes()
-    footer = content[-8 - int.from_bytes(content[-8:-4], "little") : -8]
-    assert write_struct(read_struct(footer)) == footer

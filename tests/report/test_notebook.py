@@ -106,7 +106,6 @@ def pages(results: dict[str, Any]) -> dict[str, str]:
 def test_a_notebook_says_what_the_terminal_says(name: str, results: dict[str, Any], pages: dict[str, str]) -> None:
     out = io.StringIO()
     terminal = ReportConsole(file=out, width=120)
-    terminal.has_picture = True
     PRINTS[name](terminal, results[name])
     said = "".join(Page(pages[name]).words)
     # Lights say what a pass means too, and nothing twice.

@@ -22,7 +22,7 @@ Construction, in the order of the modules:
     (campaign, context) have probability p * q / Q among converted rows and p * (1 - q) / (1 - Q) among the others, with
     p their share, q their conversion probability, Q its mean. Each stretch has its own random stream.
 `make`
-    Streams the chunks into one gzip file, from several threads, and states the truth beside it.
+    Streams the chunks, the text of which several threads write, into one gzip file, and states the truth beside it.
 
 What scales with the size of the file is density: the time span stays, the numbers of users and conversions are
 proportional to the rows. These totals are fixed, not random.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.datasets.arrivals import DAY_S, arrival_times
-from evaluator.datasets.delay_laws import delay_files, scenario_laws
+from evaluator.datasets.delay_laws import scenario_laws
 from evaluator.datasets.promotions.promotion_scenario import Promotion, PromotionsScenario
 from evaluator.datasets.synthetic import TICK, log_streams, size_and_seed
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.log import Log, LogMeta, Outcome
 from evaluator.log.eligible import pack
+from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import COST, ELIGIBLE, OUTCOME, fixed_size_lists
 from evaluator.units import SECONDS
 
@@ -76,10 +76,7 @@ def generate_promotions(
     value = np.concatenate([price[action[sold]], -price[action[back]]])
     kept = 1 - refunded * refund.reach
     context = np.column_stack([customer[:, None] == np.arange(len(kinds)), older]) / 2**0.5
-    digest = hashlib.sha256(f"{scenario.model_dump_json(exclude_none=True)} displays={n} seed={seed}".encode())
-    for file in delay_files(scenario, folder):
-        digest.update(file.read_bytes())
-    return Log(
+    log = Log(
         displays=pa.table(
             {
                 "display_id": pa.array(shown, pa.int64()),
@@ -110,12 +107,12 @@ def generate_promotions(
             propensity="logged",
             reward_max=float(price.max()),
             reward_min=0.0,
-            fingerprint=digest.hexdigest(),
             counts={"displays": n, "sales": len(sold), "refunds": len(back), "unsubscribes": len(left)},
             notes=("Synthetic log: its truth is known.",),
             outcomes=(Outcome(name=UNSUBSCRIBE, value_max=1.0),),
         ),
     ).validated()
+    return log.with_meta(fingerprint=content_hash(log))
 
 
 def _flies(promotion: Promotion, day: Floats) -> npt.NDArray[np.bool_]:

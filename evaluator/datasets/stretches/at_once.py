@@ -14,9 +14,9 @@ class AtOnce:
     Parameters
     ----------
     jobs
-        Number of threads; with one, one pass reads all and writes one file.
+        Number of threads; with one, and no executor, one pass reads all and writes one file.
     executor
-        Executor whose workers read and write instead; None for threads.
+        Executor whose workers write the parts instead; None for threads.
     say
         Function that is told in a sentence why one pass reads all, where workers could not.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
 
 from evaluator.datasets.asked_displays import AskedDisplays
 from evaluator.datasets.assembly import DisplayBatches, PartPlace, write_part
@@ -15,7 +14,7 @@ from evaluator.datasets.spool import Spool, Waiting
 from evaluator.datasets.stretches.stretch import Ints, Stretch, distributed, rows_of, stretches
 from evaluator.datasets.stretches.taken import Taken
 from evaluator.datasets.stretches.time_ranges import time_ranges
-from evaluator.errors import EvaluatorError, WorkerError
+from evaluator.errors import EvaluatorError
 from evaluator.threads import in_threads
 
 # Makes what the displays of a stretch are shown to, for each second table by the spec's name of the kind.
@@ -23,24 +22,8 @@ Asking = Callable[[], Mapping[str, AskedDisplays]]
 Advance = Callable[[int], None]
 
 
-class StretchWorkers(Protocol):
-    """Whoever reads stretches of a source, and writes parts of the log."""
-
-    # Files that one process distributes at once.
-    files_at_once: int
-
-    def distribute(self, files: Sequence[int], edges: Ints) -> Iterable[Sequence[Waiting]]:
-        """Yield the rows of each file, parted at some times, in the order of the files."""
-
-    def take_in(self, found: Sequence[Stretch], asking: Asking, advance: Advance) -> Iterator[Taken | None]:
-        """Yield what each stretch holds, in their order; None of one that one pass over all must tell about."""
-
-    def write(self, made: DisplayBatches, taken: Sequence[Taken], parts: Sequence[PartPlace], folder: Path) -> None:
-        """Write parts of the displays, all of which stay, into a folder."""
-
-
 class StretchesInThreads:
-    """Threads of this process.
+    """Threads of this process, which read stretches of a source and write parts of the log.
 
     Parameters
     ----------
@@ -50,6 +33,7 @@ class StretchesInThreads:
 
     def __init__(self, plan: ReadingPlan, jobs: int, new_spool: Callable[[], Spool]) -> None:
         self._plan, self._jobs, self._new_spool = plan, jobs, new_spool
+        # Files that are distributed at once.
         self.files_at_once = jobs
 
     def distribute(self, files: Sequence[int], edges: Ints) -> Iterable[Sequence[Waiting]]:
@@ -57,7 +41,7 @@ class StretchesInThreads:
         return in_threads(lambda file: distributed(self._plan, file, edges, self._new_spool), files, self._jobs)
 
     def take_in(self, found: Sequence[Stretch], asking: Asking, advance: Advance) -> Iterator[Taken | None]:
-        """Yield what each stretch holds."""
+        """Yield what each stretch holds, in their order; None of one that one pass over all must tell about."""
         one = Lock()
 
         def tell(rows: int) -> None:
@@ -65,7 +49,10 @@ class StretchesInThreads:
                 advance(rows)
 
         def see(stretch: Stretch) -> Taken | None:
-            return taken_in(self._plan, stretch, asking(), self._new_spool, tell)
+            intake = self._plan.intake(self._new_spool, asking(), before=stretch.before)
+            intake.see(rows_of(self._plan, stretch, self._new_spool), tell)
+            # Of a row that breaks a rule one pass tells in the order of the source.
+            return intake.taken() if intake.rows == stretch.rows else None
 
         return in_threads(see, found, self._jobs, ready=self._jobs)
 
@@ -75,34 +62,9 @@ class StretchesInThreads:
             pass
 
 
-def taken_in(
-    plan: ReadingPlan,
-    stretch: Stretch,
-    asked: Mapping[str, AskedDisplays],
-    new_spool: Callable[[], Spool],
-    advance: Advance = lambda rows: None,
-) -> Taken | None:
-    """Return what a stretch holds; None where a row breaks a rule, which one pass tells in the order of the source.
-
-    Parameters
-    ----------
-    plan, stretch
-        What is read, and of which rows.
-    asked
-        What its displays are shown to, for each second table.
-    new_spool
-        Function that makes a temporary file.
-    advance
-        Function called with the number of rows read since the last call.
-    """
-    intake = plan.intake(new_spool, asked, before=stretch.before)
-    intake.see(rows_of(plan, stretch, new_spool), advance)
-    return intake.taken() if intake.rows == stretch.rows else None
-
-
 def joined_intake(
     plan: ReadingPlan,
-    workers: StretchWorkers,
+    workers: StretchesInThreads,
     whole: Intake,
     asking: Asking,
     advance: Advance,
@@ -127,11 +89,6 @@ def joined_intake(
         Function called with the number of rows read since the last call, by one thread at a time.
     alone
         Function that is told why one pass has to read all.
-
-    Raises
-    ------
-    WorkerError
-        Workers of an executor were refused, or are gone.
     """
     if not plan.in_stretches:
         alone("one file, a limit or a quarantine takes one")
@@ -154,8 +111,6 @@ def joined_intake(
             for spool in stretch.waiting or ():
                 spool.discard()
             seen.append(taken)
-    except WorkerError:
-        raise
     except EvaluatorError:
         alone(told)
         return None

@@ -15,7 +15,7 @@ from evaluator.datasets import convert, show, uploading, validate
 from evaluator.datasets.sources.stores import Store, open_store
 from evaluator.errors import OutputExistsError, OutputInUseError, SourceError, UsageError
 from evaluator.log import StoredLog
-from evaluator.log.content import content_hash
+from evaluator.log.fingerprint import content_hash
 from tests.cli.runs import evaluate
 from tests.datasets.object_stores.server import Bucket
 from tests.datasets.test_converting_in_parts import pieces_of

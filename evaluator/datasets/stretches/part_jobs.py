@@ -1,0 +1,222 @@
+"""Parts of a log as jobs of an executor's workers, who write them into a folder that all see."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.datasets.actions import KeptPropensities, by_design
+from evaluator.datasets.assembly import DisplayBatches, DisplayNumbers, KeptDisplays, PartPlace, write_part
+from evaluator.datasets.contexts import ContextVectors
+from evaluator.datasets.metadata import propensity_kind
+from evaluator.datasets.reading_plan import ReadingPlan
+from evaluator.datasets.spool import FileSpool, MemorySpool, Spool, Waiting
+from evaluator.datasets.stretches.joined_intake import StretchesInThreads
+from evaluator.datasets.stretches.taken import Ints, SettledTies, Taken
+from evaluator.errors import WorkerError
+from evaluator.executors.finished import finished
+from evaluator.executors.plain_values import as_text, from_text
+from evaluator.executors.software import refuse_other_software, software
+from evaluator.executors.workers import this_worker
+
+# Files in the folder of temporary files: which conversion it is of, and what its displays are made of.
+_RUN, _ASSEMBLY = "conversion", "assembly"
+
+Names = tuple[tuple[str, tuple[str | None, ...]], ...]
+
+
+@dataclass(frozen=True)
+class StretchFiles:
+    """Displays of a stretch that was read.
+
+    Parameters
+    ----------
+    rows
+        Number of displays.
+    shown
+        Number of displays of each action label, shape (labels,).
+    labels
+        Labels of each column of codes, by its name.
+    spool
+        Files of the displays.
+    """
+
+    rows: int
+    shown: Ints
+    labels: Names
+    spool: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """The displays of a log, all of which stay.
+
+    Parameters
+    ----------
+    stretches
+        Displays of each stretch, in the order of these.
+    labels
+        Labels of the K actions.
+    new_action
+        Index of the action of each action code, shape (codes,).
+    one_hot
+        Labels of each one-hot column of the context; None where the log gets no contexts.
+    scales
+        Mean and deviation of each number of the context that is scaled.
+    """
+
+    stretches: tuple[StretchFiles, ...]
+    labels: tuple[str, ...]
+    new_action: npt.NDArray[np.int32]
+    one_hot: Names | None
+    scales: tuple[tuple[str, tuple[float, float]], ...]
+
+
+@dataclass(frozen=True)
+class PartJob:
+    """A part of the log to be written: all that a worker is sent.
+
+    Parameters
+    ----------
+    plan
+        What was read; without the files, of which workers need none.
+    room, into
+        Folder of temporary files, and folder of the log, which all workers see.
+    run
+        Name of this conversion, which no other has: what a worker keeps of one is nothing to the next.
+    software
+        What computes (`evaluator.executors.software.software`).
+    part
+        Displays of the part, and its name.
+    """
+
+    plan: ReadingPlan
+    room: str
+    into: str
+    run: str
+    software: tuple[str, ...]
+    part: PartPlace
+
+    @property
+    def name(self) -> str:
+        """Name of the job in messages."""
+        return f"The writing of {self.part.name}"
+
+
+class PartsOnWorkers(StretchesInThreads):
+    """Threads of this process read, and the workers of an executor write the parts.
+
+    Parameters
+    ----------
+    plan, jobs, new_spool
+        What is read, number of threads, and function that makes a temporary file, as of `StretchesInThreads`.
+    executor
+        Executor that the jobs are given to.
+    room
+        Existing folder of temporary files, which all workers see.
+    """
+
+    def __init__(
+        self, plan: ReadingPlan, jobs: int, new_spool: Callable[[], Spool], executor: Executor, room: Path
+    ) -> None:
+        super().__init__(plan, jobs, new_spool)
+        self._executor, self._room = executor, room.resolve()
+
+    def write(self, made: DisplayBatches, taken: Sequence[Taken], parts: Sequence[PartPlace], folder: Path) -> None:
+        """Write parts of the displays into a folder."""
+        kept, vectors, run = made.kept, made.vectors, secrets.token_hex(8)
+        assembly = Assembly(
+            stretches=tuple(map(_files_of, taken)),
+            labels=tuple(kept.labels),
+            new_action=kept.new_action,
+            one_hot=None if vectors is None else _names(vectors.one_hot),
+            scales=() if vectors is None else tuple(vectors.scales.items()),
+        )
+        (self._room / _ASSEMBLY).write_text(as_text(assembly), encoding="utf-8")
+        (self._room / _RUN).write_text(run, encoding="ascii")
+        plan, into, code = self._plan.without_files(), str(folder.resolve()), software()
+        jobs = [PartJob(plan, str(self._room), into, run, code, part) for part in parts]
+        for _ in finished(write_part_of_log, jobs, self._executor):
+            pass
+
+
+def write_part_of_log(job: PartJob) -> str:
+    """Write a part of the log, whole or not at all, on a worker, and return its name.
+
+    Raises
+    ------
+    WorkerError
+        The worker is refused: it has another version, or does not see the folder.
+    """
+    refuse_other_software(job.software)
+    made = _made(job)
+    folder = Path(job.room) / secrets.token_hex(8)  # of this attempt alone
+    folder.mkdir()
+    write_part(made, job.part, folder)
+    if not (there := Path(job.into) / job.part.name).exists():  # else another worker had the same job
+        os.replace(folder / job.part.name, there)
+    return job.part.name
+
+
+# The displays that a process wrote a part of last, by the name of their conversion.
+_last: list[tuple[str, DisplayBatches]] = []
+_one = Lock()
+
+
+def _made(job: PartJob) -> DisplayBatches:
+    with _one:
+        for run, made in _last:
+            if run == job.run:
+                return made
+        try:
+            there = (Path(job.room) / _RUN).read_text(encoding="ascii") == job.run
+        except OSError:
+            there = False
+        if not there:
+            raise WorkerError(
+                f"Worker {this_worker()} does not see {job.into}, into which the log is written.",
+                hint="name a folder on a file system that all workers share.",
+            )
+        text = (Path(job.room) / _ASSEMBLY).read_text(encoding="utf-8")
+        made = _assembled(job.plan, from_text(text, (StretchFiles, Assembly)))
+        _last[:] = [(job.run, made)]
+        return made
+
+
+def _assembled(plan: ReadingPlan, assembly: Assembly) -> DisplayBatches:
+    whole = plan.intake(MemorySpool, {})
+    whole.join_displays([_taken(one) for one in assembly.stretches])
+    kind, labels, design = propensity_kind(plan.spec), list(assembly.labels), plan.spec.display.design
+    propensities = KeptPropensities(kind, None if design is None else by_design(design, labels))
+    kept = KeptDisplays(whole, labels, assembly.new_action, whole.sound, propensities)
+    one_hot = assembly.one_hot
+    vectors = None if one_hot is None else ContextVectors.known(whole.codes, dict(one_hot), dict(assembly.scales))
+    return DisplayBatches(kept, vectors, DisplayNumbers(np.zeros(0, np.int64)), uniform=kind == "uniform")
+
+
+def _files_of(taken: Taken) -> StretchFiles:
+    assert isinstance(taken.spool, FileSpool)
+    spool = tuple(str(path.resolve()) for path in taken.spool.parts)
+    return StretchFiles(taken.rows, taken.shown, _names(taken.labels), spool)
+
+
+def _taken(files: StretchFiles) -> Taken:
+    """Return the displays of a stretch, without ids and events."""
+    none = np.zeros(0, np.int64)
+    return Taken(
+        rows=files.rows, last_time=0, labels=dict(files.labels), shown=files.shown,  # type: ignore[arg-type]
+        ties=SettledTies(files.rows, 0, none), places=none, found=[],
+        spool=FileSpool(Path(), tuple(map(Path, files.spool))), ids=Waiting(MemorySpool(), 0), asked={}, zones={},
+    )  # fmt: skip
+
+
+def _names(labels: Mapping[str, Sequence[str | None]]) -> Names:
+    return tuple((name, tuple(of)) for name, of in labels.items())
