@@ -31,6 +31,8 @@ _FITS = 0.001
 # What chi-square with one degree of freedom exceeds with a chance of 5%.
 _IN_INTERVAL = 3.84
 _NAMED = 8
+# Numbers of a block of the search for a share kept, so that many actions take the memory of some.
+_CELLS = 1_000_000
 
 
 class Absence(NamedTuple):
@@ -288,14 +290,23 @@ def thinning(t: Tables) -> Thinning | None:
     if not 0 < len(display) < n or seen.sum() < 3 or t.logged.propensities.tilted:
         return None
     inverse = np.geomspace(1.0, _MOST_THINNED, 2001)[:, None]
-    total, variance = sums[0] + inverse * rest[0], np.maximum(sums[1] + inverse**2 * rest[1], 1e-300)
-    mean = (total / variance).sum(axis=1, keepdims=True) / (1.0 / variance).sum(axis=1, keepdims=True)
-    left = ((total - mean) ** 2 / variance).sum(axis=1)
+    parts = min(-(-len(inverse) * int(seen.sum()) // _CELLS), len(inverse))
+    blocks = np.array_split(inverse, parts)
+    left = np.concatenate([_unexplained(block, sums, rest) for block in blocks])
     best = int(left.argmin())
     near = 1.0 / inverse[left <= left[best] + _IN_INTERVAL, 0]
     fits = chi_square_tail(float(left[best]), float(seen.sum()) - 2.0) > _FITS
     clear = left[0] - left[best] >= _SURE**2 and near.max() <= _MOST_KEPT and best < len(left) - 1
     return Thinning(float(near.min()), float(near.max()), len(display) / n) if fits and clear else None
+
+
+def _unexplained(
+    inverse: npt.NDArray[np.float64], sums: list[npt.NDArray[np.float64]], rest: list[npt.NDArray[np.float64]]
+) -> npt.NDArray[np.float64]:
+    """Return the weighted squares that some values (m, 1) of 1 / kept leave, shape (m,); sums as of `thinning`."""
+    total, variance = sums[0] + inverse * rest[0], np.maximum(sums[1] + inverse**2 * rest[1], 1e-300)
+    mean = (total / variance).sum(axis=1, keepdims=True) / (1.0 / variance).sum(axis=1, keepdims=True)
+    return np.asarray(((total - mean) ** 2 / variance).sum(axis=1))
 
 
 def thinning_cause(t: Tables) -> tuple[str, str] | None:

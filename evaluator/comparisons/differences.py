@@ -151,13 +151,12 @@ def find_differences(
 
 def to_widest_window(plans: Sequence[ReplayPlan]) -> list[tuple[int, int]]:
     """Return (variant, its like with the widest window), for variants that differ from it in the window only."""
-    pairs = []
+    alike: dict[str, list[int]] = {}
     for i, plan in enumerate(plans):
-        like = [j for j, other in enumerate(plans) if other.policy.spec == plan.policy.spec]
-        widest = max(like, key=lambda j: plans[j].window.rounds)
-        if widest != i:
-            pairs.append((i, widest))
-    return pairs
+        alike.setdefault(plan.policy.spec, []).append(i)
+    widest = {spec: max(like, key=lambda j: plans[j].window.rounds) for spec, like in alike.items()}
+    pairs = [(i, widest[spec]) for spec, like in alike.items() for i in like if widest[spec] != i]
+    return sorted(pairs)
 
 
 def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:

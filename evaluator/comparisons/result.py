@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -236,8 +237,8 @@ def plan_comparison(
         raise ParameterError(
             "Nothing to compare.", hint="name a `policy` or several, such as otflinucb and delayed-klucb, or a `study`."
         )
-    for name in names:
-        if names.count(name) > 1:
+    for name, times in Counter(names).items():
+        if times > 1:
             how = "without a window" if name[1] is None else f"with window {name[1]}"
             raise ParameterError(f"{name[0]} {how} is there twice.", hint="name each variant once.")
     asked = Variants(log, policies, windows, options)

@@ -32,7 +32,7 @@ from evaluator.datasets.stretches.joined_spool import JoinedSpool
 from evaluator.datasets.target import target_of, target_places
 from evaluator.datasets.writing import ROWS_PER_GROUP, DisplayWriter, displays_table
 from evaluator.log import PropensityKind
-from evaluator.log.eligible import Bits, as_one, members, packed, sizes
+from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
 from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
@@ -42,6 +42,8 @@ from evaluator.threads import ahead
 
 # Displays of a part of a log: whole row groups, so that parts hold what one file would.
 PART_ROWS = 64 * ROWS_PER_GROUP
+# Bytes of the sets of displays that are encoded at a time.
+_SET_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class KeptDisplays:
         numbers = {KEPT + column for column in self.intake.numbers}
         dropped = {SET, WEIGHT} if self.intake.weighs_alike else {SET}
         for frame in self.intake.spool.frames() if frames is None else frames:
-            for part in frame.iter_slices(BATCH):
+            for part in frame.iter_slices(_batch_rows(self.intake)):
                 columns: dict[str, Any] = {
                     name: part[name].to_arrow() if name in numbers else part[name].to_numpy()
                     for name in part.columns
@@ -151,8 +153,14 @@ def _choosable(intake: Intake, new_action: npt.NDArray[np.int32], n_actions: int
     """Return the weight of the displays at which a kept action is eligible; None where displays have no sets."""
     if intake.sets is None:
         return None
-    parts = (part for frame in intake.spool.frames() for part in frame.iter_slices(BATCH))
+    parts = (part for frame in intake.spool.frames() for part in frame.iter_slices(_batch_rows(intake)))
     return float(sum(_as_traffic(intake, part, new_action, n_actions).sum() for part in parts))
+
+
+def _batch_rows(intake: Intake) -> int:
+    """Return how many displays are encoded at a time: fewer where there are so many actions that sets are large."""
+    size = 0 if intake.sets is None else width(len(intake.labels.names))
+    return max(min(BATCH, _SET_BYTES // max(size, 1)), 1)
 
 
 def _as_traffic(

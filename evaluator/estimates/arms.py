@@ -79,7 +79,7 @@ def best_fixed_action(
         Seed that divides the displays into halves, which look at no reward.
     """
     known = max(sum(arm.n > 0 for arm in arms), 1)
-    intervals = [mean_interval(arm, upper=upper, lower=lower, alpha=alpha / known) for arm in arms]
+    intervals = _intervals(arms, upper=upper, lower=lower, alpha=alpha / known)
     values = np.array([interval.estimate for interval in intervals])
     if np.isnan(values).all():
         nothing = Interval(float("nan"), lower, upper, 0, 1 - alpha, intervals[0].kind)
@@ -98,6 +98,21 @@ def best_fixed_action(
     return BestFixedAction(best, highest, values, by_halves)
 
 
+def _intervals(arms: Sequence[SparseRewards], *, upper: float, lower: float, alpha: float) -> list[Interval]:
+    """Return the interval of each action's mean: of rare actions, which are many and alike, each is computed once."""
+    found: dict[tuple[int, bytes, bytes], Interval] = {}
+    intervals = []
+    for arm in arms:
+        key = (arm.n, arm.at.tobytes(), arm.value.tobytes()) if len(arm.at) < 2 else None
+        interval = None if key is None else found.get(key)
+        if interval is None:
+            interval = mean_interval(arm, upper=upper, lower=lower, alpha=alpha)
+            if key is not None:
+                found[key] = interval
+        intervals.append(interval)
+    return intervals
+
+
 class Moments(NamedTuple):
     """Number of displays of each action, and sums of their rewards and of the squares, shape (K,)."""
 
@@ -109,8 +124,8 @@ class Moments(NamedTuple):
 def _all_displays(arms: Sequence[SparseRewards]) -> Moments:
     return Moments(
         np.array([arm.n for arm in arms]),
-        np.array([arm.total for arm in arms]),
-        np.array([float((arm.value**2).sum()) for arm in arms]),
+        np.array([arm.total if len(arm.at) else 0.0 for arm in arms]),
+        np.array([float((arm.value**2).sum()) if len(arm.at) else 0.0 for arm in arms]),
     )
 
 

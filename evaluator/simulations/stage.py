@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,8 @@ from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
 
 CHECKPOINTS = 200
+# Numbers of the contexts of one round.
+LARGEST = 10**6
 
 
 @dataclass(frozen=True)
@@ -122,11 +125,17 @@ def live_policy_stream(seed: int, run: int) -> np.random.Generator:
 
 
 def _check(problem: Problem, policies: Sequence[Any]) -> None:
-    specs = [policy.spec for policy in policies]
-    if not specs:
+    times = Counter(policy.spec for policy in policies)
+    if not times:
         raise ParameterError("No policy to simulate.", hint="name policies: -p delayed-klucb -p ucb1.")
+    if isinstance(problem, LinearProblem) and problem.n_actions * problem.dimension > LARGEST:
+        raise ParameterError(
+            f"Scenario {problem.name!r} draws {problem.n_actions:,} actions of {problem.dimension:,} numbers each in "
+            "every round, more than a simulation takes.",
+            hint=f"take fewer actions or dimensions: {LARGEST:,} numbers a round at most.",
+        )
     for policy in policies:
-        if specs.count(policy.spec) > 1:
+        if times[policy.spec] > 1:
             raise ParameterError(f"{policy.spec} is there twice.", hint="name each policy once.")
         if policy.name == "logging":
             raise ParameterError("logging follows a log, and a live run has none.", hint="take random instead.")

@@ -125,6 +125,15 @@ def test_thinned_displays_are_named_and_weights_repair_the_log() -> None:
     assert "uniformity" not in alarms(check(thinned(2, 1.0)))
 
 
+def test_many_actions_are_looked_at_in_parts_and_thinning_is_found_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = thinned(1, 0.11)
+    whole = check(log)
+    # Most of the shares that are tried take a block of their own.
+    monkeypatch.setattr("evaluator.checks.absences._CELLS", 5)
+    assert "look thinned" in whole["uniformity"].means
+    assert check(log)["uniformity"] == whole["uniformity"]
+
+
 def test_no_other_wrong_propensity_is_taken_for_thinning() -> None:
     for defect in ("uniform claimed, one action 1.3 times as often", "the logger follows the hour, uniform claimed"):
         found = check(DEFECTS[defect][0](7))["uniformity"]

@@ -10,9 +10,11 @@ import pytest
 
 from evaluator import compare
 from evaluator.arguments import as_description
+from evaluator.comparisons.differences import to_widest_window
 from evaluator.comparisons.horizon import common_horizon
 from evaluator.comparisons.ranking import ranked_pairs
 from evaluator.comparisons.result import execute_comparison, plan_comparison
+from evaluator.policies.base import Policy
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.result import ReplayResult
@@ -173,3 +175,15 @@ def test_the_logging_policy_is_not_compared_over_the_first_part_of_a_calendar(mo
     assert ("what is eligible changes with time" in to_logging.why_not) is moving
     assert (to_logging.realised is None) is moving
     assert to_other.realised is not None
+
+
+def test_a_study_of_many_variants_names_each_policy_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    policies = [as_description(f"ucb1:exploration={0.1 + 0.01 * i:.2f}") for i in range(60)]
+    plans = plan_comparison(LOG, policies, [20, 50, None], ReplayOptions())
+    asked = []
+    spec = Policy.spec.fget
+    assert spec is not None
+    monkeypatch.setattr(Policy, "spec", property(lambda policy: (asked.append(policy), spec(policy))[1]))
+    pairs = to_widest_window(plans)
+    assert len(asked) == len(plans)
+    assert pairs == [pair for i in range(60) for pair in ((3 * i, 3 * i + 2), (3 * i + 1, 3 * i + 2))]

@@ -139,6 +139,15 @@ def test_all_forms_in_all_formats_are_one_log(tmp_path: Path, log: Log, form: st
     assert without_fingerprint(load(str(tmp_path / "converted"))) == without_fingerprint(log)
 
 
+@pytest.mark.parametrize("form", ["calendar", "entries"])
+def test_sets_of_many_actions_are_encoded_a_few_displays_at_a_time(
+    tmp_path: Path, log: Log, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So few bytes that each display is a batch of its own.
+    monkeypatch.setattr("evaluator.datasets.assembly._SET_BYTES", 8)
+    assert without_fingerprint(load(given(tmp_path, form))) == without_fingerprint(log)
+
+
 def test_the_log_says_what_the_source_says(log: Log) -> None:
     assert log.labels == ["2", "10", "spring", "summer"]  # "never" is eligible at no display
     truths = unpack(log.displays["eligible"], 4)

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from evaluator.estimates import arms as estimated
 from evaluator.estimates.arms import BestFixedAction, best_fixed_action
-from evaluator.estimates.confidence import mean_interval
+from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
 
 
@@ -36,6 +37,26 @@ def test_every_actions_interval_holds_at_once() -> None:
     assert best.value.low == max(i.low for i in each)
     assert best.value.high == max(i.high for i in each)
     assert best.value.level == pytest.approx(0.94)
+
+
+def test_intervals_of_rare_actions_are_computed_once_for_all_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    action, reward = rng.integers(0, 900, 1500), np.where(rng.random(1500) < 0.3, rng.choice([0.5, 1.0], 1500), 0.0)
+    arms = [SparseRewards.of(reward[action == a]) for a in range(900)]
+    known = sum(arm.n > 0 for arm in arms)
+    each = [mean_interval(arm, upper=1.0, alpha=0.05 / known) for arm in arms]
+    asked = []
+
+    def counted(arm: SparseRewards, **options: float) -> Interval:
+        asked.append(arm)
+        return mean_interval(arm, **options)
+
+    monkeypatch.setattr(estimated, "mean_interval", counted)
+    best = best_fixed_action(arms, upper=1.0, alpha=0.05)
+    assert len(asked) < 200
+    np.testing.assert_array_equal(best.values, [interval.estimate for interval in each])
+    shown = [interval for interval in each if interval.n]
+    assert (best.value.low, best.value.high) == (max(i.low for i in shown), max(i.high for i in shown))
 
 
 def test_an_action_without_displays_decides_nothing() -> None:

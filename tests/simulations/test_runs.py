@@ -164,6 +164,12 @@ def test_the_scenario_recommends_and_the_options_decide() -> None:
         (bernoulli(), ("fixed:action=3",), {}, "take 0 to 2"),
         (linear(), ("waitlinucb",), {}, "window"),
         (WORLDS["an arm a law"], ("delayed-ucb",), {}, "one delay CDF"),
+        (
+            LinearProblem(name="x", n_actions=500_001, dimension=2, laws=(geometric(3),)),
+            ("ucb1",),
+            {},
+            "500,001 actions of 2 numbers each",
+        ),
         (bernoulli(), ("ucb1",), {"delays": "gamma:3"}, "Expected a delay distribution"),
         (bernoulli(), ("ucb1",), {"runs": 0}, "`runs=0`"),
         (bernoulli(), ("ucb1",), {"horizon": 0}, "`horizon=0`"),

@@ -7,6 +7,7 @@ conversions' own times are enough to see it, and they are in memory.
 from __future__ import annotations
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -49,13 +50,23 @@ class ConversionGap(NamedTuple):
     weekly: bool
 
 
+# Of surveys that are in use: the variants of a study share one.
+_FOUND: WeakKeyDictionary[Survey, list[ConversionGap]] = WeakKeyDictionary()
+
+
 def conversion_gaps(survey: Survey) -> list[ConversionGap]:
     """Return the gaps in a log's conversions, in order of time.
 
     A run of hours without a conversion is a gap when the same hours of the nearest days before it had `USUAL` or more,
     of those after it as well and, in logs that hold them, of the weeks before and after. Nights, weekends, and traffic
-    that grows or ends are none. Cost: a sort of the hours that have conversions.
+    that grows or ends are none. Cost, once a survey: a sort of the hours that have conversions.
     """
+    if survey not in _FOUND:
+        _FOUND[survey] = _find_gaps(survey)
+    return _FOUND[survey]
+
+
+def _find_gaps(survey: Survey) -> list[ConversionGap]:
     seconds = survey.log.meta.tick_seconds
     if seconds is None or seconds > 3600.0:
         return []
@@ -71,11 +82,13 @@ def conversion_gaps(survey: Survey) -> list[ConversionGap]:
         return []
     counts = np.bincount(of - first)
     total = np.concatenate(([0], np.cumsum(counts)))
+    backwards, hours = total[-1] - total[::-1], len(counts)
     full = np.flatnonzero(counts)
     gaps = []
     for at in np.flatnonzero(np.diff(full) > 1):
         start, end = int(full[at]) + 1, int(full[at + 1])
-        around = [_before(total, start, end), _after(total, start, end)]
+        # What the days after let expect is the same of the log seen backwards.
+        around = [_before(total, start, end), _before(backwards, hours - end, hours - start)]
         weeks = [
             int(total[end + shift] - total[start + shift])
             for shift in (-WEEK, WEEK)
@@ -131,9 +144,3 @@ def _before(total: Ints, start: int, end: int) -> float:
         return 0.0
     share = min(float(total[start] / (total[start + DAY] - total[DAY])), 1.0)
     return float(total[end + DAY] - total[start + DAY]) * share
-
-
-def _after(total: Ints, start: int, end: int) -> float:
-    """Return the same of the days after: the log seen backwards."""
-    hours = len(total) - 1
-    return _before(total[-1] - total[::-1], hours - end, hours - start)

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from evaluator import replay
+from evaluator.comparisons.result import plan_comparison
 from evaluator.log import Log
+from evaluator.policies import resolve
+from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.gaps import conversion_gaps, gap_warnings
 from evaluator.replays.rounds.survey import survey
 from tests.logs import build_log
@@ -115,3 +118,11 @@ def test_a_basket_of_many_conversions_is_one() -> None:
         conversion_time=np.repeat(days * DAY, 60) + np.tile(np.repeat([0, HOUR * 7], 30), 10),
     )  # fmt: skip
     assert conversion_gaps(survey(log)) == []
+
+
+def test_variants_of_a_study_look_for_gaps_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, looked = world(1, lost=[(4.25, 4.5)]), []
+    monkeypatch.setattr("evaluator.replays.rounds.gaps._find_gaps", lambda of: looked.append(of) or [])
+    policies = [resolve(name) for name in ("random", "ucb1", "thompson")]
+    plan_comparison(log, policies, [20, 50], ReplayOptions())
+    assert len(looked) == 1
