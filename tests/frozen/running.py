@@ -1,0 +1,76 @@
+"""Runs a command for its snapshot, and keeps what others read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.cli.runs import evaluate
+from tests.frozen.commands import COMMANDS, Command
+from tests.frozen.logs import LOGS, write_log
+from tests.frozen.normal import page_text, plain, plain_json
+
+# A failed check is a result, too; what is larger is a signal that stopped the run.
+RESULTS = (0, 4)
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Commands in a folder of their own, each run once."""
+
+    folder: Path
+    done: dict[str, str] = field(default_factory=dict)
+
+    def snapshot(self, name: str) -> str:
+        """Return what a command says, in the form that is kept."""
+        if name not in self.done:
+            command = COMMANDS[name]
+            for other in command.after:
+                self.snapshot(other)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(self.folder)
+                patch.setenv("COLUMNS", "80")
+                self._make_logs(command)
+                self.done[name] = self._run(name, command)
+        return self.done[name]
+
+    def _make_logs(self, command: Command) -> None:
+        for word in command.words:
+            log = word.partition("/")[0]
+            if log in LOGS and not Path(log).exists():
+                write_log(log, Path(log))
+            if log == "shop" and not Path(log).exists():
+                evaluate("datasets", "make", "shop", "-o", "shop")
+
+    def _run(self, name: str, command: Command) -> str:
+        screen = evaluate(*command.words)
+        if screen.code > max(RESULTS):
+            raise KeyboardInterrupt(screen.err)
+        parts = {
+            f"evaluate {' '.join(command.words)}": f"exit code {screen.code}",
+            "stderr": screen.err,
+            "screen": screen.out,
+        }
+        if screen.code in RESULTS:
+            parts |= self._more(name, command)
+        kept = [
+            f"=== {title}\n{plain(text, str(self.folder)).strip(chr(10))}\n" for title, text in parts.items() if text
+        ]
+        return "\n".join(kept)
+
+    def _more(self, name: str, command: Command) -> dict[str, str]:
+        match command.parts:
+            case "pages":
+                out = Path("out") / name
+                full = evaluate(*command.words, "--full", "-o", str(out)).out
+                result, page = ((out / file).read_text("utf-8") for file in ("result.json", "report.html"))
+                return {"full": full, "json": plain_json(json.loads(result)), "page": page_text(page)}
+            case "json":
+                return {"json": plain_json(evaluate(*command.words, "--json").json)}
+            case "report":
+                return {"page": page_text(Path(command.words[-1]).read_text("utf-8"))}
+        return {}
