@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.arrow_columns import file_rows, file_schema, is_plain
 from evaluator.datasets.sources.part import Digest, TablePart, first_line
+from evaluator.datasets.sources.unpacking import refuse_batches, refuse_row_groups
 from evaluator.datasets.spec_sections import FileFormat, Table
 from evaluator.datasets.text import COMPRESSIONS, compression_of
 from evaluator.errors import SourceError, UsageError, nearest_file, refuse_no_utf8
@@ -83,7 +84,25 @@ class SourceFile(TablePart):
 
     def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
         """Return some columns of a file whose columns have types, read when they are asked for."""
-        return self.rows().select(list(columns))
+        import polars as pl
+
+        columns, schema = list(columns), self._schema
+        if rows == 0 or schema is None or not columns:
+            return self.rows().select(columns)
+        if self.format == "ipc":
+            refuse_batches(self.path, self.name)
+            return self.rows().select(columns)
+        large = refuse_row_groups(self.path, self.name, columns)
+        # Polars takes large row groups whole, and hashes a label of Arrow's dictionaries once for each row that has it.
+        whole = large or not all(map(is_plain, schema.types))
+        by_arrow = [column for column in columns if whole or "dictionary<" in str(schema.field(column).type)]
+        others = [column for column in columns if column not in by_arrow]
+        if not by_arrow:
+            return self.rows().select(columns)
+        found = file_rows(self.path, schema, self.name, parquet=True, coded=large).select(by_arrow)
+        if not others:
+            return found
+        return pl.concat([found, self.rows().select(others)], how="horizontal").select(columns)
 
     @cached_property
     def _schema(self) -> pa.Schema | None:
