@@ -87,22 +87,25 @@ class SourceFile(TablePart):
         import polars as pl
 
         columns, schema = list(columns), self._schema
+        named = pl.selectors.by_name(columns)  # a name like ^a.*$ would select others
         if rows == 0 or schema is None or not columns:
-            return self.rows().select(columns)
+            return self.rows().select(named)
         if self.format == "ipc":
             refuse_batches(self.path, self.name)
-            return self.rows().select(columns)
+            return self.rows().select(named)
         large = refuse_row_groups(self.path, self.name, columns)
         # Polars takes large row groups whole, and hashes a label of Arrow's dictionaries once for each row that has it.
         whole = large or not all(map(is_plain, schema.types))
-        by_arrow = [column for column in columns if whole or "dictionary<" in str(schema.field(column).type)]
-        others = [column for column in columns if column not in by_arrow]
-        if not by_arrow:
-            return self.rows().select(columns)
-        found = file_rows(self.path, schema, self.name, parquet=True, coded=large).select(by_arrow)
+        coded = {field.name for field in schema if whole or "dictionary<" in str(field.type)}
+        others = [column for column in columns if column not in coded]
+        if len(others) == len(columns):
+            return self.rows().select(named)
+        found = file_rows(self.path, schema, self.name, parquet=True, coded=large)
         if not others:
-            return found
-        return pl.concat([found, self.rows().select(others)], how="horizontal").select(columns)
+            return found.select(named)
+        by_arrow = pl.selectors.by_name([column for column in columns if column in coded])
+        beside = self.rows().select(pl.selectors.by_name(others))
+        return pl.concat([found.select(by_arrow), beside], how="horizontal").select(named)
 
     @cached_property
     def _schema(self) -> pa.Schema | None:
