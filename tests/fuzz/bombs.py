@@ -107,9 +107,9 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
 
 
 def swell_gzip(rng: Rng, data: bytes) -> bytes:
-    """Append text without end."""
-    texts = (b"\0", b"\n", b"x", b'"', b"x\n", b"0\t" + b"y" * 9_999 + b"\n")
-    return data + _member(texts[int(rng.integers(len(texts)))]) * 600
+    """Append a text that repeats itself; other damage unpacks it."""
+    texts = (b"\0", b"\n", b"x", b'"', b"0\t" + b"y" * 9_999 + b"\n")
+    return data + _member(texts[int(rng.integers(len(texts)))]) * 100
 
 
 def swell_table(
@@ -118,7 +118,7 @@ def swell_table(
     """Make the first row many with one long label, or give it a long cell."""
     try:
         table = read(io.BytesIO(data))
-        swollen = coded(table, rows=40_000, size=100_000) if rng.integers(2) else one_cell(table, size=500_000_000)
+        swollen = coded(table, rows=40_000, size=100_000) if rng.integers(2) else one_cell(table, size=140_000_000)
         return write(swollen)
     except (pa.ArrowException, OSError, KeyError, ValueError, IndexError):  # damaged before, or of other types
         return data
