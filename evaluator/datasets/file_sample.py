@@ -179,7 +179,7 @@ def _of_objects(file: SourceFile, given: dict[str, Any], guesses: dict[str, str]
 def _of_binary(file: SourceFile, given: dict[str, Any]) -> FileSample:
     column_names(file, _as_source(given, file))  # tells what is no such file
     try:
-        scan = file.rows()
+        scan = file.scan(file.names())
         schema = scan.collect_schema()
         unusable = [name for name, kind in schema.items() if kind.is_nested() or kind in (pl.Binary, pl.Object)]
         frame = scan.head(SAMPLE + 1).collect()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +17,13 @@ from evaluator.datasets.row_breaches import FILE, LINE
 from evaluator.datasets.sources.files import SourceFile, natural
 from evaluator.datasets.sources.keyed import KeyedPart
 from evaluator.datasets.sources.part import TablePart
+from evaluator.datasets.sources.unpacking import Unpacked
 from evaluator.datasets.spec_sections import Table
-from evaluator.datasets.text import as_utf8, refuse_illegal
+from evaluator.datasets.text import refuse_illegal
 from evaluator.datasets.text_rows import Header, delimiter, refuse_open_quote, text_header
 from evaluator.datasets.time_section import Time
 from evaluator.datasets.vw.decision_frames import NO_DECISION, decision_columns, decision_frames
-from evaluator.datasets.widths import Widths
+from evaluator.datasets.widths import CELLS, text_frames
 from evaluator.datasets.zones import Cell, ZonedCells, ZonesSeen, first_of_each
 from evaluator.errors import SourceError, nearest
 
@@ -100,28 +99,31 @@ class Chunks:
         _require_keys(tables)
         left, before = self.limit, 0
         for index, table in enumerate(tables):
-            first = line = table.first_line
+            line = table.first_line
             # Counted anew whenever the files are read again.
             passed_over = self.passed_over[table.file.name] = Counter()
-            with table.readable() as path:
-                widths, batches = table.widths(path), table.batches(path, left, before, passed_over)
-                while (found := self._next(batches, table.file)) is not None:
-                    frame, zoned = found
-                    self.zones.join(self._placed(zoned, table.file, frame, line))
-                    frame = frame if widths is None else widths.counted(frame, line - first)
-                    where: dict[str, npt.NDArray[Any]] = {FILE: np.full(frame.height, index, np.int32)}
-                    if LINE not in frame.columns:
-                        where[LINE] = np.arange(line, line + frame.height)
-                    line += frame.height
-                    before += frame.height
-                    yield frame.hstack(pl.DataFrame(where))
-                    left = None if left is None else left - frame.height
+            batches = table.batches(left, before, passed_over)
+            unpacked = Unpacked(table.file.path, table.file.name) if isinstance(table.file, SourceFile) else None
+            while (found := self._next(batches, table.file, unpacked)) is not None:
+                frame, zoned = found
+                self.zones.join(self._placed(zoned, table.file, frame, line))
+                where: dict[str, npt.NDArray[Any]] = {FILE: np.full(frame.height, index, np.int32)}
+                if LINE not in frame.columns:
+                    where[LINE] = np.arange(line, line + frame.height)
+                line += frame.height
+                before += frame.height
+                yield frame.hstack(pl.DataFrame(where))
+                left = None if left is None else left - frame.height
             if left == 0:
                 return
 
-    def _next(self, batches: Iterator[pl.DataFrame], file: TablePart) -> tuple[pl.DataFrame, Zoned] | None:
+    def _next(
+        self, batches: Iterator[pl.DataFrame], file: TablePart, unpacked: Unpacked | None
+    ) -> tuple[pl.DataFrame, Zoned] | None:
         try:
             raw = _next_rows(batches, file)
+            if raw is not None and unpacked is not None:
+                unpacked.add_frame(raw)
             return None if raw is None else self._parsed(raw, file)
         except SourceError:
             raise
@@ -140,7 +142,7 @@ class Chunks:
                 columns.append(cells.unparsed.alias(UNPARSED + name))
             for said, row in first_of_each(cells.aware, cells.values) if kind == "datetime" else ():
                 zoned[name, said] = row, str(_raw(raw, name, file)[row])
-        columns += [raw[name] for name in (LINE, BROKEN, NO_DECISION) if name in raw.columns]
+        columns += [raw[name] for name in (LINE, BROKEN, NO_DECISION, CELLS) if name in raw.columns]
         return pl.DataFrame(columns), zoned
 
     def _placed(self, zoned: Zoned, file: TablePart, frame: pl.DataFrame, line: int) -> ZonedCells:
@@ -250,33 +252,16 @@ def _type_of(column: str, file: TablePart, source: Table) -> pl.DataType | None:
 
 @dataclass(frozen=True)
 class _Table:
-    """How one part is read: its columns in file order, as Polars calls them, and those that are wanted."""
+    """How one part is read: its columns in file order, where its rows are lines, and those that are wanted."""
 
     file: TablePart
     source: Table
-    columns: dict[str, str]
+    columns: list[str]
     wanted: dict[str, Kind]
     first_line: int
     header: Header | None = None
 
-    def readable(self) -> AbstractContextManager[Path | None]:
-        """Give a file of text that Polars can read; None where columns have types."""
-        if not isinstance(self.file, SourceFile):
-            return nullcontext()
-        path = self.file.path
-        return as_utf8(path, self.source.encoding, returns=self.header.returns) if self.header else nullcontext(path)
-
-    def widths(self, path: Path | None) -> Widths | None:
-        """Return what counts the cells of each row; None where rows are no lines."""
-        if path is None or not isinstance(self.file, SourceFile) or not self.file.is_text:
-            return None
-        assert self.header is not None
-        above = self.source.header + self.header.above
-        return Widths(path, self.header.delimiter, len(self.columns), above=above)
-
-    def batches(
-        self, path: Path | None, limit: int | None, before: int, passed_over: Counter[str]
-    ) -> Iterator[pl.DataFrame]:
+    def batches(self, limit: int | None, before: int, passed_over: Counter[str]) -> Iterator[pl.DataFrame]:
         """Return the wanted columns of the first rows, of a file behind `before` rows of others."""
         file = self.file
         if isinstance(file, SourceFile) and file.format == "jsonl":
@@ -286,23 +271,10 @@ class _Table:
                 file.path, self.source.encoding, file.format, self.wanted, CHUNK_ROWS, limit,
                 name=file.name, before=before, passed_over=passed_over,
             )  # fmt: skip
-        scan = self._text(path, file) if isinstance(file, SourceFile) and file.is_text else file.scan(self.wanted)
+        if isinstance(file, SourceFile) and self.header is not None:
+            return text_frames(file.path, self.source.encoding, self.header, list(self.wanted), limit=limit)
+        scan = file.scan(self.wanted)
         return iter((scan if limit is None else scan.head(limit)).collect_batches(chunk_size=CHUNK_ROWS))
-
-    def _text(self, path: Path | None, file: SourceFile) -> pl.LazyFrame:
-        assert path is not None
-        assert self.header is not None
-        lazy = pl.scan_csv(
-            path,
-            separator=self.header.delimiter,
-            has_header=self.source.header,
-            skip_lines=self.header.above,
-            schema=dict.fromkeys(self.columns.values(), pl.String()),
-            glob=False,
-            truncate_ragged_lines=True,  # `Widths` tells
-        )
-        wanted = {self.columns[name]: name for name in self.wanted}
-        return lazy.select(list(wanted)).rename(wanted)
 
 
 def _table(file: TablePart, source: Table, kinds: Mapping[str, Kind], optional: frozenset[str]) -> _Table:
@@ -310,16 +282,17 @@ def _table(file: TablePart, source: Table, kinds: Mapping[str, Kind], optional: 
     names = column_names(file, source) if header is None else header.names
     wanted = {column: kind for column, kind in kinds.items() if column not in file.partitions}
     if file.is_lines:
-        return _Table(file, source, dict.fromkeys(names, ""), wanted, 1)
+        return _Table(file, source, names, wanted, 1)
     wanted = {column: kind for column, kind in wanted.items() if column in names or column not in optional}
     _require([column for column in kinds if column not in optional], [*names, *file.partitions], file, source)
     if header is not None:
         assert isinstance(file, SourceFile)
-        return _Table(file, source, _called(header, file), wanted, 1 + header.above + header.lines, header)
+        _refuse_quotes(header, file)
+        return _Table(file, source, header.names, wanted, 1 + header.above + header.lines, header)
     for column, found in file.scan(wanted, rows=0).collect_schema().items():
         _refuse_type(file, column, found, kinds[column])
     # In the order of the file: another one is a step of its own for Polars, which then holds twice as many rows.
-    return _Table(file, source, {}, {column: wanted[column] for column in names if column in wanted}, 1)
+    return _Table(file, source, [], {column: wanted[column] for column in names if column in wanted}, 1)
 
 
 def _refuse_type(file: TablePart, column: str, found: pl.DataType, kind: Kind) -> None:
@@ -341,10 +314,10 @@ def _refuse_type(file: TablePart, column: str, found: pl.DataType, kind: Kind) -
         )
 
 
-def _called(header: Header, file: SourceFile) -> dict[str, str]:
-    """Return what Polars calls the columns of a text file: with quotes in a name doubled, as they are in the file."""
+def _refuse_quotes(header: Header, file: SourceFile) -> None:
+    """Refuse a header in which Polars finds other columns than csv: its rows would end elsewhere."""
     if '"' not in header.text:
-        return {name: name for name in header.names}
+        return
     try:
         found = pl.read_csv(
             (header.text.replace("\r", "\n") if header.returns else header.text).encode(),
@@ -358,7 +331,6 @@ def _called(header: Header, file: SourceFile) -> dict[str, str]:
         raise SourceError(
             f"{file.name}: the quotes of line 1 do not fit together.", hint="check the names of the columns."
         )
-    return dict(zip(header.names, found, strict=True))
 
 
 def _require(kinds: Iterable[str], names: list[str], file: TablePart, source: Table) -> None:
@@ -380,7 +352,7 @@ def _require_keys(tables: list[_Table]) -> None:
     for table in objects if lacking else ():
         lacking.difference_update(_keys(table.file, table.source, until=lacking))
     if lacking:
-        _require(sorted(lacking), list(objects[0].columns), objects[0].file, objects[0].source)
+        _require(sorted(lacking), objects[0].columns, objects[0].file, objects[0].source)
 
 
 def _keys(file: TablePart, source: Table, *, until: Iterable[str] = ()) -> list[str]:

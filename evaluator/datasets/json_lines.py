@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,17 @@ import polars as pl
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.json_columns import ObjectColumns
 from evaluator.datasets.row_breaches import LINE
-from evaluator.datasets.text import decoded
+from evaluator.datasets.sources.unpacking import Unpacked
+from evaluator.datasets.text import decoded, longest_line, too_long
 from evaluator.errors import SourceError
 from evaluator.visible import shortened
 
 # Of a line that is no object: what it is instead.
 BROKEN = "__broken"
-# Characters: an object of thousands of values fits, a file without any line end does not fill the memory.
-LINE_MAX = 4 * 1024 * 1024
 # Lines that are read at once; where one of them asks for care, half of them, and so on down to so few.
 PIECE, CAREFUL = 10_000, 50
+# Fewer lines are read at once where so many pieces of text hold no more.
+LONG = 8
 # So many objects tell which columns there are.
 SAMPLE = 1_000
 
@@ -66,10 +67,10 @@ def object_frames(
     SourceError
         A value is a list or an object, a line is too long, or text is no text.
     """
-    lines = islice(text_lines(path, encoding), limit)
     quick, lists = ObjectColumns(kinds), "labels" in kinds.values()
-    while taken := list(islice(lines, min(rows, PIECE))):
-        waiting = [taken]
+    left = limit
+    for taken in _groups(path, encoding, min(rows, PIECE)):
+        waiting = [taken[:left]]
         while waiting:
             piece = waiting.pop()
             columns = None if lists else quick.read([line for _, line in piece])
@@ -80,6 +81,8 @@ def object_frames(
                 yield _with_care(path, kinds, piece)
             else:
                 yield pl.DataFrame({**columns, LINE: pl.Series([number for number, _ in piece], dtype=pl.Int64)})
+        if left is not None and (left := left - len(taken)) <= 0:
+            return
 
 
 def _with_care(path: Path, kinds: Mapping[str, Kind], lines: list[tuple[int, str]]) -> pl.DataFrame:
@@ -101,23 +104,48 @@ def text_lines(path: Path, encoding: str, *, empty: bool = False) -> Iterator[tu
     Raises
     ------
     SourceError
-        A line is too long, or text is no text.
+        A line is too long, the lines unpack to too much, or text is no text.
     """
+    for first, lines in _line_pieces(path, encoding, "example" if empty else "line of JSON"):
+        yield from enumerate(lines, first) if empty else _filled(first, lines)
+
+
+def _groups(path: Path, encoding: str, most: int) -> Iterator[list[tuple[int, str]]]:
+    """Yield the lines that hold something, `most` at a time, or fewer where they are long."""
+    taken: list[tuple[int, str]] = []
+    pieces = 0
+    for first, lines in _line_pieces(path, encoding, "line of JSON"):
+        taken += _filled(first, lines)
+        pieces += 1
+        while len(taken) >= most or (taken and pieces >= LONG):
+            yield taken[:most]
+            taken, pieces = taken[most:], 0
+    if taken:
+        yield taken
+
+
+def _filled(first: int, lines: list[str]) -> list[tuple[int, str]]:
+    """Return those of some lines that hold something, with their numbers."""
+    return [(number, line) for number, line in enumerate(lines, first) if line and not line.isspace()]
+
+
+def _line_pieces(path: Path, encoding: str, word: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines of a file, those of some text at a time, and the number of the first of them."""
     newlines = io.IncrementalNewlineDecoder(None, translate=True)
-    number, rest = 0, ""
+    number, rest, blank, most = 1, "", 0, longest_line()
+    unpacked = Unpacked(path, str(path))
     for text in chain(decoded(path, encoding), ["\n"]):
-        *whole, rest = (rest + newlines.decode(text)).split("\n")
-        if max(map(len, [*whole, rest])) > LINE_MAX:
-            what = "example" if empty else "line of JSON"
-            raise SourceError(
-                f"{path} line {number + 1}: no {what}, it has more than {LINE_MAX:,} characters.",
-                hint="write one object a line, or one action of an example.",
-            )
-        for line in whole:
-            number += 1
-            line = line.lstrip("\ufeff") if number == 1 else line
-            if empty or (line and not line.isspace()):
-                yield number, line
+        *lines, rest = (rest + newlines.decode(text)).split("\n")
+        blank = blank + len(text) if text.isspace() else 0
+        if max(map(len, [*lines, rest])) > most or blank > most:
+            what = "the empty text above it" if blank > most else f"no {word}, it"
+            hint = "write one object a line, or one action of an example"
+            raise too_long(f"{path} line {number}", what, "characters", hint)
+        unpacked.add(len(text), len(lines), "the lines", times=2)
+        if number == 1 and lines:
+            lines[0] = lines[0].lstrip("\ufeff")
+        yield number, lines
+        number += len(lines)
 
 
 class _Repeating(dict[str, Any]):

@@ -7,8 +7,8 @@ import codecs
 import gzip
 import io
 import lzma
+import os
 import re
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -16,17 +16,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from evaluator.errors import SourceError
+from evaluator.errors import SourceError, UsageError
+from evaluator.visible import shortened
 
 UTF8 = "utf-8"
-PIECE = 1024 * 1024
+# Bytes that are unpacked at once, and of a table of text parsed at once.
+PIECE, TEXT_PIECE = 1024 * 1024, 4 * 1024 * 1024
+# Longest line of text and longest cell: thousands of columns fit, a file without a line end does not fill the memory.
+LINE_MAX = 4 * 1024 * 1024
 # What compressions are called, by the suffixes of files, and how files of each begin.
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz", ".zip": "zip"}
 _BEGIN = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\0)|(?P<zip>PK\x03\x04)"
 )
-# Those that Polars unpacks by itself.
-_OF_POLARS = (None, "gzip", "zstd")
 # What every log holds: codecs that are no text (hex, rot13) fail on it.
 _PROBE = 'time,action;1\t"2"\n'
 # Ways to spell one text within another.
@@ -48,6 +50,34 @@ def known_encoding(name: str) -> bool:
         return False
 
 
+def longest_line() -> int:
+    """Return how many characters a line may have, and how many bytes a row, as the environment or `LINE_MAX` says."""
+    return number_set("EVALUATE_LINE_MAX", LINE_MAX)
+
+
+def number_set(variable: str, usual: int) -> int:
+    """Return a limit that a variable of the environment sets: whoever runs the command, never a spec, may raise it.
+
+    Raises
+    ------
+    UsageError
+        The variable holds no whole number from 1 on.
+    """
+    text = os.environ.get(variable) or str(usual)
+    if re.fullmatch("[1-9][0-9]{0,14}", text) is None:
+        hint = f"unset it: {usual:,} holds then."
+        raise UsageError(f"{variable}={shortened(text)!r} is no whole number from 1 on.", hint=hint)
+    return int(text)
+
+
+def too_long(where: str, what: str, unit: str, hint: str) -> SourceError:
+    """Return the error for a line, a row or a cell that is longer than `longest_line` allows."""
+    return SourceError(
+        f"{where}: {what} has more than {longest_line():,} {unit}.",
+        hint=f"{hint}, or set EVALUATE_LINE_MAX to a larger number.",
+    )
+
+
 def is_utf8(encoding: str) -> bool:
     """Return whether this is UTF-8, which needs no translation: ``UTF8``, ``utf_8``, ``utf-8-sig``, with or without."""
     return codecs.lookup(encoding).name in (UTF8, "utf-8-sig")
@@ -58,34 +88,26 @@ def open_text(path: Path, encoding: str = UTF8) -> io.TextIOWrapper:
     return io.TextIOWrapper(_open_bytes(path), encoding=encoding, errors="replace", newline="")
 
 
-@contextmanager
-def as_utf8(path: Path, encoding: str, *, returns: bool) -> Iterator[Path]:
-    """Give a file with the same text in UTF-8: the file itself, or a copy in the temporary folder while it is needed.
+def utf8_pieces(path: Path, encoding: str, *, returns: bool) -> Iterator[bytes]:
+    """Yield the text of a file in UTF-8, unpacked, some MB at a time.
 
-    It is a copy of what is compressed in a way that Polars does not unpack, and of a file whose lines end with carriage
-    returns alone (`returns`), with newlines in their place.
-
-    Memory: a few MB. A copy takes the disk of the text, unzipped.
+    Parameters
+    ----------
+    path, encoding
+        Path and encoding of the file.
+    returns
+        Whether its lines end with carriage returns alone, as old spreadsheets write them: newlines take their place.
 
     Raises
     ------
     SourceError
-        A byte is no text in this encoding, or the file is truncated.
-    OutputError
-        The copy does not fit into the temporary folder.
+        A byte is no text in an encoding other than UTF-8, or a compressed file is truncated or damaged.
     """
-    if is_utf8(encoding) and not returns and compression_of(path) in _OF_POLARS:
-        yield path
+    if is_utf8(encoding) and not returns:
+        yield from unzipped_pieces(path, TEXT_PIECE)
         return
-    from evaluator.outputs.failures import writing  # it takes PyArrow, which few readers of a spec need
-
-    with tempfile.TemporaryDirectory(prefix="evaluate-") as folder:
-        copy = Path(folder) / (path.stem if path.suffix in COMPRESSIONS else path.name)
-        with copy.open("wb") as written:
-            for text in decoded(path, encoding):
-                with writing(copy):
-                    written.write((text.replace("\r", "\n") if returns else text).encode(UTF8, "replace"))
-        yield copy
+    for text in decoded(path, encoding):
+        yield (text.replace("\r", "\n") if returns else text).encode(UTF8, "replace")
 
 
 def refuse_illegal(path: Path, encoding: str = UTF8) -> None:
@@ -158,7 +180,7 @@ def _open_zip(path: Path) -> BinaryIO:
         raise SourceError(f"{path}: {error}.", hint=f"{unpack}.") from None
 
 
-def unzipped_pieces(path: Path) -> Iterator[bytes]:
+def unzipped_pieces(path: Path, size: int | None = None) -> Iterator[bytes]:
     """Yield the bytes of a file, unpacked, some at a time.
 
     Raises
@@ -167,7 +189,7 @@ def unzipped_pieces(path: Path) -> Iterator[bytes]:
         The file is compressed, and truncated or damaged.
     """
     with unpacking(path), closing(_open_bytes(path)) as stream:
-        while piece := stream.read(PIECE):
+        while piece := stream.read(size or PIECE):
             yield piece
 
 

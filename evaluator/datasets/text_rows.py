@@ -9,14 +9,11 @@ from typing import NamedTuple, TextIO
 
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.spec_sections import Table
-from evaluator.datasets.text import open_text, refuse_illegal, unpacking
+from evaluator.datasets.text import longest_line, open_text, refuse_illegal, too_long, unpacking
 from evaluator.errors import SourceError
 from evaluator.visible import shortened
 
-# Characters: thousands of columns fit, a file without any line end does not fill the memory.
-LINE_MAX = 4 * 1024 * 1024
-
-
+CHECK = "check source.format, source.delimiter and the quotes of that line"
 # A first line that is no row: Excel reads there, and some write there, what parts the cells.
 _SEPARATOR = re.compile(r'\ufeff?"?sep=([\t -!#-~])"?[\r\n]*', re.IGNORECASE)
 
@@ -30,7 +27,7 @@ class _Beginning(NamedTuple):
 
 
 def _begin(file: SourceFile, source: Table, stream: TextIO) -> _Beginning:
-    line = stream.readline(LINE_MAX)
+    line = stream.readline(longest_line() + 1)
     told = _SEPARATOR.fullmatch(line)
     of_format = source.delimiter or ("\t" if file.format == "tsv" else ",")
     return _Beginning(line, of_format if told is None else told[1], told is not None)
@@ -59,6 +56,8 @@ class Header(NamedTuple):
         Text of these lines, as they stand.
     returns
         Whether the lines of the file end with carriage returns alone, as old spreadsheets write them.
+    size
+        Number of bytes of all these lines in UTF-8.
     """
 
     names: list[str]
@@ -67,6 +66,7 @@ class Header(NamedTuple):
     returns: bool
     delimiter: str
     above: int
+    size: int
 
 
 def text_header(file: SourceFile, source: Table) -> Header:
@@ -99,13 +99,17 @@ def text_header(file: SourceFile, source: Table) -> Header:
         twice = sorted({c for c in first if first.count(c) > 1})
         if twice:
             raise SourceError(f"{file.name}: line 1 names column {twice[0]!r} twice.", hint="rename one of them.")
-        return Header(first, len(taken), text, text.endswith("\r"), begun.delimiter, begun.told)
+        return Header(first, len(taken), text, text.endswith("\r"), begun.delimiter, begun.told, _bytes(begun, text))
     if len(first) != len(source.columns):
         raise SourceError(
             f"{file.name}: line 1 has {len(first)} columns, the spec names {len(source.columns)}.",
             hint=f"check source.delimiter (now {begun.delimiter!r}) and source.columns.",
         )
-    return Header(source.columns, 0, "", text.endswith("\r"), begun.delimiter, begun.told)
+    return Header(source.columns, 0, "", text.endswith("\r"), begun.delimiter, begun.told, _bytes(begun, ""))
+
+
+def _bytes(begun: _Beginning, header: str) -> int:
+    return len((begun.line.removeprefix("\ufeff") * begun.told + header).encode())
 
 
 def refuse_open_quote(file: SourceFile, source: Table) -> None:
@@ -118,7 +122,8 @@ def refuse_open_quote(file: SourceFile, source: Table) -> None:
     separator = delimiter(file, source)
 
     def lines(stream: TextIO) -> Iterator[str]:
-        while line := stream.readline(LINE_MAX):
+        most = longest_line()
+        while line := stream.readline(most):
             row.append(line)
             yield line
 
@@ -149,25 +154,25 @@ def table_rows(file: SourceFile, source: Table, stream: TextIO) -> Iterator[list
 
 def _rows(file: SourceFile, begun: _Beginning, stream: TextIO, taken: list[str]) -> Iterator[list[str]]:
     """Yield the rows behind a beginning; the lines of each are appended to `taken`."""
-    number = 0
+    number, most = 0, longest_line()
 
     def lines() -> Iterator[str]:
         nonlocal number
         line = begun.line
         while line:
             number += 1
-            if len(line) == LINE_MAX:
-                raise csv.Error(f"it has more than {LINE_MAX:,} characters")
+            if len(line) > most:
+                raise too_long(f"{file.name} line {number}", "no row of a table, it", "characters", CHECK)
             if number > 1 or not begun.told:
                 line = line.removeprefix("\ufeff") if number == 1 else line
                 taken.append(line)
                 yield line
-            line = stream.readline(LINE_MAX)
+            line = stream.readline(most + 1)
 
     try:
         yield from csv.reader(lines(), delimiter=begun.delimiter)
     except csv.Error as error:
         raise SourceError(
             f"{file.name} line {number}: no row of a table ({error}).",
-            hint="check source.format, source.delimiter and the quotes of that line.",
+            hint=f"{CHECK}.",
         ) from None

@@ -206,9 +206,7 @@ def test_files_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_line_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evaluator.datasets import text_rows
-
-    monkeypatch.setattr(text_rows, "LINE_MAX", 1_000)
+    monkeypatch.setenv("EVALUATE_LINE_MAX", "1000")
     write_rows(tmp_path / "log.csv", ["," * 5_000])
     spec = written(tmp_path, b"," * 5_000)
-    assert "line 1: no row of a table (it has more than 1,000 characters)" in refused(spec)
+    assert "line 1: no row of a table, it has more than 1,000 characters" in refused(spec)

@@ -10,10 +10,12 @@ import polars as pl
 import pytest
 
 from evaluator.datasets import frames as scan
-from evaluator.datasets import load, read, text
+from evaluator.datasets import load, read, text, widths
 from evaluator.datasets.delay_file import read_delay_file
 from evaluator.datasets.delay_file_options import DelayFileOptions
-from evaluator.datasets.widths import Widths
+from evaluator.datasets.sources.files import file_at
+from evaluator.datasets.spec_sections import Source
+from evaluator.datasets.text_rows import text_header
 from evaluator.errors import SourceError
 from tests.datasets.sources import dataset, write_rows
 
@@ -24,6 +26,7 @@ ROWS = ["t,ad,sold,rev,notes", *[f"{i},{'ab'[i % 2]},{i + 3},1.5," for i in rang
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "CHUNK_ROWS", 1_000)
     monkeypatch.setattr(text, "PIECE", 1_021)
+    monkeypatch.setattr(text, "TEXT_PIECE", 1_021)
 
 
 def refused(spec: Path) -> str:
@@ -96,24 +99,34 @@ def test_single_column_of_delays(tmp_path: Path) -> None:
 
 
 def test_rows_are_those_that_polars_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever begins a piece: quotes over lines, empty lines, a header over lines, and no end of the last line."""
     path = tmp_path / "log.csv.gz"
     cells = ["", "x", '"a,b"', '"q""q"', '"l\nm"', '""', "é", '"é,\r\n"']
-    for seed in range(40):
+    for seed in range(60):
         draw = np.random.default_rng(seed)
-        monkeypatch.setattr(text, "PIECE", int(draw.choice([7, 50, 1000])))
+        monkeypatch.setattr(text, "TEXT_PIECE", int(draw.choice([7, 50, 1000])))
+        monkeypatch.setattr(widths, "_ROWS", int(draw.choice([3, 1000])))
         width, end = int(draw.integers(1, 5)), str(draw.choice(["\n", "\r\n"]))
-        counts = np.where(draw.random(40) < 0.9, width, draw.integers(1, width + 3, 40))
+        counts = np.where(draw.random(40) < 0.8, width, draw.integers(0, width + 3, 40))
         rows = [",".join(draw.choice(cells, count)) for count in counts]
         rows.append(",".join(["x"] * width))
-        expected = {
-            i: (0 if row == "" else int(count))
-            for i, (row, count) in enumerate(zip(rows[:-1], counts, strict=True))
-            if count != width
-        }
-        names = list("abcdefgh"[:width])
-        path.write_bytes(gzip.compress(end.join([",".join(names), *rows, ""]).encode()))
-        read_by_polars = pl.read_csv(path, schema=dict.fromkeys(names, pl.String()), truncate_ragged_lines=True)
-        widths = Widths(path, ",", width, above=1)
-        found = {row: count for until in range(0, 60, 7) for row, count in widths.wrong(until).items()}
-        assert found == expected
-        assert widths.end == read_by_polars.height == len(rows)
+        expected = [
+            None if count == width or (width == 1 and row == "") else 0 if row == "" else int(count)
+            for row, count in zip(rows, [*counts, width], strict=True)
+        ]
+        names = ["a\nb", *"cdefgh"][:width]
+        last = "" if width == 1 else str(draw.choice(["", end, end * 9]))
+        top = str(draw.choice(["", "\ufeff", "sep=,\n"]))
+        content = end.join([top + ",".join([f'"{names[0]}"', *names[1:]]), *rows]) + last
+        path.write_bytes(gzip.compress(content.encode()))
+        read_by_polars = pl.read_csv(
+            path, schema=dict.fromkeys(names, pl.String()), truncate_ragged_lines=True, skip_lines=int("sep" in top)
+        )
+        source = Source(files=path.name)
+        header = text_header(file_at(path, "csv"), source)
+        found = pl.concat(widths.text_frames(path, "utf-8", header, names[::-1], limit=None), how="diagonal")
+        said = found["__cells"].to_list() if "__cells" in found.columns else [None] * found.height
+        assert [None if one is None else int(one.split()[0]) for one in said] == expected
+        assert found.select(names).equals(read_by_polars.head(len(rows)))
+        first = pl.concat(widths.text_frames(path, "utf-8", header, names, limit=9), how="diagonal")
+        assert first.select(names).equals(found.select(names).head(9))

@@ -10,6 +10,7 @@ import zlib
 
 import numpy as np
 
+from tests.fuzz.bombs import swell_gzip
 from tests.fuzz.canary import PICKLE
 from tests.fuzz.raw import RAW, Mutator, Rng
 from tests.fuzz.text import TEXT
@@ -103,4 +104,4 @@ def change_gzip(rng: Rng, data: bytes) -> bytes:
 
 
 NPZ: tuple[Mutator, ...] = (change_npz,)
-GZIP: tuple[Mutator, ...] = (change_gzip,)
+GZIP: tuple[Mutator, ...] = (*[change_gzip] * 7, swell_gzip)

@@ -85,7 +85,7 @@ class Bench:
         return None
 
     def _ended(self, target: Target, whole: Any, *, sealed: bool) -> str | None:
-        before = _forget_peak()
+        before = forget_peak()
         try:
             with _bounded():
                 found = target.read(self._case)
@@ -97,8 +97,8 @@ class Bench:
             if isinstance(error, KeyboardInterrupt):
                 raise
             return f"{type(error).__name__} at {_where(error)}: {str(error)[:300]}"
-        if _peak() - before > RESIDENT:
-            return f"{(_peak() - before) / 1e6:,.0f} MB of memory"
+        if peak() - before > RESIDENT:
+            return f"{(peak() - before) / 1e6:,.0f} MB of memory"
         if sealed and not same(found, whole):
             return "read without an error as something else than was written"
         return None
@@ -136,14 +136,14 @@ def _state(folder: Path) -> dict[str, str]:
     return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() if p.is_file() else "folder" for p in paths}
 
 
-def _forget_peak() -> int:
-    """Return the resident size of this process, in bytes, and let `_peak` count from here."""
+def forget_peak() -> int:
+    """Return the resident size of this process, in bytes, and let `peak` count from here."""
     Path("/proc/self/clear_refs").write_text("5")
-    return _peak()
+    return peak()
 
 
-def _peak() -> int:
-    """Return the largest resident size of this process since `_forget_peak`, in bytes."""
+def peak() -> int:
+    """Return the largest resident size of this process since `forget_peak`, in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
+from tests.fuzz.bombs import swell_ipc, swell_parquet
 from tests.fuzz.raw import Mutator, Rng
 
 
@@ -113,5 +114,5 @@ def _claiming_to_be_python(table: pa.Table) -> pa.Table:
     return pa.table(list(table.columns), schema=schema)
 
 
-PARQUET: tuple[Mutator, ...] = (change_parquet,)
-IPC: tuple[Mutator, ...] = (change_ipc,)
+PARQUET: tuple[Mutator, ...] = (*[change_parquet] * 7, swell_parquet)
+IPC: tuple[Mutator, ...] = (*[change_ipc] * 7, swell_ipc)

@@ -103,8 +103,11 @@ def file_schema(path: Path, *, parquet: bool) -> pa.Schema | None:
         return None
 
 
-def file_rows(path: Path, schema: pa.Schema, name: str, *, parquet: bool) -> pl.LazyFrame:
-    """Return the rows of a file, Parquet or else IPC, that has columns of types which Polars does not read."""
+def file_rows(path: Path, schema: pa.Schema, name: str, *, parquet: bool, coded: bool = False) -> pl.LazyFrame:
+    """Return the rows of a file, Parquet or else IPC, read by PyArrow, some at a time, in types that Polars has.
+
+    Where they are `coded`, each text of a row group of Parquet is in memory once, whatever the number of its rows.
+    """
     import polars as pl
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -120,7 +123,8 @@ def file_rows(path: Path, schema: pa.Schema, name: str, *, parquet: bool) -> pl.
 
     def tables(wanted: list[str]) -> Iterator[pa.RecordBatch]:
         if parquet:
-            with pq.ParquetFile(path) as file:
+            texts = [field.name for field in schema if coded and _is_text(field.type)]
+            with pq.ParquetFile(path, read_dictionary=texts) as file:
                 yield from file.iter_batches(_ROWS, columns=wanted)
             return
         with pa.memory_map(str(path)) as mapped:
@@ -135,7 +139,7 @@ def file_rows(path: Path, schema: pa.Schema, name: str, *, parquet: bool) -> pl.
         left = rows
         for batch in tables(of):
             table = pa.Table.from_batches([batch])
-            frame = pl.DataFrame([series_of(table[column], column, name) for column in of])
+            frame = pl.DataFrame([series_of(table[column], column, name).cast(types[column]) for column in of])
             frame = frame if left is None else frame.head(left)
             left = None if left is None else left - frame.height
             yield frame if predicate is None else frame.filter(predicate)
@@ -143,6 +147,12 @@ def file_rows(path: Path, schema: pa.Schema, name: str, *, parquet: bool) -> pl.
                 return
 
     return register_io_source(read, schema=types, is_pure=True)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return any(check(kind) for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
 def _uuids(column: pa.Array) -> pa.Array:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.arrow_columns import file_rows, file_schema, is_plain
 from evaluator.datasets.sources.part import Digest, TablePart, first_line
+from evaluator.datasets.sources.unpacking import refuse_batches, refuse_row_groups
 from evaluator.datasets.spec_sections import FileFormat, Table
 from evaluator.datasets.text import COMPRESSIONS, compression_of
 from evaluator.errors import SourceError, UsageError, nearest_file, refuse_no_utf8
@@ -83,7 +84,28 @@ class SourceFile(TablePart):
 
     def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
         """Return some columns of a file whose columns have types, read when they are asked for."""
-        return self.rows().select(list(columns))
+        import polars as pl
+
+        columns, schema = list(columns), self._schema
+        named = pl.selectors.by_name(columns)  # a name like ^a.*$ would select others
+        if rows == 0 or schema is None or not columns:
+            return self.rows().select(named)
+        if self.format == "ipc":
+            refuse_batches(self.path, self.name)
+            return self.rows().select(named)
+        large = refuse_row_groups(self.path, self.name, columns)
+        # Polars takes large row groups whole, and hashes a label of Arrow's dictionaries once for each row that has it.
+        whole = large or not all(map(is_plain, schema.types))
+        coded = {field.name for field in schema if whole or "dictionary<" in str(field.type)}
+        others = [column for column in columns if column not in coded]
+        if len(others) == len(columns):
+            return self.rows().select(named)
+        found = file_rows(self.path, schema, self.name, parquet=True, coded=large)
+        if not others:
+            return found.select(named)
+        by_arrow = pl.selectors.by_name([column for column in columns if column in coded])
+        beside = self.rows().select(pl.selectors.by_name(others))
+        return pl.concat([found.select(by_arrow), beside], how="horizontal").select(named)
 
     @cached_property
     def _schema(self) -> pa.Schema | None:
