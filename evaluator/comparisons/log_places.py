@@ -91,6 +91,8 @@ def at_a_place(log: Log, named: str | None, reading: Mapping[str, Any]) -> Itera
             yield log, place_of(log, str(own.resolve() if isinstance(own, Path) else own), {})
             return
     with tempfile.TemporaryDirectory(prefix="evaluate-log-") as folder:
-        write_canonical(log, Path(folder))
+        write_canonical(
+            log, Path(folder), fingerprint=log.meta.fingerprint
+        )  # results say what they say without workers
         stored = open_canonical(Path(folder))
         yield stored, place_of(stored, folder, {})

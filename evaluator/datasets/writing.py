@@ -124,10 +124,11 @@ def write_rest(
     meta: LogMeta,
     outcomes: pa.Table,
     quarantine: pa.Table | None = None,
+    fingerprint: str | None = None,
 ) -> None:
     """Write all but the displays, which are there; other events, and the rows left out of the log, if there are any.
 
-    Its metadata get the fingerprint of what is written.
+    Its metadata get the fingerprint of what is written, unless one is given.
     """
     pq.write_table(conversions, folder / CONVERSIONS, row_group_size=ROWS_PER_GROUP, **WRITTEN)
     pq.write_table(actions, folder / ACTIONS, **WRITTEN)
@@ -135,12 +136,14 @@ def write_rest(
         pq.write_table(outcomes, folder / OUTCOMES, row_group_size=ROWS_PER_GROUP, **WRITTEN)
     if quarantine is not None and quarantine.num_rows:
         pq.write_table(quarantine, folder / QUARANTINE, **WRITTEN)
-    displays, _ = stored_hash([folder / name for name in display_files(folder)])
-    write_meta(folder, replace(meta, fingerprint=fingerprint_of(meta, displays, conversions, actions, outcomes)))
+    if fingerprint is None:
+        displays, _ = stored_hash([folder / name for name in display_files(folder)])
+        fingerprint = fingerprint_of(meta, displays, conversions, actions, outcomes)
+    write_meta(folder, replace(meta, fingerprint=fingerprint))
 
 
-def write_canonical(log: Log, folder: Path) -> None:
-    """Write the log into the existing, empty `folder`, batch by batch."""
+def write_canonical(log: Log, folder: Path, *, fingerprint: str | None = None) -> None:
+    """Write the log into the existing, empty `folder`, batch by batch; `fingerprint` as of `write_rest`."""
     absent = {"display_id"} | ({"propensity"} if log.meta.propensity == "absent" else set())
     columns = [name for name in log.schema.names if name not in absent]
     numbers = [name for name in columns if name not in OWN_COLUMNS and is_number(log.schema.field(name).type)]
@@ -152,4 +155,7 @@ def write_canonical(log: Log, folder: Path) -> None:
                 batch |= {ACTION_SET: uneven_lists(batch[ACTION_SET], sizes(batch[ELIGIBLE]))}
             batch |= {name: column for name, (_, column) in zip(numbers, own, strict=True)}
             displays.add(displays_table(batch, first=first).select(log.schema.names))
-    write_rest(folder, conversions=log.conversions, actions=log.actions, meta=log.meta, outcomes=log.outcomes)
+    write_rest(
+        folder, conversions=log.conversions, actions=log.actions, meta=log.meta, outcomes=log.outcomes,
+        fingerprint=fingerprint,
+    )  # fmt: skip
