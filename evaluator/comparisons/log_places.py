@@ -91,8 +91,7 @@ def at_a_place(log: Log, named: str | None, reading: Mapping[str, Any]) -> Itera
             yield log, place_of(log, str(own.resolve() if isinstance(own, Path) else own), {})
             return
     with tempfile.TemporaryDirectory(prefix="evaluate-log-") as folder:
-        write_canonical(
-            log, Path(folder), fingerprint=log.meta.fingerprint
-        )  # results say what they say without workers
+        # Its fingerprint too: results say what they say without workers.
+        write_canonical(log, Path(folder), fingerprint=log.meta.fingerprint)
         stored = open_canonical(Path(folder))
         yield stored, place_of(stored, folder, {})

@@ -118,8 +118,8 @@ def ends(value: Any) -> Iterator[tuple[float, float]]:
 
 def test_every_statistical_command_has_an_example() -> None:
     others = {path for path in COMMANDS if path.split()[0] in ("datasets", "policies")}
-    # Means of simulated runs with their standard errors, no intervals; and what others found, once more.
-    assert set(EXAMPLES) | others | {"simulate", "report"} == set(COMMANDS)
+    # Means of simulated runs with their standard errors, no intervals; what others found, once more; and words.
+    assert set(EXAMPLES) | others | {"simulate", "report", "explain"} == set(COMMANDS)
 
 
 def test_every_interval_and_verdict_is_in_the_error_budget(answers: dict[str, Any]) -> None:

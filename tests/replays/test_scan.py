@@ -80,7 +80,7 @@ def test_together_they_give_what_each_gives_alone(batch_size: int, jobs: int) ->
 
 @pytest.mark.parametrize("batch_size", [97, N])
 def test_a_log_on_disk_gives_what_it_gives_in_memory(batch_size: int, tmp_path: Path) -> None:
-    write_canonical(LOG, tmp_path)
+    write_canonical(LOG, tmp_path, fingerprint=LOG.meta.fingerprint)
     found = execute_all(plans_of(open_canonical(tmp_path)), batch_size=batch_size)
     assert [same(one, other) for one, other in zip(found, alone(), strict=True)] == [True] * len(VARIANTS)
 

@@ -115,7 +115,7 @@ def test_delays_are_told_as_they_were() -> None:
 
 def test_a_log_on_disk_is_put_in_the_same_orders(tmp_path: Path) -> None:
     log = softmax_log()
-    write_canonical(log, tmp_path)
+    write_canonical(log, tmp_path, fingerprint=log.meta.fingerprint)
     stored = open_canonical(tmp_path)
     for policy in ("otflinucb", "ucb1"):
         one, other = (replay(of, policy, window=40, repeats=3) for of in (log, stored))
