@@ -26,14 +26,15 @@ from evaluator.log.part_batches import part_batches
 from evaluator.log.schema import BATCH, is_sets, to_numpy
 from evaluator.log.stored import StoredLog
 from evaluator.log.uneven import is_uneven
+from evaluator.streams import STEP, mixed
 
 BLOCK = 65_536
 # Key of the hashes of a file's blocks in its footer; it says how they are made.
 BLOCKS = b"evaluator.blocks.1"
 # Words of 8 bytes that are summed at a time, each spread over 64 bits first and weighted by its place.
 _WORDS = 1 << 15
-_SPREAD, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
-_WEIGHTS: npt.NDArray[np.uint64] = np.random.PCG64(20).random_raw(_WORDS)
+_HALF = np.uint64(32)
+_WEIGHTS = mixed(np.arange(_WORDS, dtype=np.uint64)) | np.uint64(1)  # odd: multiplying by one loses nothing
 
 
 class BlockHashes:
@@ -199,7 +200,7 @@ def _condensed(array: npt.NDArray[np.generic]) -> bytes:
             if part.dtype == np.float64 and (none := np.isnan(part)).any():  # vectors have none
                 part[none] = np.nan
         raw = part.view(np.uint8)
-        words = raw[: len(raw) // 8 * 8].view(np.uint64) * _SPREAD
+        words = raw[: len(raw) // 8 * 8].view(np.uint64) * STEP
         words ^= words >> _HALF
         found += [np.dot(words, _WEIGHTS[: len(words)]).tobytes(), raw[len(words) * 8 :].tobytes()]
     return b"".join(found)
