@@ -235,9 +235,9 @@ def finding_page() -> str:
         for e in of:
             parts.append(f"### {e.code}\n\n**{e.title}.** {e.means.strip()}\n")
             parts.append(f"*How it is found.* {e.how.strip()}\n\n*What it does.* {e.effect.strip()}\n")
-            parts.append(f"*What to do.* {e.remedy.strip()}\n\n```python\n{e.example.strip()}\n```\n")
+            parts.append(f"*What to do.* {e.remedy.strip()}\n\n```py\n{e.example.strip()}\n```\n")
             if e.mended:
-                parts.append(f"Without it:\n\n```python\n{e.mended.strip()}\n```\n")
+                parts.append(f"Without it:\n\n```py\n{e.mended.strip()}\n```\n")
     return "\n".join(parts)
 
 

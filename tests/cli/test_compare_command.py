@@ -94,8 +94,9 @@ def test_the_table_has_a_line_a_variant_and_says_what_a_line_is_about() -> None:
     assert [line.split()[:3] for line in lines[first : first + 4]] == [
         ["1", "random", "5"], ["2", "random", "1,000"], ["3", "delayed-ucb", "5"], ["4", "delayed-ucb", "1,000"],
     ]  # fmt: skip
-    assert "come within the window: the policy sees few of them. [short-window] (line 1, 3)" in " ".join(run.out.split())
-    assert "knows the delay CDF of this whole log (hindsight) [known-delays] (line 3, 4)" in " ".join(run.out.split())
+    said = " ".join(run.out.split())
+    assert "come within the window: the policy sees few of them. [short-window] (line 1, 3)" in said
+    assert "knows the delay CDF of this whole log (hindsight) [known-delays] (line 3, 4)" in said
 
 
 def test_the_report_says_what_differs_and_what_was_assumed() -> None:
