@@ -95,7 +95,9 @@ def change_parquet(rng: Rng, data: bytes) -> bytes:
 
 def change_ipc(rng: Rng, data: bytes) -> bytes:
     try:
-        table = _changed(rng, feather.read_table(io.BytesIO(data)))
+        table = feather.read_table(io.BytesIO(data))
+        table.validate(full=True)  # buffers damaged before end in errors of Python itself, or worse
+        table = _changed(rng, table)
         if rng.integers(4) == 0:
             table = _claiming_to_be_python(table)
         out = io.BytesIO()
