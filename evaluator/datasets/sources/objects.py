@@ -20,7 +20,7 @@ from evaluator.datasets.sources.files import (
     refuse_twice,
     told_format,
 )
-from evaluator.datasets.sources.part import Digest, TablePart, changed, first_line
+from evaluator.datasets.sources.part import TablePart, changed, first_line
 from evaluator.datasets.sources.staging import Staging
 from evaluator.datasets.sources.store_errors import is_of_store
 from evaluator.datasets.sources.stores import Store, StoredObject, open_store
@@ -84,10 +84,6 @@ class ObjectPart(TablePart):
         """Return its ETag and size when it was listed."""
         return self.listed
 
-    def identify(self, digest: Digest) -> None:
-        """Add address, ETag and size."""
-        _identify(self.name, self.listed, digest)
-
     def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error that says why its rows cannot be read, or not even its columns (`opening`)."""
         if is_of_store(error):
@@ -107,10 +103,6 @@ class CopiedObject(SourceFile):
     """
 
     listed: StoredObject
-
-    def identify(self, digest: Digest) -> None:
-        """Add address, ETag and size of the object."""
-        _identify(self.name, self.listed, digest)
 
 
 def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart]:
@@ -198,7 +190,3 @@ def _copied(
             stream.write(piece)
     check_packed(path, name)
     return CopiedObject(name, values, path, kind, one)
-
-
-def _identify(name: str, one: StoredObject, digest: Digest) -> None:
-    digest.update(f"{name}\0{one.tag}\0{one.size}\0".encode())
