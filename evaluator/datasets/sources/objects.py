@@ -92,19 +92,6 @@ class ObjectPart(TablePart):
         return SourceError(f"{self.name}: {what} ({first_line(error)}).", hint="check source.format.")
 
 
-@dataclass(frozen=True)
-class CopiedObject(SourceFile):
-    """A copy of an object that cannot be read in place: text, which is read line by line.
-
-    Parameters
-    ----------
-    listed
-        Object that it is a copy of.
-    """
-
-    listed: StoredObject
-
-
 def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart]:
     """Return the objects of a table, in natural order of their keys (``day=2`` before ``day=10``).
 
@@ -177,8 +164,8 @@ def _fits(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 def _copied(
     name: str, values: dict[str, str | None], store: Store, one: StoredObject, kind: FileFormat, staging: Staging
-) -> CopiedObject:
-    """Return a copy of an object as it was listed."""
+) -> SourceFile:
+    """Return a copy of an object as it was listed: of text, which is read line by line."""
     path = staging.new_file(
         "object" + (one.path.suffix if one.path.suffix in COMPRESSIONS else "")
     )  # Polars takes other names as globs
@@ -189,4 +176,4 @@ def _copied(
         for piece in got[1]:
             stream.write(piece)
     check_packed(path, name)
-    return CopiedObject(name, values, path, kind, one)
+    return SourceFile(name, values, path, kind)
