@@ -120,7 +120,7 @@ def check_displays(
         again = np.zeros(frame.height, dtype=np.bool_)
         again[repeated["row"].to_numpy()] = True
         rows.add(display.id, sound & pl.Series(again), "duplicate display", "keep one row per display",
-                 more=rows.as_in(repeated))  # fmt: skip
+                 more=rows.as_in(repeated.filter(sound.gather(repeated["row"]))))  # fmt: skip
 
 
 class TimeOrder:

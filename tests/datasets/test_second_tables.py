@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evaluator.datasets import adapter, convert, identity, named_ids, read, second_table, sorting
@@ -134,6 +134,7 @@ LEAVE_OUT = {"on_error": "quarantine", "quarantine_at_most": 1.0}
     st.sampled_from([{}, LEAVE_OUT, LEAVE_OUT]),
     st.integers(1, 6),
 )
+@example([("a", "0", "m", "0.5")] * 3 + [("a", "x", "m", "0.5"), ("a", "", "m", "0.5")], False, [], None, {}, {}, {}, 1)
 def test_tables_joined_some_rows_at_a_time_are_joined_as_whole_ones(
     tmp_path_factory: pytest.TempPathFactory,
     displays: list[tuple[str, ...]],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from urllib.parse import unquote
 
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.arrow_columns import file_rows, file_schema, is_plain
-from evaluator.datasets.sources.part import Digest, TablePart, first_line
+from evaluator.datasets.sources.part import TablePart, first_line
 from evaluator.datasets.sources.unpacking import refuse_batches, refuse_row_groups
 from evaluator.datasets.spec_sections import FileFormat, Table
 from evaluator.datasets.text import COMPRESSIONS, compression_of
@@ -38,8 +37,6 @@ _UNPACK = {
     ".lz4": "lz4 -d", ".lzo": "lzop -d", ".sz": "snzip -d", ".snappy": "snzip -d",
 }  # fmt: skip
 _SHEETS = {".xlsx", ".xlsm", ".xls", ".ods", ".numbers"}
-WHOLE_BELOW = 64 * 1024 * 1024
-EDGE = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -124,19 +121,6 @@ class SourceFile(TablePart):
     def state(self) -> object:
         """Return its inode, size and time."""
         return file_state(self.path)
-
-    def identify(self, digest: Digest) -> None:
-        """Add name, size and content; of 64 MB and more the first and last MB. Times of change never count."""
-        size = self.path.stat().st_size
-        digest.update(f"{self.path.name}\0{size}\0".encode())
-        with self.path.open("rb") as stream:
-            if size < WHOLE_BELOW:
-                while chunk := stream.read(EDGE):
-                    digest.update(chunk)
-            else:
-                digest.update(stream.read(EDGE))
-                stream.seek(-EDGE, io.SEEK_END)
-                digest.update(stream.read(EDGE))
 
     def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error that says why its rows cannot be read, or not even its columns (`opening`)."""

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.sources.arrow_columns import series_of
-from evaluator.datasets.sources.part import Digest, TablePart, first_line
+from evaluator.datasets.sources.part import TablePart, first_line
 from evaluator.errors import SourceError, UsageError
 
 
@@ -30,9 +30,6 @@ class FrameSource(TablePart):
     def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error that says why its rows cannot be read."""
         return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint="check the types of its columns.")
-
-    def identify(self, digest: Digest) -> None:
-        """Add nothing: a log of frames is known by what it holds."""
 
     def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
         """Return some columns, of the first rows alone where these are counted.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.datasets.sources.keyed import KeyedPart
-from evaluator.datasets.sources.part import Digest, first_line
+from evaluator.datasets.sources.part import first_line
 from evaluator.datasets.sources.store_environment import refuse_unlisted_endpoint
 from evaluator.datasets.spec_sections import Storage, Table
 from evaluator.errors import EvaluatorError, SourceError
@@ -55,10 +55,6 @@ class LakeTable(KeyedPart):
     def state(self) -> object:
         """Return which state is read: nobody changes it."""
         return self.identity, self.pinned
-
-    def identify(self, digest: Digest) -> None:
-        """Add which table it is, and the state of it."""
-        digest.update(f"{self.kind}\0{self.identity}\0{self.pinned}\0".encode())
 
     def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error that says why its rows cannot be read."""

@@ -20,7 +20,7 @@ from evaluator.datasets.sources.files import (
     refuse_twice,
     told_format,
 )
-from evaluator.datasets.sources.part import Digest, TablePart, changed, first_line
+from evaluator.datasets.sources.part import TablePart, changed, first_line
 from evaluator.datasets.sources.staging import Staging
 from evaluator.datasets.sources.store_errors import is_of_store
 from evaluator.datasets.sources.stores import Store, StoredObject, open_store
@@ -84,33 +84,12 @@ class ObjectPart(TablePart):
         """Return its ETag and size when it was listed."""
         return self.listed
 
-    def identify(self, digest: Digest) -> None:
-        """Add address, ETag and size."""
-        _identify(self.name, self.listed, digest)
-
     def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error that says why its rows cannot be read, or not even its columns (`opening`)."""
         if is_of_store(error):
             return self.store.explained(error, self.name)
         what = f"not a readable {self.format} file" if opening else "cannot be read"
         return SourceError(f"{self.name}: {what} ({first_line(error)}).", hint="check source.format.")
-
-
-@dataclass(frozen=True)
-class CopiedObject(SourceFile):
-    """A copy of an object that cannot be read in place: text, which is read line by line.
-
-    Parameters
-    ----------
-    listed
-        Object that it is a copy of.
-    """
-
-    listed: StoredObject
-
-    def identify(self, digest: Digest) -> None:
-        """Add address, ETag and size of the object."""
-        _identify(self.name, self.listed, digest)
 
 
 def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart]:
@@ -185,8 +164,8 @@ def _fits(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 def _copied(
     name: str, values: dict[str, str | None], store: Store, one: StoredObject, kind: FileFormat, staging: Staging
-) -> CopiedObject:
-    """Return a copy of an object as it was listed."""
+) -> SourceFile:
+    """Return a copy of an object as it was listed: of text, which is read line by line."""
     path = staging.new_file(
         "object" + (one.path.suffix if one.path.suffix in COMPRESSIONS else "")
     )  # Polars takes other names as globs
@@ -197,8 +176,4 @@ def _copied(
         for piece in got[1]:
             stream.write(piece)
     check_packed(path, name)
-    return CopiedObject(name, values, path, kind, one)
-
-
-def _identify(name: str, one: StoredObject, digest: Digest) -> None:
-    digest.update(f"{name}\0{one.tag}\0{one.size}\0".encode())
+    return SourceFile(name, values, path, kind)

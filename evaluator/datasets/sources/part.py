@@ -7,19 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from evaluator.errors import DataError, SourceError
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-class Digest(Protocol):
-    """A hash in the making."""
-
-    def update(self, data: bytes, /) -> None:
-        """Take in more bytes."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +69,6 @@ class TablePart(ABC):
     def found(self) -> object:
         """Return its state when it was found."""
         return self.state()
-
-    @abstractmethod
-    def identify(self, digest: Digest) -> None:
-        """Add to a fingerprint what tells its rows from others."""
 
     def keys(self, rows: Sequence[int]) -> list[str] | None:
         """Return what identifies some rows, by their numbers; None where their numbers do."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from evaluator.datasets.labels import plain_decimals
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.keyed import KeyedPart
-from evaluator.datasets.sources.part import Digest
 from evaluator.datasets.sources.query_columns import beyond_calendar, stored_cells, stored_column
 from evaluator.datasets.sources.staging import Staging
 from evaluator.datasets.spec_sections import Table
@@ -78,9 +77,6 @@ class QueryPart(KeyedPart):
     def state(self) -> object:
         """Return what the file of its rows is known by."""
         return file_state(self.path)
-
-    def identify(self, digest: Digest) -> None:
-        """Add nothing: a log that a database gave is known by what it holds."""
 
 
 def ask(table: Table, section: str, *, key: Sequence[str], staging: Staging, databases: Databases) -> QueryPart:
