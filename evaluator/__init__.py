@@ -93,21 +93,28 @@ _HOMES = {
 }
 
 
-def _as_html(result: Any) -> str:
-    from evaluator.report.notebook import as_html
+def _as_text(result: Any) -> str:
+    from evaluator.report.documents import document_of
+    from evaluator.report.terminal import text_of
 
-    return as_html(result)
+    return text_of(document_of(result)).rstrip("\n")
+
+
+def _as_html(result: Any) -> str:
+    from evaluator.report.html import notebook_html
+
+    return notebook_html(result)
 
 
 def _as_page(result: Any) -> str:
-    from evaluator.report.chapters import chapter_of, report_of
-    from evaluator.report.page import page_of
+    from evaluator.report.documents import chapter_of
+    from evaluator.report.html import page_of
 
-    return page_of([chapter_of(report_of(result))])
+    return page_of([chapter_of(result)])
 
 
 def _as_chart(result: Any, name: str | None) -> Any:
-    from evaluator.report.chapters import chart_of
+    from evaluator.report.charts import chart_of
 
     return chart_of(result, name)
 
@@ -118,6 +125,7 @@ def _read_frames(*given: Any) -> Any:
     return read_frames(*given)
 
 
+ShownInNotebooks._as_text = staticmethod(_as_text)
 ShownInNotebooks._as_html = staticmethod(_as_html)
 ShownInNotebooks._as_page = staticmethod(_as_page)
 ShownInNotebooks._as_chart = staticmethod(_as_chart)

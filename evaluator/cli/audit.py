@@ -76,11 +76,6 @@ def audit_command(
                     source.log, descriptions, asked, advance=advance, kept=kept, executor=executor, place=place
                 )
         save(write_audit, found, source=origin(source, reading), command=this_command())
-    if as_json:
-        o.print_json(found.to_dict())
-    else:
-        from evaluator.report.audit import print_audit
-
-        print_audit(o.stdout(), found, full=full)
+    o.show(found, full=full, as_json=as_json)
     if out is not None:
         o.note(wrote(out))

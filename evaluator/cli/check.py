@@ -46,12 +46,7 @@ def check_command(
         source = open_log(one_log(log, dataset), reading, [*source_columns(options.cluster_by), LIKE_USERS])
         found = check_log(source.log, options)
         save(write_check, found, source=origin(source, reading), command=this_command())
-    if as_json:
-        o.print_json(found.to_dict())
-    else:
-        from evaluator.report.check import print_check
-
-        print_check(o.stdout(), found, full=full)
+    o.show(found, full=full, as_json=as_json)
     if out is not None:
         o.note(wrote(out))
     if not found.fit:

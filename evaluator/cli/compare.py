@@ -107,12 +107,7 @@ def compare_command(
             with o.progress("displays", runs.total, compiles=cluster is None) as advance:
                 found = execute_comparison(plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance)
         save_result(save, found, source, reading)
-    if as_json:
-        o.print_json(found.to_dict())
-    else:
-        from evaluator.report.comparison import print_comparison
-
-        print_comparison(o.stdout(), found, full=full)
+    o.show(found, full=full, as_json=as_json)
     if out is not None:
         o.note(wrote(out))
     beside = () if found.check is None else found.check.findings

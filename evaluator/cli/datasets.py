@@ -79,9 +79,7 @@ def show_command(
     if as_json:
         o.print_json({"schema": "evaluate.dataset/1", **facts})
     else:
-        from evaluator.report.dataset import print_facts
-
-        print_facts(o.stdout(), facts, full=full)
+        o.show(facts, full=full)
     if out is not None:
         o.note(wrote(out))
 
@@ -105,9 +103,9 @@ def validate_command(
     if as_json:
         o.print_json({"schema": "evaluate.validation/1", **report})
     else:
-        from evaluator.report.dataset import print_validation
+        from evaluator.report.dataset import validation_document
 
-        print_validation(o.stdout(), report)
+        o.show_document(validation_document(report))
     for note in report["notes"]:
         o.note(note)
     if not report["ok"]:

@@ -105,12 +105,7 @@ def delays_command(
                 study = study_log(opened.log, options, by=group, spread=spread)
             source = origin(opened, reading)
         written = save(write_study, study, source=source, quarantine=quarantine, command=this_command())
-    if as_json:
-        o.print_json(study.to_dict())
-    else:
-        from evaluator.report.delays import print_study
-
-        print_study(o.stdout(), study, full=full)
+    o.show(study, full=full, as_json=as_json)
     if out is not None and written is not None:
         o.note(wrote(out))
         if written.undrawn:

@@ -27,9 +27,6 @@ def explain_command(
     if as_json:
         o.print_json({"schema": "evaluate.findings/1", "findings": [entry.to_dict() for entry in entries]})
         return
-    from evaluator.report.explained import print_entry, print_list
+    from evaluator.report.explained import entry_document, list_document
 
-    if code is None:
-        print_list(o.stdout(), entries)
-    else:
-        print_entry(o.stdout(), entries[0])
+    o.show_document(list_document(entries) if code is None else entry_document(entries[0]))

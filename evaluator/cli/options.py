@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evaluator.findings.finding import Finding
-    from evaluator.report.console import ReportConsole
+    from evaluator.report.document import Document
+    from evaluator.report.terminal import ReportConsole
 
 debug = False
 stopped_by: int | None = None
@@ -110,10 +111,28 @@ def note(sentence: str) -> None:
 
 def stdout() -> ReportConsole:
     """Return the console of the result: coloured on a terminal, plain in a pipe, 120 or ``COLUMNS`` wide."""
-    from evaluator.report.console import ReportConsole
+    from evaluator.report.terminal import ReportConsole
 
     console = ReportConsole()
     return console if console.is_terminal or _columns_asked() else ReportConsole(width=120)
+
+
+def show(result: Any, *, full: bool, as_json: bool = False) -> None:
+    """Print a result: as JSON, as all of its report, or as what fits a screen."""
+    if as_json:
+        print_json(result.to_dict())
+        return
+    from evaluator.report.documents import show as print_result
+
+    print_result(stdout(), result, full=full)
+
+
+def show_document(document: Document) -> None:
+    """Print a document with options named as on the command line."""
+    from evaluator.report.documents import in_words_of_commands
+    from evaluator.report.terminal import print_document
+
+    print_document(stdout(), in_words_of_commands(document))
 
 
 def _columns_asked() -> bool:

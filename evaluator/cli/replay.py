@@ -115,12 +115,7 @@ def replay_command(
         save_result(save, result, source, reading)
         if save_policy is not None and result.learned is not None:
             save_learned(fill_file, result.learned.content())
-    if as_json:
-        o.print_json(result.to_dict())
-    else:
-        from evaluator.report.terminal import print_result
-
-        print_result(o.stdout(), result, full=full)
+    o.show(result, full=full, as_json=as_json)
     if out is not None:
         o.note(wrote(out))
     if save_policy is not None:

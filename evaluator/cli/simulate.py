@@ -82,11 +82,6 @@ def simulate_command(
                 problem, descriptions, asked, advance=advance, kept=kept, executor=executor, scenario=named
             )
         save(write_simulation, found, options=asked, command=this_command())
-    if as_json:
-        o.print_json(found.to_dict())
-    else:
-        from evaluator.report.simulation import print_simulation
-
-        print_simulation(o.stdout(), found, full=full)
+    o.show(found, full=full, as_json=as_json)
     if out is not None:
         o.note(wrote(out))

@@ -1,4 +1,4 @@
-"""A result as a chapter of a page: the terminal's report as blocks, with its charts and how it came about."""
+"""A result as a chapter of a page: its document, with its charts and how it came about."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.errors import SourceError
-from evaluator.report.blocks import Many, Section
+from evaluator.report.document import Many, Section
 from evaluator.report.manifest import AGAIN, read_json, write_json
 
 CHAPTER = "chapter.json"
-SCHEMA = "evaluate.chapter/1"
+SCHEMA = "evaluate.chapter/2"
 Spec = dict[str, Any]
 
 

@@ -1,105 +1,106 @@
-"""A check of a log on the terminal: verdicts first, then a paragraph on each that is not a pass."""
+"""The document of a check of a log: verdicts first, then a paragraph on each that is not a pass."""
 
 from __future__ import annotations
 
 import math
-
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from evaluator.checks.overlap import NAME as OVERLAP
-from evaluator.checks.result import FOUND, POWER
+from evaluator.checks.result import FOUND, POWER, CheckResult
 from evaluator.checks.run import CheckReport, InReplay
 from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.estimates.enough import missing
-from evaluator.report.console import ReportConsole
+from evaluator.report.document import (
+    Block,
+    Bullets,
+    Document,
+    Layout,
+    Section,
+    column,
+    grid,
+    lights,
+    paragraph,
+    run,
+    section,
+    words,
+)
 from evaluator.report.short import left_out
-from evaluator.report.shown_lights import STYLES, ShownLights, paragraph
-from evaluator.visible import visible
+from evaluator.report.terminal import CHECK_STYLES, DO
 
 # Findings that a screen says in full.
 _PARAGRAPHS = 3
 
 
-def print_check(console: ReportConsole, report: CheckReport, *, full: bool = True) -> None:
-    """Print whether a log is fit for replay: every check, or what a screen holds."""
-    console.print(Text.assemble(
-        (visible(report.dataset), "bold"),
-        f": {report.displays:,} displays, {report.conversions:,} conversions, {report.actions:,} actions",
-    ))  # fmt: skip
-    console.print(f"propensities: {report.propensity} ({report.assumption})", style="dim")
-    if report.left_out:
-        console.print(visible(report.left_out))
-    if not full:
-        _print_short(console, report)
-        return
-    console.print()
-    console.print(ShownLights(report.checks))
-    console.print()
-    console.print(_summary(report))
+def document(report: CheckReport, layout: Layout) -> Document:
+    """Return whether a log is fit for replay: every check, or what a screen holds."""
+    size = f": {report.displays:,} displays, {report.conversions:,} conversions, {report.actions:,} actions"
+    head = [
+        paragraph(run(report.dataset, "bold"), size),
+        paragraph(f"propensities: {report.propensity} ({report.assumption})", style="dim"),
+        *([paragraph(report.left_out)] if report.left_out else []),
+    ]
+    title = f"Checks of {report.dataset}"
+    if not layout.full:
+        return Document("check", title, tuple(_short_sections(report, head)))
+    return Document("check", title, (section("", *head), section("", lights(report.checks)), _summary(report)))
 
 
-def _print_short(console: ReportConsole, report: CheckReport) -> None:
-    """Print the verdict, what failed and warned with what it means, and the names of the others."""
-    lines = _verdict_lines(report)
-    console.print(Group(*lines))
-    found = (*report.having("fail"), *report.having("warn"))
-    for f in found[:_PARAGRAPHS]:
-        console.print(paragraph(f, number=True))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("checks")
-    for f in found[_PARAGRAPHS:]:
-        table.add_row(Text(f.verdict, STYLES[f.verdict]), f"{f.name}: {f.number}")
-    follows = [f"{f.name} from {f.follows_from}" for f in report.checks if f.follows_from]
+def _short_sections(report: CheckReport, head: Sequence[Block]) -> Iterator[Section]:
+    """Yield the verdict, what failed and warned with what it means, and the names of the others."""
+    yield section("", *head, *map(paragraph, _verdict_lines(report)))
+    alarms = (*report.having("fail"), *report.having("warn"))
+    for check in alarms[:_PARAGRAPHS]:
+        yield _check_section(check)
+    rows = [(run(check.verdict, CHECK_STYLES[check.verdict]), f"{check.name}: {check.number}")
+            for check in alarms[_PARAGRAPHS:]]  # fmt: skip
+    follows = [f"{check.name} from {check.follows_from}" for check in report.checks if check.follows_from]
     if follows:
-        table.add_row(Text("follows", STYLES["not applicable"]), f"{len(follows)}: {', '.join(follows)}")
+        rows.append((run("follows", CHECK_STYLES["not applicable"]), f"{len(follows)}: {', '.join(follows)}"))
     for verdict, word in (("pass", "pass"), ("not applicable", "not tested")):
-        names = [f.name for f in report.checks if f.verdict == verdict and not f.follows_from]
+        names = [check.name for check in report.checks if check.verdict == verdict and not check.follows_from]
         if names:
-            table.add_row(Text(word, STYLES[verdict]), f"{len(names)}: {', '.join(names)}")
-    console.print()
-    console.print(table)
-    more = "what the others mean and what to do" if len(found) > _PARAGRAPHS else ""
+            rows.append((run(word, CHECK_STYLES[verdict]), f"{len(names)}: {', '.join(names)}"))
+    table = grid([column("verdict", "whole"), column("checks")], rows, headed=False)
     # Of a log without a defect, the sizes that would have been found are the answer.
-    if not found:
-        console.print(Group(*_shown(report)))
-    console.print(
-        left_out(
-            more, "numbers of all checks", "why some are not tested", "what would have been found" if found else ""
-        )
+    yield section("", table, *([] if alarms else _detectable(report)))
+    yield left_out(
+        "what the others mean and what to do" if len(alarms) > _PARAGRAPHS else "",
+        "numbers of all checks",
+        "why some are not tested",
+        "what would have been found" if alarms else "",
     )
 
 
-def checks_of_log(report: CheckReport) -> RenderableType:
+def _check_section(check: CheckResult) -> Section:
+    """Return what a check found, what it means and what to do."""
+    title = words(run(check.verdict, CHECK_STYLES[check.verdict]), "  ", run(check.name, "bold"), f": {check.number}")
+    return section(title, paragraph(check.what), *([paragraph(f"{DO}{check.remedy}")] if check.remedy else []))
+
+
+def checks_of_log(report: CheckReport) -> Section:
     """Return what a check found, in brief, beside numbers of the log."""
-    counts = {verdict: len(report.having(verdict)) for verdict in ("fail", "warn", "pass", "not applicable")}
-    said = ", ".join(f"{number} {word}" for (_, number), word in zip(counts.items(), _COUNTED, strict=True))
+    counts = [len(report.having(verdict)) for verdict in ("fail", "warn", "pass", "not applicable")]
+    counted = ", ".join(f"{number} {word}" for number, word in zip(counts, _COUNTED, strict=True))
     worst = (*report.having("fail"), *report.having("warn"))
-    below = [ShownLights(worst, brief=True)] if worst else []
-    title = Text.assemble(("\nChecks of the log ", "bold"), f"{said}: `evaluate check` says more")
-    return Group(title, *(Padding(one, (0, 0, 0, 2), expand=False) for one in below))
+    title = words(run("Checks of the log ", "bold"), f"{counted}: `evaluate check` says more")
+    return section(title, *([lights(worst, brief=True)] if worst else []), id="checks")
 
 
 _COUNTED = ("failed", "warned", "passed", "not applicable")
 
 
-def _summary(report: CheckReport) -> RenderableType:
+def _summary(report: CheckReport) -> Section:
     """Return the verdict, what it rests on, what was not tested, and what such a log could have shown."""
-    lines = _verdict_lines(report)
-    untested = [f.name for f in report.having("not applicable") if not f.follows_from]
-    if untested:
-        lines.append(f"Not tested, for the reasons above: {', '.join(untested)}.")
-    return Group(*lines, *_shown(report))
+    untested = [check.name for check in report.having("not applicable") if not check.follows_from]
+    reasons = [f"Not tested, for the reasons above: {', '.join(untested)}."] if untested else []
+    return section("", *map(paragraph, [*_verdict_lines(report), *reasons]), *_detectable(report))
 
 
-def _verdict_lines(report: CheckReport) -> list[RenderableType]:
+def _verdict_lines(report: CheckReport) -> list[str]:
     """Return the verdict, and what it rests on."""
     failed, warned = len(report.having("fail")), len(report.having("warn"))
     checks = f"{failed} failed, {warned} warned"
-    lines: list[RenderableType] = []
+    lines: list[str] = []
     if failed:
         lines.append(f"Not fit for replay: {checks}. Repair what failed before believing any replay.")
     elif not report.replay.enough:
@@ -142,17 +143,16 @@ def _in_replay(of: InReplay, without_rarest: float | None) -> str:
     return f"{size}: it tells an uplift of {of.smallest_uplift:.0%} or more on 80 % of such logs."
 
 
-def _shown(report: CheckReport) -> list[RenderableType]:
+def _detectable(report: CheckReport) -> list[Block]:
     """Return what such a log could have shown, and what no log can."""
-    lines: list[RenderableType] = []
-    shown = [f for f in report.checks if f.shows]
-    if shown:
-        lines.append(
-            f"Had it been in the log, each of these would have been found with a chance of {FOUND:.0%} to {POWER:.0%}:"
-        )
-        lines += [Padding(f"- {f.shows}", (0, 0, 0, 2), expand=False) for f in shown]
+    blocks: list[Block] = []
+    sizes = [check.shows for check in report.checks if check.shows]
+    if sizes:
+        chances = f"with a chance of {FOUND:.0%} to {POWER:.0%}"
+        blocks.append(paragraph(f"Had it been in the log, each of these would have been found {chances}:"))
+        blocks.append(Bullets(tuple(map(words, sizes))))
     known = "users" in report[WEAR_OUT].numbers
     users = "" if known else ", or, without a column of users, effects of their earlier displays"
     wrong = "or conversions on a wrong display" if known else "conversions on a wrong display"
-    lines.append(f"What no log shows, no check finds: an unmeasured cause, {wrong}{users}.")
-    return lines
+    blocks.append(paragraph(f"What no log shows, no check finds: an unmeasured cause, {wrong}{users}."))
+    return blocks

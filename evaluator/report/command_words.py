@@ -39,15 +39,10 @@ def in_command_words(text: str) -> str:
     >>> in_command_words("`level=2` is out of range; use `sampler='rejection'` with `reward_max`, not `theta`.")
     '--level 2 is out of range; use --sampler rejection with --reward-max, not `theta`.'
     """
-    return _NAMED.sub(spoken, text).replace(SEE_TRACEBACK, "--debug shows where")
+    return _NAMED.sub(_spoken, text).replace(SEE_TRACEBACK, "--debug shows where")
 
 
-def option_mentions(text: str) -> list[re.Match[str]]:
-    """Return where a message names options in the words of Python."""
-    return [found for found in _NAMED.finditer(text) if found[1] in option_names()]
-
-
-def spoken(found: re.Match[str]) -> str:
+def _spoken(found: re.Match[str]) -> str:
     """Return one mention of an option in the words of the command line; what is none, as it stands."""
     name, value = found[1], found[2]
     if name not in option_names():

@@ -1,39 +1,112 @@
-"""Facts of a dataset on the terminal."""
+"""Facts of a dataset, and what a validation counted, as documents."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
+from evaluator.errors import LogError
+from evaluator.log import Log
 from evaluator.log.times import dated, time_words
-from evaluator.report.console import ReportConsole
-from evaluator.report.numbers import count_text
+from evaluator.report.document import (
+    Block,
+    Bullets,
+    Document,
+    Grid,
+    Layout,
+    Paragraph,
+    Section,
+    column,
+    grid,
+    names,
+    paragraph,
+    run,
+    section,
+    words,
+)
+from evaluator.report.numbers import count_text, significant_text
 from evaluator.report.short import counted, left_out
 from evaluator.units import ROUND, SECONDS, format_duration
-from evaluator.visible import visible
 
 # Actions that a screen holds.
 _ACTIONS = 4
+_TRUTHS = ("revenue", "cost", "profit", "unsubscribe")
 
 
-def print_facts(console: ReportConsole, facts: dict[str, Any], *, full: bool = True) -> None:
-    """Print what `evaluator.datasets.show` found: all of it, or what fits a screen."""
+def document(described: dict[str, Any] | Log, layout: Layout) -> Document:
+    """Return what `evaluator.datasets.show` says of a dataset, or of a log: all of it, or what fits a screen.
+
+    Of a log that breaks a rule of logs, say which.
+    """
+    if not isinstance(described, Log):
+        return Document("datasets show", f"The log {described['name']}", _facts(described, layout))
+    return Document("log", described.meta.name, _sections_of_log(described, layout))
+
+
+def validation_document(report: dict[str, Any]) -> Document:
+    """Return what `evaluator.datasets.validate` found: the verdict, and every count that is not 0."""
+    verdict = "sound" if report["ok"] else "rows were left out"
+    counts = ((name.replace("_", " "), count_text(value)) for name, value in report["counts"].items() if value)
+    heading = paragraph(run(report["name"], "bold"), f": {verdict}")
+    sections = (section("", heading, _named([*counts, *_set_rows(report["eligible"])])),)
+    return Document("datasets validate", f"Validation of {report['name']}", sections)
+
+
+def _sections_of_log(log: Log, layout: Layout) -> tuple[Section, ...]:
+    from evaluator.datasets.summary import log_facts
+
+    try:
+        log.checked()
+    except LogError as error:
+        return (section("", paragraph(repr(log)), paragraph(str(error), style="bold yellow")),)
+    if not len(log):
+        return (section("", paragraph(repr(log))),)
+    return _facts({"name": log.meta.name, "spec": None, "log": log_facts(log)}, layout)
+
+
+def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
     spec, log = facts["spec"], facts["log"]
-    title = f"  {visible(spec['title'])}" if spec else ""
-    console.print(Text.assemble((visible(facts["name"]), "bold"), title))
+    blocks: list[Block] = [_heading(facts)]
     if spec:
-        _rows(console, [("licence", spec["licence"]), ("homepage", spec.get("homepage", ""))])
+        blocks.append(_named([("licence", spec["licence"]), ("homepage", spec.get("homepage", ""))]))
     if log is None:
-        console.print()
-        console.print(f"The spec alone: {facts['missing']}")
-        return
+        return section("", *blocks), section("", paragraph(f"The spec alone: {facts['missing']}"))
+    # What the adapter did not have to do is no news.
+    counts = {name: value for name, value in log["counts"].items() if layout.full or (value and name not in log)}
+    blocks.append(
+        _named([*_log_rows(log), *((name.replace("_", " "), count_text(value)) for name, value in counts.items())])
+    )
+    actions = log["top_actions"] if layout.full else log["top_actions"][:_ACTIONS]
+    rows = [(of["label"], f"{of['displays']:,}", f"{of['conversions']:,}") for of in actions]
+    blocks.append(_table(("action", "displays", "conversions"), rows, caption="most shown"))
+    truth = facts.get("truth", [])
+    few = truth if layout.full or len(truth) <= 3 else [*truth[:2], truth[-1]]
+    if few:
+        rows = [(of["chooses"], *(f"{of[number]:.4f}" for number in _TRUTHS)) for of in few]
+        blocks.append(_table(("chooses", *_TRUTHS), rows, caption="true values a display"))
+    if log["notes"]:
+        # The log's own words: no option of ours is named in them.
+        blocks.append(Bullets(tuple(words(replace(run(note), verbatim=True)) for note in log["notes"])))
+    omitted = [
+        "counts that are 0" if len(counts) < len(log["counts"]) else "",
+        counted(len(log["top_actions"]) - len(actions), "more action"),
+        "more true values" if len(few) < len(truth) else "",
+    ]
+    rest = (left_out(*omitted),) if any(omitted) and not layout.full else ()
+    return (section("", *blocks), *rest)
+
+
+def _heading(facts: dict[str, Any]) -> Paragraph:
+    return paragraph(run(facts["name"], "bold"), f"  {facts['spec']['title']}" if facts["spec"] else "")
+
+
+def _log_rows(log: dict[str, Any]) -> list[tuple[str, str]]:
     tick = log["tick"]
-    rows = [
+    return [
         ("displays", f"{log['displays']:,}"),
-        ("conversions", f"{log['conversions']:,} ({log['conversions_per_display']:.4g} per display)"),
-        ("reward per display", f"{log['reward_per_display']:.6g}"),
+        ("conversions", f"{log['conversions']:,} ({significant_text(log['conversions_per_display'], 4)} per display)"),
+        ("reward per display", f"{significant_text(log['reward_per_display'], 6)}"),
         ("refunds", _refunds(log["refunds"])),
         ("cost per display", _costs(log["costs"])),
         ("actions", f"{log['actions']:,}"),
@@ -52,37 +125,15 @@ def print_facts(console: ReportConsole, facts: dict[str, Any], *, full: bool = T
         *((f"outcome {outcome['name']}", _outcome(outcome, log)) for outcome in log["outcomes"]),
         ("fingerprint", log["fingerprint"][:16]),
     ]
-    # What the adapter did not have to do is no news.
-    counts = {name: value for name, value in log["counts"].items() if full or (value and name not in log)}
-    _rows(console, [*rows, *((name.replace("_", " "), count_text(value)) for name, value in counts.items())])
-    table = Table(
-        "action", "displays", "conversions", box=None, pad_edge=False, padding=(0, 2, 0, 0), title="most shown"
-    )
-    for row in log["top_actions"][: None if full else _ACTIONS]:
-        table.add_row(row["label"], f"{row['displays']:,}", f"{row['conversions']:,}")
-    console.print(table)
-    truth = facts.get("truth", [])
-    shown = truth if full or len(truth) <= 3 else [*truth[:2], truth[-1]]
-    if shown:
-        console.print(_true_values(shown))
-    for note in log["notes"]:
-        console.print(f"- {note}")
-    if not full:
-        said = ["counts that are 0"] if len(counts) < len(log["counts"]) else []
-        said += (
-            [counted(len(log["top_actions"]) - _ACTIONS, "more action")] if len(log["top_actions"]) > _ACTIONS else []
-        )
-        said += ["more true values"] if len(shown) < len(truth) else []
-        if said:
-            console.print(left_out(*said))
 
 
-def print_validation(console: ReportConsole, report: dict[str, Any]) -> None:
-    """Print what `evaluator.datasets.validate` found: the verdict, and every count that is not 0."""
-    verdict = "sound" if report["ok"] else "rows were left out"
-    console.print(Text.assemble((visible(report["name"]), "bold"), f": {verdict}"))
-    counts = ((name.replace("_", " "), count_text(value)) for name, value in report["counts"].items() if value)
-    _rows(console, [*counts, *_set_rows(report["eligible"])])
+def _named(rows: Iterable[tuple[str, str]]) -> Grid:
+    """Return names and what is said of each, where anything is."""
+    return names((name, text) for name, text in rows if text)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str) -> Grid:
+    return grid([column(columns[0]), *(column(name, "number") for name in columns[1:])], rows, caption=caption)
 
 
 def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
@@ -90,7 +141,11 @@ def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
     if sets is None:
         return []
     smallest, largest, distinct, changes = (sets[name] for name in ("smallest", "largest", "distinct", "changes"))
-    size = f"{largest:,}" if smallest == largest else f"{smallest:,} to {largest:,}, {sets['mean']:.4g} on average"
+    size = (
+        f"{largest:,}"
+        if smallest == largest
+        else f"{smallest:,} to {largest:,}, {significant_text(sets['mean'], 4)} on average"
+    )
     vary = {
         "never": "the same at every display",
         "with time": f"{distinct:,} sets, which change with time ({changes:,} {'time' if changes == 1 else 'times'})",
@@ -98,47 +153,29 @@ def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
     }[sets["vary"]]
     rows = [("eligible actions", f"{size}; {vary}")]
     for what in ("never_eligible", "never_logged", "hardly_eligible"):
-        found = sets[what]
-        if found["count"]:
-            more = ", ..." if found["count"] > len(found["labels"]) else ""
-            labels = ", ".join(visible(label) for label in found["labels"])
-            rows.append((what.replace("_", " "), f"{found['count']:,} ({labels}{more})"))
+        actions = sets[what]
+        if actions["count"]:
+            more = ", ..." if actions["count"] > len(actions["labels"]) else ""
+            labels = ", ".join(actions["labels"])
+            rows.append((what.replace("_", " "), f"{actions['count']:,} ({labels}{more})"))
     return rows
-
-
-def _rows(console: ReportConsole, rows: list[tuple[str, str]]) -> None:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    for name, words in rows:
-        if words:
-            table.add_row(name, words)
-    console.print(table)
-
-
-def _true_values(values: list[dict[str, Any]]) -> Table:
-    numbers = ("revenue", "cost", "profit", "unsubscribe")
-    table = Table(
-        "chooses", *numbers, box=None, pad_edge=False, padding=(0, 2, 0, 0), title="true values a display", min_width=60
-    )
-    for row in values:
-        table.add_row(visible(row["chooses"]), *(f"{row[number]:.4f}" for number in numbers))
-    return table
 
 
 def _refunds(refunds: dict[str, float] | None) -> str:
     if refunds is None:
         return ""
+    mean, smallest = significant_text(refunds["per_display"], 4), significant_text(refunds["smallest"], 6)
     return (
-        f"{refunds['conversions']:,} of the conversions, {refunds['per_display']:.4g} per display; at the least a "
-        f"display has earned {refunds['smallest']:.6g}"
+        f"{refunds['conversions']:,} of the conversions, {mean} per display; at the least a display has earned "
+        f"{smallest}"
     )
 
 
 def _costs(costs: dict[str, float] | None) -> str:
-    return (
-        "" if costs is None else f"{costs['per_display']:.4g}, from {costs['smallest']:.4g} to {costs['largest']:.4g}"
-    )
+    if costs is None:
+        return ""
+    mean, smallest, largest = (significant_text(costs[name], 4) for name in ("per_display", "smallest", "largest"))
+    return f"{mean}, from {smallest} to {largest}"
 
 
 def _span(ends: list[int], tick: str) -> str:
@@ -146,10 +183,10 @@ def _span(ends: list[int], tick: str) -> str:
     if tick == ROUND:
         return f"{first:,} to {last:,} rounds"
     seconds = SECONDS[tick]
-    words = f"{first:,} to {last:,} {tick}"
+    text = f"{first:,} to {last:,} {tick}"
     if dated(first, seconds):
-        words = " to ".join(time_words(time, seconds, start=first) for time in ends)
-    return f"{words} ({format_duration((last - first) * seconds)})"
+        text = " to ".join(time_words(time, seconds, start=first) for time in ends)
+    return f"{text} ({format_duration((last - first) * seconds)})"
 
 
 def _until(until: int | None, last: int, tick: str) -> str:
@@ -164,12 +201,12 @@ def _until(until: int | None, last: int, tick: str) -> str:
 
 def _outcome(outcome: dict[str, Any], log: dict[str, Any]) -> str:
     window, tick = outcome["attribution_window"], log["tick"]
-    words = f"{outcome['events']:,} events, {outcome['value_per_display']:.4g} per display"
-    words += "" if window is None else f", attribution window {_delay(window, tick)}"
+    text = f"{outcome['events']:,} events, {significant_text(outcome['value_per_display'], 4)} per display"
+    text += "" if window is None else f", attribution window {_delay(window, tick)}"
     if outcome["observed_until"] != log["observed_until"]:
-        words += f", followed until {_until(outcome['observed_until'], log['time_range'][1], tick)}"
+        text += f", followed until {_until(outcome['observed_until'], log['time_range'][1], tick)}"
     quantiles = outcome["delay_quantiles"]
-    return f"{words}; delays p50 {_delay(quantiles['p50'], tick)}" if quantiles else words
+    return f"{text}; delays p50 {_delay(quantiles['p50'], tick)}" if quantiles else text
 
 
 def _delay(ticks: float, tick: str) -> str:

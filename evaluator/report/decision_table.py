@@ -2,78 +2,67 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-
-from rich.table import Table
-from rich.text import Text
 
 from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.lines import window_text
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
-from evaluator.report.console import ReportConsole
-from evaluator.report.shown_verdict import STYLES
-from evaluator.report.table_widths import fits
-from evaluator.visible import visible
+from evaluator.report.document import Grid, Layout, Wordable, column, fits, grid, lines, run
+from evaluator.report.numbers import interval_cells, significant_text
+from evaluator.report.terminal import VERDICT_STYLES
 
 BASELINE = "baseline"
 SAME_DISPLAYS = "same displays"
 SEEN_BOUNDS = "These intervals hold only if no display can earn {}, which nobody knows."
 
 
-def fitting_table(console: ReportConsole, comparison: Comparison) -> Table:
-    """Return the table with intervals beside their estimates where the console is wide enough, else below them."""
-    table = _decision_table(comparison, stacked=False)
-    longest = max(len(result.plan["policy"]) for result in comparison.results)
-    return table if fits(console, table, longest) else _decision_table(comparison, stacked=True)
-
-
-def _decision_table(comparison: Comparison, *, stacked: bool) -> Table:
+def decision_table(comparison: Comparison, layout: Layout) -> Grid:
     """Return the lines of a comparison, the best ones first, each with its value and its difference to the baseline.
 
-    Parameters
-    ----------
-    comparison
-        Comparison of one line or several.
-    stacked
-        Whether an interval stands under its estimate, for narrow terminals.
+    Intervals stand beside their estimates where there is room, else below them.
     """
+    table = _table(comparison, stacked=False)
+    longest = max(len(result.plan["policy"]) for result in comparison.results)
+    return table if fits(table, layout, longest) else _table(comparison, stacked=True)
+
+
+def _table(comparison: Comparison, *, stacked: bool) -> Grid:
     results, level = comparison.results, f"{comparison.results[0].value.level:.0%}"
-    decisions = {} if comparison.verdict is None else {of.line.variant: of for of in comparison.verdict.candidates}
-    differences = {of.variant: of for of in comparison.differences}
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("", justify="right", no_wrap=True)
+    decisions = {}
+    if comparison.verdict is not None:
+        decisions = {one.line.variant: one.decision for one in comparison.verdict.candidates}
+    differences = {difference.variant: difference for difference in comparison.differences}
+    several = len(results) > 1
+    columns = [column("", "number")]
     if stacked:
-        table.add_column(Text("policy\nwindow"), overflow="fold")
+        columns.append(column(lines("policy", "window")))
     else:
-        table.add_column("policy", overflow="fold")
-        table.add_column("window", justify="right", no_wrap=True)
+        columns += [column("policy"), column("window", "number")]
     expected = _of_expected(comparison)
     value = "expected value" if all(result.expected_value for result in results) else "value"
-    for title in (value, "difference" if len(results) > 1 else "uplift"):
+    for title in (value, "difference" if several else "uplift"):
         # The name stands above the interval, which is the wider one.
-        for name in [Text(f"{title}\n{level}")] if stacked else ["", f"{title}, {level}"]:
-            table.add_column(name, justify="right", no_wrap=True)
+        names: list[Wordable] = [lines(title, level)] if stacked else ["", f"{title}, {level}"]
+        columns += [column(name, "number") for name in names]
     if decisions:
-        table.add_column("verdict", no_wrap=True)
+        columns.append(column("verdict", "whole"))
+    rows = []
     for i in _order(comparison):
         result = results[i]
-        of_value = result.value if value == "value" else result.expected_value
-        against = _difference(differences.get(i), expected=expected) if len(results) > 1 else _cells(result.uplift)
-        pairs = (_cells(of_value), against)
-        cells: list[str | Text] = [end for pair in pairs for end in pair]
-        if stacked:
-            cells = [Text("\n".join(pair)) for pair in pairs]
-        verdict: list[str | Text] = []
+        values = _cells(result.value if value == "value" else result.expected_value)
+        against = _difference(differences.get(i), expected=expected) if several else _cells(result.uplift)
+        name = (result.plan["policy"], window_text(result))
+        parts = (name, values, against)
+        cells: list[Wordable] = (
+            [lines(*part) for part in parts] if stacked else [cell for part in parts for cell in part]
+        )
         if decisions:
-            decision = decisions[i].decision if i in decisions else ""
-            verdict = [Text(decision, STYLES.get(decision, ""))]
-        called: list[str] = [result.plan["policy"], window_text(result)]
-        of_line: list[str | Text] = [Text("\n".join(map(visible, called)))] if stacked else [*called]
-        table.add_row(str(i + 1), *of_line, *cells, *verdict)
-    return table
+            decision = decisions.get(i, "")
+            cells.append(run(decision, VERDICT_STYLES.get(decision, "")))
+        rows.append((str(i + 1), *cells))
+    return grid(columns, rows, gap=1)
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
@@ -130,10 +119,10 @@ def _difference(of: Difference | None, *, expected: bool) -> tuple[str, str]:
     if interval is None:
         return "none", ""
     # An interval of width 0 would look like a measurement.
-    return (f"{interval.estimate:.4g}", SAME_DISPLAYS) if not expected and not interval.n else _cells(interval)
+    return (
+        (significant_text(interval.estimate, 4), SAME_DISPLAYS) if not expected and not interval.n else _cells(interval)
+    )
 
 
-def _cells(of: Interval | None) -> tuple[str, str]:
-    if of is None or math.isnan(of.estimate):
-        return "unknown", "none"
-    return f"{of.estimate:.4g}", "none" if math.isnan(of.low) else f"[{of.low:.4g}, {of.high:.4g}]"
+def _cells(interval: Interval | None) -> tuple[str, str]:
+    return ("unknown", "none") if interval is None else interval_cells(interval)

@@ -13,12 +13,9 @@ import pyarrow.parquet as pq
 from evaluator.delays.fit_file import fill_fit_file
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.study.result import DelayStudy
-from evaluator.report.chapters import report_of
-from evaluator.report.console import as_text
-from evaluator.report.delays import print_study
-from evaluator.report.manifest import REPORT, write_json, write_manifest, write_text
-from evaluator.report.page_files import write_page
+from evaluator.report.manifest import write_json, write_manifest
 from evaluator.report.pictures import pictures
+from evaluator.report.result_files import write_report
 from evaluator.units import ROUND
 
 # Steps of the CDF in fit.json: tau is low by less than one part in so many.
@@ -69,9 +66,8 @@ def write_study(
         pq.write_table(study.group_cdf_table, folder / "groups.parquet")
     if quarantine.num_rows:
         pq.write_table(quarantine, folder / "quarantine.parquet")
-    write_text(folder / REPORT, as_text(print_study, study))
     write_json(folder / "result.json", study.to_dict())
-    write_page(folder, report_of(study), command=command, source=source)
+    write_report(folder, study, command=command, source=source)
     drawn = pictures(charts)
     for name, picture in drawn.items():
         (folder / f"{name}.png").write_bytes(picture)

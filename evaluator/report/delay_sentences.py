@@ -1,4 +1,4 @@
-"""What a study of delays concludes, in sentences: a verdict and what stands behind it, for terminal and page."""
+"""What a study of delays concludes, in sentences: a verdict and what stands behind it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from evaluator.delays.study.joint_checks import CalibrationPart
 from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.spikes import narrow_components
-from evaluator.delays.study.words import since_words, words
+from evaluator.delays.study.words import since_words
+from evaluator.delays.study.words import words as duration
 from evaluator.log.periods import Periods
+from evaluator.report.document import Words, lines, run, words
+from evaluator.report.numbers import significant_text
 
 _NAMED = 5
 
 
-class Sentences(NamedTuple):
+class Conclusion(NamedTuple):
     """A verdict, what follows it in the same line, and further lines."""
 
     verdict: str
@@ -27,15 +30,25 @@ class Sentences(NamedTuple):
     def __str__(self) -> str:
         return "; ".join((f"{self.verdict}{self.rest}", *self.more))
 
+    @property
+    def words(self) -> Words:
+        """Return it with its verdict in bold."""
+        return words(run(self.verdict, "bold yellow" if self.alarming else "bold"), lines(self.rest, *self.more))
 
-def groups_said(study: DelayStudy) -> Sentences:
+    @property
+    def brief(self) -> Words:
+        """Return it with its further lines only where it alarms."""
+        return (self if self.alarming else self._replace(more=())).words
+
+
+def groups_verdict(study: DelayStudy) -> Conclusion:
     """Whether the groups have one law."""
     test = study.heterogeneity
     if test is None:
-        return Sentences("not compared", f": {study.missing['heterogeneity']}")
+        return Conclusion("not compared", f": {study.missing['heterogeneity']}")
     rest = (
-        f": statistic {test.statistic:.4g}, p = {test.p:.2g}, {len(test.groups)} groups tested on {test.rows:,} "
-        f"conversions, the {test.compared} largest in pairs"
+        f": statistic {significant_text(test.statistic, 4)}, p = {test.p:.2g}, {len(test.groups)} groups tested on "
+        f"{test.rows:,} conversions, the {test.compared} largest in pairs"
     )
     more = []
     differing = [pair for pair in test.pairs if pair.adjusted_p <= test.level]
@@ -46,38 +59,38 @@ def groups_said(study: DelayStudy) -> Sentences:
         more.append("policies that assume one delay law for all arms may favour the fast ones")
     if test.pooled:
         more.append(f"{len(test.pooled)} groups of fewer than {FEWEST} conversions are pooled in the test")
-    return Sentences("the groups differ" if test.p <= test.level else "no difference shown", rest, tuple(more))
+    return Conclusion("the groups differ" if test.p <= test.level else "no difference shown", rest, tuple(more))
 
 
-def spikes_said(study: DelayStudy) -> list[str]:
+def spike_sentences(study: DelayStudy) -> list[str]:
     """Return what to make of the components of the best mixture that are no more than ties."""
     if study.choice is None:
         return []
     return [
-        f"a component of the mixture ({spike.share:.0%} of it) is a spike at {words(study.rows, spike.delay)}, no "
+        f"a component of the mixture ({spike.share:.0%} of it) is a spike at {duration(study.rows, spike.delay)}, no "
         "wider than the fit or the time stamps can tell: it may be ties, a rule of some system, or the stamps, and is "
         "no evidence of a subpopulation with a law of its own"
         for spike in narrow_components(study.choice.comparison.best_fit)
     ]
 
 
-def tail_said(study: DelayStudy) -> str:
+def tail_sentence(study: DelayStudy) -> str:
     """Return the tail index with its interval."""
     tail = study.tail
     if tail is None:
         return study.missing["tail"]
     text = (
         f"{tail.alpha:.3g} [{tail.low:.3g}, {tail.high:.3g}] if the tail is a power law, which is not tested, above "
-        f"{words(study.rows, tail.threshold)} "
+        f"{duration(study.rows, tail.threshold)} "
     )
     return text + f"({tail.exceedances:,} delays)" + "".join(f"; {note}" for note in tail.notes)
 
 
-def drift_said(study: DelayStudy) -> Sentences:
+def drift_verdict(study: DelayStudy) -> Conclusion:
     """Whether delays change along the log."""
     drift, periods = study.drift, study.rows.periods
     if drift is None or periods is None:
-        return Sentences(study.missing["drift"], "")
+        return Conclusion(study.missing["drift"], "")
     verdict = "no change shown"
     if drift.changed:
         after = "" if drift.change_after is None else periods.label(drift.change_after, study.rows.tick_seconds)
@@ -96,7 +109,7 @@ def drift_said(study: DelayStudy) -> Sentences:
             f"displays since {since_words(study.rows, of)} have delays {_times(of.ratio)} as long as those before "
             f"({of.low:.2f} to {high} at {of.fit.confidence:.0%}), if short and long ones changed alike",
         )
-    return Sentences(verdict, rest, tuple(more), drift.changed)
+    return Conclusion(verdict, rest, tuple(more), drift.changed)
 
 
 def _times(ratio: float) -> str:
@@ -105,30 +118,30 @@ def _times(ratio: float) -> str:
 
 def _could_be_shown(study: DelayStudy, drift: DelayDrift, periods: Periods) -> str:
     """Say which changes the test finds on 4 of 5 such logs."""
-    found = [change for change in drift.shown if change.ratio is not None]
-    if not found:
+    detectable = [change for change in drift.shown if change.ratio is not None]
+    if not detectable:
         return ": such a log is too small to show a change, even of delays that become 20 times as long"
-    said: list[str] = []
-    for change in found:
+    changes: list[str] = []
+    for change in detectable:
         after = periods.label(change.after, study.rows.tick_seconds)
         named = f"{periods.name} {after}" if after.isdecimal() else after
-        said.append(f"{change.ratio:.2f} times{'' if said else ' as long'} after {named}")
-    worst = max(change.ratio for change in found if change.ratio is not None)
+        changes.append(f"{change.ratio:.2f} times{'' if changes else ' as long'} after {named}")
+    worst = max(change.ratio for change in detectable if change.ratio is not None)
     kept = float(study.fit(study.advice.recommended / worst))
-    shown = f"{', or '.join(said)}, would be found on {POWER:.0%} of such logs"
-    return f": {shown}; the recommended window would keep {kept:.0%} then"
+    found = f"{', or '.join(changes)}, would be found on {POWER:.0%} of such logs"
+    return f": {found}; the recommended window would keep {kept:.0%} then"
 
 
-def joint_said(study: DelayStudy, joint: JointStudy) -> list[str]:
+def joint_sentences(study: DelayStudy, joint: JointStudy) -> list[str]:
     """Return what the joint model corrects for, and whether it holds."""
     until = "conversions however late, as the law goes on"
     if joint.window is not None:
-        until = f"conversions within the attribution window of {words(study.rows, joint.window)}"
-    said = [
+        until = f"conversions within the attribution window of {duration(study.rows, joint.window)}"
+    sentences = [
         f"corrected: {until}, of these displays; traffic to come varies more than the interval",
-        f"mean delay at the average context: {words(study.rows, joint.mean_delay)}",
+        f"mean delay at the average context: {duration(study.rows, joint.mean_delay)}",
     ]
-    return [*said, *joint.notes, _calibration(study, joint)]
+    return [*sentences, *joint.notes, _calibration(study, joint)]
 
 
 def _calibration(study: DelayStudy, joint: JointStudy) -> str:
@@ -150,5 +163,5 @@ def _calibration(study: DelayStudy, joint: JointStudy) -> str:
 
 
 def _ages(study: DelayStudy, part: CalibrationPart) -> str:
-    low, high = words(study.rows, part.low), words(study.rows, part.high)
+    low, high = duration(study.rows, part.low), duration(study.rows, part.high)
     return low if low == high else f"{low} to {high}"

@@ -1,14 +1,10 @@
-"""A study of delays on the terminal: what the log can see, then how late, then which window."""
+"""A study of delays as a document: what the log can see, then how late, then which window."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.study.in_ticks import SCALES
@@ -16,123 +12,119 @@ from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.records import PeriodRate
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.result_tables import GROUP_LEVELS
-from evaluator.delays.study.words import between, words
+from evaluator.delays.study.words import between
+from evaluator.delays.study.words import words as duration
 from evaluator.log.delay_rows import DelayRows
-from evaluator.report.console import ReportConsole
-from evaluator.report.delay_sentences import Sentences, drift_said, groups_said, joint_said, spikes_said, tail_said
+from evaluator.report.delay_sentences import (
+    drift_verdict,
+    groups_verdict,
+    joint_sentences,
+    spike_sentences,
+    tail_sentence,
+)
+from evaluator.report.document import (
+    Block,
+    Document,
+    Grid,
+    Layout,
+    Paragraph,
+    Section,
+    Wordable,
+    column,
+    grid,
+    lines,
+    listed,
+    named,
+    names,
+    paragraph,
+    run,
+    section,
+)
+from evaluator.report.numbers import significant_text
 from evaluator.report.short import left_out
-from evaluator.report.terminal import details, sentences
-from evaluator.visible import visible
 
 _PERIODS_SHOWN = 10
 # Shares of the conversions that a screen holds.
 _FEW_QUANTILES = (0.1, 0.5, 0.9, 0.99)
+_RATE = "Conversion rate on context"
 
 
-def print_study(console: ReportConsole, study: DelayStudy, *, full: bool = True) -> None:
-    """Print a study of delays, of all conversions, or first of sales and then of refunds: all of it, or a screen."""
-    show = _print_kind if full else _print_short
+def document(study: DelayStudy, layout: Layout) -> Document:
+    """Return what a study says of all conversions, or first of sales and then of refunds: all of it, or a screen."""
+    sections_of = _whole if layout.full else _brief
+    sections: list[Section] = []
     if study.refunds is None:
-        show(console, study, "conversions")
+        sections += sections_of(study, "conversions")
     else:
-        show(console, study, "sales")
-        console.print()
-        show(console, study.refunds, "refunds (conversions with a value below 0)")
-    if not full:
-        rows = study.rows
-        groups, periods = rows.group is not None, rows.periods is not None
-        said = ["the groups" if groups else "", "the periods" if periods else ""]
-        console.print(left_out("more quantiles", "the laws", "the tail", *said))
+        sections += sections_of(study, "sales")
+        sections += sections_of(study.refunds, "refunds (conversions with a value below 0)")
+    if not layout.full:
+        groups = "" if study.rows.group is None else "the groups"
+        periods = "" if study.rows.periods is None else "the periods"
+        sections.append(left_out("more quantiles", "the laws", "the tail", groups, periods))
+    return Document("delays", f"Delays of conversions in {study.rows.name}", tuple(sections))
 
 
-def _heading(study: DelayStudy, kind: str) -> Text:
+def _heading(study: DelayStudy, kind: str) -> Paragraph:
     of = "" if study.rows.displays is None else f" of {study.rows.displays:,} displays"
-    return Text.assemble(f"delays of {kind} in ", (visible(study.rows.name), "bold"), f": {study.conversions:,}{of}")
+    return paragraph(f"delays of {kind} in ", run(study.rows.name, "bold"), f": {study.conversions:,}{of}")
 
 
-def _print_short(console: ReportConsole, study: DelayStudy, kind: str) -> None:
-    """Print which window to take, what the log can see, how late conversions come, and what the tests found."""
+def _brief(study: DelayStudy, kind: str) -> Iterator[Section]:
+    """Yield which window to take, what the log can see, how late conversions come, and what the tests found."""
     rows = study.rows
-    console.print(_heading(study, kind))
-    console.print(_advice(study))
-    console.print(sentences("What the log can see", study.sight))
-    console.print(_titled("How late", _quantiles(study, _FEW_QUANTILES)))
-    console.print(_titled("Windows", _windows(study)))
-    law = study.missing["laws"] if study.choice is None else study.choice.verdict
-    found = [("law", Text(visible(law)))]
+    yield section("", _heading(study, kind), _advice(study))
+    yield listed("What the log can see", study.sight)
+    yield section("How late", _quantiles(study, _FEW_QUANTILES))
+    yield section("Windows", _windows(study))
+    results: list[tuple[str, Wordable]] = [
+        ("law", study.missing["laws"] if study.choice is None else study.choice.verdict)
+    ]
     if rows.group is not None:
-        found.append((f"by {rows.by}", _in_short(groups_said(study))))
+        results.append((f"by {rows.by}", groups_verdict(study).brief))
     if rows.periods is not None:
-        found.append((f"drift by {rows.periods.name}", _in_short(drift_said(study))))
+        results.append((f"drift by {rows.periods.name}", drift_verdict(study).brief))
     if study.joint is None and "joint" in study.missing:
-        found.append(("rate on context", Text(visible(f"withheld: {study.missing['joint']}"))))
-    console.print(_titled("Found", _names(found)))
+        results.append(("rate on context", f"withheld: {study.missing['joint']}"))
+    yield section("Found", names(results))
     if study.joint is not None:
-        console.print(_titled("Conversion rate on context", *_joint(study, study.joint)))
+        yield _joint(study, study.joint)
 
 
-def _names(rows: Sequence[tuple[str, Text]]) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    for name, words_of in rows:
-        table.add_row(name, words_of)
-    return table
-
-
-def _in_short(said: Sentences) -> Text:
-    """Return a verdict, and what stands behind it where it alarms."""
-    return _said(said if said.alarming else said._replace(more=()))
-
-
-def _print_kind(console: ReportConsole, study: DelayStudy, kind: str) -> None:
+def _whole(study: DelayStudy, kind: str) -> Iterator[Section]:
     rows = study.rows
-    console.print(_heading(study, kind))
-    console.print(sentences("What the log can see", study.sight))
-    console.print(_titled("How late", _quantiles(study)))
-    console.print(details("Law", _law(study)))
-    console.print(_titled("Windows", _windows(study)))
-    console.print(Padding(_advice(study), (0, 0, 0, 2), expand=False))
+    yield section("", _heading(study, kind))
+    yield listed("What the log can see", study.sight)
+    yield section("How late", _quantiles(study))
+    yield named("Law", _law(study))
+    yield section("Windows", _windows(study), _advice(study))
     if rows.group is not None:
-        console.print(_titled(f"By {rows.by}", _groups(study)))
-        console.print(Padding(_said(groups_said(study)), (0, 0, 0, 2), expand=False))
-    console.print(details("Tail", [("index alpha", tail_said(study))]))
+        yield section(f"By {rows.by}", _groups(study), paragraph(groups_verdict(study).words))
+    yield named("Tail", [("index alpha", tail_sentence(study))])
     if rows.periods is not None:
-        console.print(_titled(f"Drift by {rows.periods.name}", _drift(study)))
+        yield section(f"Drift by {rows.periods.name}", *_drift(study))
     if study.joint is not None:
-        console.print(_titled("Conversion rate on context", *_joint(study, study.joint)))
+        yield _joint(study, study.joint)
     elif "joint" in study.missing:
-        console.print(
-            _titled("Conversion rate on context", _said(Sentences("withheld", f": {study.missing['joint']}")))
-        )
+        yield section(_RATE, paragraph(run("withheld", "bold"), f": {study.missing['joint']}"))
 
 
-def _titled(title: str, *parts: RenderableType) -> RenderableType:
-    return Group(
-        Text(f"\n{visible(title)}", style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts)
-    )
+def _table(columns: Sequence[str], rows: Iterable[Sequence[Wordable]]) -> Grid:
+    """Return a table whose first column names the rows; the others hold numbers, which a narrow terminal breaks."""
+    numbers = [column(name, "number", folds=True) for name in columns[1:]]
+    return grid([column(columns[0]), *numbers], rows)
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(columns[0], overflow="fold")
-    for column in columns[1:]:
-        table.add_column(column, justify="right", overflow="fold")
-    return table
-
-
-def _between(study: DelayStudy, low: float, high: float) -> Text:
-    return Text(between(study.rows, low, high))
-
-
-def _quantiles(study: DelayStudy, levels: Sequence[float] = ()) -> Table:
+def _quantiles(study: DelayStudy, levels: Sequence[float] = ()) -> Grid:
     """Return how late the shares of conversions come that have these levels, all of them for none."""
-    table = _table("share come", "as seen", "corrected", f"{study.fit.confidence:.0%} interval")
-    some = [q for q in study.quantiles if q.level in levels] or study.quantiles
-    for q in some:
-        of = study.rows
-        table.add_row(f"{q.level:.0%}", words(of, q.naive), words(of, q.corrected), _between(study, q.low, q.high))
-    return table
+    of = study.rows
+    return _table(
+        ("share come", "as seen", "corrected", f"{study.fit.confidence:.0%} interval"),
+        [
+            (f"{q.level:.0%}", duration(of, q.naive), duration(of, q.corrected), between(of, q.low, q.high))
+            for q in [q for q in study.quantiles if q.level in levels] or study.quantiles
+        ],
+    )
 
 
 def _law(study: DelayStudy) -> list[tuple[str, str]]:
@@ -140,115 +132,119 @@ def _law(study: DelayStudy) -> list[tuple[str, str]]:
         return [("none fitted", study.missing["laws"])]
     comparison, rows = study.choice.comparison, study.rows
     best = comparison.best_fit
-    said = [("verdict", study.choice.verdict)]
-    shown = ", ".join(_parameter(rows, name, value) for name, value in best.parameters.items())
-    said.append(("parameters", f"{best.family}: {shown}"))
-    said.append(("AIC above it", ", ".join(f"{f.family} {f.aic - best.aic:,.0f}" for f in comparison.fits[1:]) or "-"))
-    said += [("spike", text) for text in spikes_said(study)]
-    for note, names in _without_maximum(comparison.fits).items():
-        said.append(("without maximum", f"{', '.join(names)}: {note}"))
+    facts = [("verdict", study.choice.verdict)]
+    parameters = ", ".join(_parameter(rows, name, value) for name, value in best.parameters.items())
+    facts.append(("parameters", f"{best.family}: {parameters}"))
+    facts.append(("AIC above it", ", ".join(f"{f.family} {f.aic - best.aic:,.0f}" for f in comparison.fits[1:]) or "-"))
+    facts += [("spike", sentence) for sentence in spike_sentences(study)]
+    for note, families in _without_maximum(comparison.fits).items():
+        facts.append(("without maximum", f"{', '.join(families)}: {note}"))
     if rows.limit is not None:
         beyond = 1.0 - float(best.cdf(best.longest))
-        said.append((f"beyond {words(rows, best.longest)}", f"{beyond:.1%} of the law, which no data speak for"))
+        facts.append((f"beyond {duration(rows, best.longest)}", f"{beyond:.1%} of the law, which no data speak for"))
     if best.conversions < study.conversions:
-        said.append(("fitted to", f"{best.conversions:,} of the conversions, drawn at random"))
-    return said
+        facts.append(("fitted to", f"{best.conversions:,} of the conversions, drawn at random"))
+    return facts
 
 
 def _parameter(rows: DelayRows, name: str, value: float) -> str:
     """Return a parameter of a law as one reads it: delays as durations, means of their logarithms as medians."""
     if name not in SCALES and not name.startswith("mu"):
-        return f"{name} {value:.4g}"
-    said, delay = (name, value) if name in SCALES else (f"exp({name})", np.exp(value))
+        return f"{name} {significant_text(value, 4)}"
+    label, delay = (name, value) if name in SCALES else (f"exp({name})", np.exp(value))
     # Whole rounds would hide what is estimated.
-    return f"{said} {words(rows, delay) if rows.tick_seconds else f'{delay:.4g} rounds'}"
+    return f"{label} {duration(rows, delay) if rows.tick_seconds else f'{significant_text(delay, 4)} rounds'}"
 
 
 def _without_maximum(fits: Sequence[DelayFit]) -> dict[str, list[str]]:
     """Return the laws whose likelihood has no strict maximum, by what is said of them."""
-    found: dict[str, list[str]] = {}
+    families: dict[str, list[str]] = {}
     for fit in fits:
         if not fit.converged:
-            found.setdefault(fit.notes[0], []).append(fit.family)
-    return found
+            families.setdefault(fit.notes[0], []).append(fit.family)
+    return families
 
 
-def _windows(study: DelayStudy) -> Table:
-    table = _table("window", "rounds", "keeps", f"{study.fit.confidence:.0%} interval", "loses")
+def _windows(study: DelayStudy) -> Grid:
+    table: list[tuple[str, ...]] = []
     for window in study.windows:
         share = window.share
         rounds = "" if window.rounds is None else f"{window.rounds:,.0f}"
         label = window.label(study.rows)
         if study.rows.limit is not None and share.window >= share.longest:
-            beyond = "all" if share.identified else "unknown"
-            table.add_row(label, rounds, beyond, "beyond what the log shows" if beyond == "unknown" else "", "")
-            continue
-        table.add_row(
-            label, rounds, f"{share.tau:.1%}", Text(f"[{share.low:.1%}, {share.high:.1%}]"), f"{share.lost:.1%}"
-        )
-    return table
+            beyond = ("all", "") if share.identified else ("unknown", "beyond what the log shows")
+            table.append((label, rounds, *beyond, ""))
+        else:
+            interval = f"[{share.low:.1%}, {share.high:.1%}]"
+            table.append((label, rounds, f"{share.tau:.1%}", interval, f"{share.lost:.1%}"))
+    return _table(("window", "rounds", "keeps", f"{study.fit.confidence:.0%} interval", "loses"), table)
 
 
-def _advice(study: DelayStudy) -> Text:
+def _advice(study: DelayStudy) -> Paragraph:
     advice = study.advice
-    text = Text.assemble("recommended: ", (_window(study, advice.recommended), "bold"))
-    text.append(f": {visible(advice.reason)}\n")
     if advice.mean is None or advice.twice_mean is None:
-        text.append(f"2 x mean: none, {advice.mean_source}")
+        mean = f"none, {advice.mean_source}"
     else:
-        text.append(f"2 x mean: {_window(study, advice.twice_mean)} ({advice.mean_source})")
-    return text
+        mean = f"{_window(study, advice.twice_mean)} ({advice.mean_source})"
+    recommended = run(_window(study, advice.recommended), "bold")
+    return paragraph("recommended: ", recommended, lines(f": {advice.reason}", f"2 x mean: {mean}"))
 
 
 def _window(study: DelayStudy, ticks: float) -> str:
     rate = study.rows.rate
     both = study.rows.tick_seconds is not None and np.isfinite(rate)
-    return words(study.rows, ticks) + (f" = {ticks * rate:,.0f} rounds" if both else "")
+    return duration(study.rows, ticks) + (f" = {ticks * rate:,.0f} rounds" if both else "")
 
 
-def _groups(study: DelayStudy) -> Table:
-    level = f"{study.fit.confidence:.0%} interval"
-    table = _table(study.rows.by, "conversions", *(f"{q:.0%}" for q in GROUP_LEVELS), f"of 50%: {level}")
+def _groups(study: DelayStudy) -> Grid:
+    table = []
     for group in study.groups:
         low, high = group.fit.quantile_intervals([0.5])
         label = f"{len(group.members)} others" if len(group.members) > 1 else group.label
-        quantiles = (words(study.rows, q) for q in group.fit.quantiles(GROUP_LEVELS))
-        table.add_row(label, f"{group.conversions:,}", *quantiles, _between(study, low[0], high[0]))
-    return table
+        quantiles = (duration(study.rows, q) for q in group.fit.quantiles(GROUP_LEVELS))
+        table.append((label, f"{group.conversions:,}", *quantiles, between(study.rows, low[0], high[0])))
+    levels = (f"{level:.0%}" for level in GROUP_LEVELS)
+    return _table((study.rows.by, "conversions", *levels, f"of 50%: {study.fit.confidence:.0%} interval"), table)
 
 
-def _said(said: Sentences) -> Text:
-    text = Text.assemble((visible(said.verdict), "bold yellow" if said.alarming else "bold"))
-    return text.append("\n".join(map(visible, (said.rest, *said.more))))
-
-
-def _drift(study: DelayStudy) -> RenderableType:
+def _drift(study: DelayStudy) -> Iterator[Block]:
     drift, periods = study.drift, study.rows.periods
+    yield paragraph(drift_verdict(study).words)
     if drift is None or periods is None:
-        return _said(drift_said(study))
-    table = _table(periods.name, "displays", "converted", "corrected", *(f"{level:.0%}" for level in drift.levels))
+        return
+    table = []
     days = {day.day: day for day in drift.days}
     for rate in _some(study.rates):
         day = days.get(rate.period)
-        quantiles = [""] * len(drift.levels) if day is None else [words(study.rows, q) for q in day.quantiles]
+        quantiles = [""] * len(drift.levels) if day is None else [duration(study.rows, q) for q in day.quantiles]
         corrected = "too new" if rate.corrected is None else f"{rate.corrected:.2%}"
         label = periods.label(rate.period, study.rows.tick_seconds)
-        table.add_row(label, f"{rate.displays:,}", f"{rate.seen:.2%}", corrected, *quantiles)
+        table.append((label, f"{rate.displays:,}", f"{rate.seen:.2%}", corrected, *quantiles))
+    levels = (f"{level:.0%}" for level in drift.levels)
+    yield _table((periods.name, "displays", "converted", "corrected", *levels), table)
     spans = sorted(day.longest for day in drift.days)
-    if not np.isfinite(spans[-1]):
-        return Group(_said(drift_said(study)), table)
-    young = "" if spans[0] == spans[-1] else ", or of what the period could show if that is less"
-    note = Text(f"quantiles given a delay of at most {words(study.rows, spans[-1])}{young}", style="dim")
-    return Group(_said(drift_said(study)), table, note)
+    if np.isfinite(spans[-1]):
+        young = "" if spans[0] == spans[-1] else ", or of what the period could show if that is less"
+        longest = duration(study.rows, spans[-1])
+        yield paragraph(f"quantiles given a delay of at most {longest}{young}", style="dim")
 
 
-def _joint(study: DelayStudy, joint: JointStudy) -> tuple[RenderableType, ...]:
-    table = _table("displays", "", "converted", "corrected", f"{study.options.level:.0%} interval")
-    for name, rate in (("all", joint.rate), ("immature", joint.immature)):
-        if rate.displays:
-            interval = Text(f"[{rate.low:.3%}, {rate.high:.3%}]")
-            table.add_row(name, f"{rate.displays:,}", f"{rate.naive:.3%}", f"{rate.corrected:.3%}", interval)
-    return table, Text("\n".join(map(visible, joint_said(study, joint))))
+def _joint(study: DelayStudy, joint: JointStudy) -> Section:
+    table = _table(
+        ("displays", "", "converted", "corrected", f"{study.options.level:.0%} interval"),
+        [
+            (
+                name,
+                f"{rate.displays:,}",
+                f"{rate.naive:.3%}",
+                f"{rate.corrected:.3%}",
+                f"[{rate.low:.3%}, {rate.high:.3%}]",
+            )
+            for name, rate in (("all", joint.rate), ("immature", joint.immature))
+            if rate.displays
+        ],
+    )
+    return section(_RATE, table, paragraph(lines(*joint_sentences(study, joint))))
 
 
 def _some(rates: tuple[PeriodRate, ...]) -> Iterable[PeriodRate]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from evaluator.errors import ParameterError
 from evaluator.report.chapter import read_chapter
+from evaluator.report.html import page_of
 from evaluator.report.known_log import with_known
 from evaluator.report.over_time import in_order_of_time
-from evaluator.report.page import page_of
 
 
 def report_runs(folders: Sequence[str | Path]) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 from evaluator.comparisons.log_conditions import with_audit, with_checks
 from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import SourceError
-from evaluator.report.blocks import Block, Section, VerdictBlock
 from evaluator.report.chapter import Chapter
+from evaluator.report.document import Block, Section, VerdictBlock
 from evaluator.report.manifest import AGAIN, read_json
 
 _RESULT = "result.json"
@@ -68,9 +68,9 @@ def _decided(section: Section, known: Sequence[Callable[[Verdict], Verdict]]) ->
         verdict = block.verdict
         for add in known:
             verdict = add(verdict)
-        return VerdictBlock(verdict)
+        return replace(block, verdict=verdict)
 
-    return replace(section, blocks=[block_of(block) for block in section.blocks])
+    return replace(section, blocks=tuple(map(block_of, section.blocks)))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+
+from evaluator.estimates.confidence import Interval
 
 # So small a number is read by its power of ten.
 _MOST_DIGITS = 7
+_MOST_DECIMALS = 12
 
 
 def count_text(value: float) -> str:
@@ -14,7 +18,62 @@ def count_text(value: float) -> str:
     >>> count_text(16468027.0), count_text(0.1862651)
     ('16,468,027', '0.186265')
     """
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
+    return f"{value:,.0f}" if float(value).is_integer() else significant_text(value, 6)
+
+
+def significant_text(value: float, digits: int, *, sign: bool = False) -> str:
+    """Return a number with so many digits that count, never by its power of ten.
+
+    >>> significant_text(0.052731, 2), significant_text(12034.2, 4), significant_text(0.0000123, 2)
+    ('0.053', '12,034', '0.000012')
+    """
+    plus = "+" if sign else ""
+    # 0 has no sign.
+    text = f"{value:{plus},.{digits}g}" if value else "0"
+    if "e" not in text:
+        return text
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return text if decimals > _MOST_DECIMALS else f"{value:{plus},.{max(decimals, 0)}f}"
+
+
+def column_digits(errors: Iterable[float], *, least: int = 1) -> int:
+    """Return the decimals of a column of numbers: two digits of its largest error, and one of its smallest.
+
+    Parameters
+    ----------
+    errors
+        Standard errors of its numbers; what is not above 0 is none.
+    least
+        Decimals of a column without errors.
+
+    Examples
+    --------
+    >>> column_digits([2.2, 0.45]), column_digits([0.031, 0.0004]), column_digits([1234.0]), column_digits([])
+    (1, 4, 0, 1)
+    """
+    known = [error for error in errors if error > 0 and math.isfinite(error)]
+    if not known:
+        return least
+    return min(max(1 - math.floor(math.log10(max(known))), -math.floor(math.log10(min(known))), 0), _MOST_DIGITS + 1)
+
+
+def error_text(value: float, error: float, digits: int, plus_minus: str, *, sign: bool = False) -> str:
+    """Return a number with its standard error, if that is above 0, in the decimals of its column.
+
+    >>> error_text(18.83, 0.45, 1, "±"), error_text(0.0, 0.0, 1, "±", sign=True)
+    ('18.8 ± 0.5', '+0.0')
+    """
+    known = f" {plus_minus} {error:,.{digits}f}" if error > 0 else ""
+    return f"{value:{'+' if sign else ''},.{digits}f}{known}"
+
+
+def interval_cells(interval: Interval, digits: int = 4, *, sign: bool = False) -> tuple[str, str]:
+    """Return an estimate and the ends of its interval, as cells of a table; what is not known is named."""
+    known = "unknown" if math.isnan(interval.estimate) else significant_text(interval.estimate, digits, sign=sign)
+    if math.isnan(interval.low) or math.isnan(interval.estimate):
+        return known, "none"
+    low, high = (significant_text(end, digits, sign=sign) for end in (interval.low, interval.high))
+    return known, f"[{low}, {high}]"
 
 
 def interval_text(estimate: float, low: float, high: float, *, percent: bool = False, sign: bool = True) -> str:
@@ -43,6 +102,10 @@ def interval_text(estimate: float, low: float, high: float, *, percent: bool = F
     form = f"{plus},.{digits}{'%' if percent else 'f'}" if digits <= _MOST_DIGITS else f"{plus}.3g"
 
     def said(end: float) -> str:
-        return format(end, form) if math.isfinite(end) else f"{end:g}"
+        if not math.isfinite(end):
+            return f"{end:g}"
+        text = format(end, form)
+        # What rounds to 0 has no sign.
+        return format(0.0, form).lstrip("+") if float(text.replace(",", "").rstrip("%")) == 0.0 else text
 
     return f"{said(estimate)} [{said(low)}, {said(high)}]"

@@ -1,119 +1,91 @@
-"""Outcomes that no policy sees, and guardrails on them, as replays and comparisons print them."""
+"""Outcomes that no policy sees, and guardrails on them, as replays and comparisons show them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.result import ReplayResult
-from evaluator.visible import visible
+from evaluator.report.document import Column, Layout, Section, Wordable, column, grid, lines, paragraph, run, section
+from evaluator.report.numbers import interval_cells
 
 ABOUT = "Events that no policy was told of, per round, of the displays followed for as long as such an event may take."
 _STYLES = {"holds": "green", "broken": "bold red", "cannot tell": "yellow"}
 
 
-def guardrails(results: Sequence[ReplayResult], *, full: bool = True) -> RenderableType:
+def guardrails(results: Sequence[ReplayResult], layout: Layout) -> Section:
     """Return the answer to each guardrail, line by line where there are several results, and how it was answered."""
-    table = _table(results)
-    for column in ("guardrail", "answer"):
-        table.add_column(column, overflow="fold")
     first = results[0].guardrails[0]
     level = f"{100 * first.interval.level:.4g} %"
-    for column in ("estimate", "interval" if full else f"{level} interval", "n"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for i, result in enumerate(results, start=1):
-        for one in result.guardrails:
-            answer = Text(one.answer, style=_STYLES[one.answer])
-            table.add_row(*_line(results, i), visible(one.guardrail), answer, *_of(one))
-    lines = f" times {len(results)} lines" if len(results) > 1 else ""
-    said = (
+    columns = [
+        *_line_column(results),
+        column("guardrail"),
+        column("answer"),
+        column("estimate", "number"),
+        column("interval" if layout.full else f"{level} interval", "number"),
+        column("n", "number"),
+    ]
+    rows: list[tuple[Wordable, ...]] = [
+        (*_line(results, i), one.guardrail, run(one.answer, _STYLES[one.answer]), *_answer_cells(one))
+        for i, result in enumerate(results, start=1)
+        for one in result.guardrails
+    ]
+    times = f" times {len(results)} lines" if len(results) > 1 else ""
+    about = (
         f"Stated before the run, answered by {level} intervals: the run's level, adjusted "
-        f"for {len(results[0].guardrails)} guardrail{'s' * (len(results[0].guardrails) > 1)}{lines}, so that any wrong "
+        f"for {len(results[0].guardrails)} guardrail{'s' * (len(results[0].guardrails) > 1)}{times}, so that any wrong "
         f"answer has a probability of {100 * (1 - results[0].value.level):.3g} % at the most."
     )
-    return section("Guardrails", said if full else "", table)
+    shown = [paragraph(about, style="dim")] if layout.full else []
+    return section("Guardrails", *shown, grid(columns, rows), id="guardrails")
 
 
-def _of(one: GuardrailAnswer) -> tuple[str, str, str]:
+def _answer_cells(one: GuardrailAnswer) -> tuple[str, str, str]:
     of = one.interval
     if one.quantity == "relative uplift":
         ends = f"[{of.low:+.3g}, {of.high:+.3g}]" if math.isinf(of.high) else f"[{of.low:+.2%}, {of.high:+.2%}]"
         return f"{of.estimate:+.2%}", ends, f"{of.n:,}"
-    sign = "+" if one.quantity == "uplift" else ""
-    return f"{of.estimate:{sign}.4g}", f"[{of.low:{sign}.4g}, {of.high:{sign}.4g}]", f"{of.n:,}"
+    return (*interval_cells(of, sign=one.quantity == "uplift"), f"{of.n:,}")
 
 
-def outcomes(
-    results: Sequence[ReplayResult],
-    *,
-    full: bool = True,
-    stacked: bool = False,
-    but: Collection[str] = (),
-) -> RenderableType:
+def outcomes(results: Sequence[ReplayResult], layout: Layout, *, but: Collection[str] = ()) -> Section:
     """Return value and uplift of each outcome but some, line by line where there are several results.
 
     Parameters
     ----------
     results
         Results of the lines.
-    full
-        Whether to say what an outcome is.
-    stacked
-        Whether an interval stands under its estimate, for narrow terminals.
+    layout
+        Room that the table has: an interval stands under its estimate where there is little.
     but
         Names of outcomes that are left out.
     """
     level = f"{results[0].value.level:.0%}"
-    table = _table(results)
-    table.add_column("", style="bold", overflow="fold")
-    for column in ("per round", "uplift over the logging policy"):
+    stacked = not layout.wide
+    columns = [*_line_column(results), column("", bold=True)]
+    for name in ("per round", "uplift over the logging policy"):
         if stacked:
-            table.add_column(
-                Text(f"{column.removesuffix(' the logging policy')}\n{level}"), justify="right", no_wrap=True
-            )
+            columns.append(column(lines(name.removesuffix(" the logging policy"), level), "number"))
         else:
-            table.add_column(column, justify="right")
-            table.add_column(level, justify="right", no_wrap=True)
-    table.add_column("n", justify="right", no_wrap=True)
+            columns += [column(name, "number", folds=True), column(level, "number")]
+    columns.append(column("n", "number"))
+    rows = []
     for i, result in enumerate(results, start=1):
         for one in result.outcomes:
             if one.outcome not in but:
-                cells = [_cells(one.value), _cells(one.uplift)]
-                shown = (
-                    [Text("\n".join(pair)) for pair in cells] if stacked else [word for pair in cells for word in pair]
-                )
-                table.add_row(*_line(results, i), visible(one.outcome), *shown, f"{one.value.n:,}")
-    return section("Other outcomes", ABOUT if full else "", table)
+                pairs = [interval_cells(one.value), interval_cells(one.uplift)]
+                cells: list[Wordable] = [lines(*pair) for pair in pairs]
+                if not stacked:
+                    cells = [cell for pair in pairs for cell in pair]
+                rows.append((*_line(results, i), one.outcome, *cells, f"{one.value.n:,}"))
+    about = [paragraph(ABOUT, style="dim")] if layout.full else []
+    return section("Other outcomes", *about, grid(columns, rows))
 
 
-def _cells(of: Interval) -> tuple[str, str]:
-    if math.isnan(of.estimate):
-        return "unknown", "none"
-    return f"{of.estimate:.4g}", f"[{of.low:.4g}, {of.high:.4g}]"
-
-
-def _table(results: Sequence[ReplayResult]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    if len(results) > 1:
-        table.add_column("", justify="right")
-    return table
+def _line_column(results: Sequence[ReplayResult]) -> list[Column]:
+    return [column("", "number", folds=True)] if len(results) > 1 else []
 
 
 def _line(results: Sequence[ReplayResult], number: int) -> list[str]:
     return [str(number)] if len(results) > 1 else []
-
-
-def section(title: str, said: str, table: Table) -> RenderableType:
-    """Return a table below its title and, if anything is said of it, what it shows."""
-    return Group(
-        Text(f"\n{title}", style="bold"),
-        *([Padding(Text(said, style="dim"), (0, 0, 0, 2))] if said else []),
-        Padding(table, (0, 0, 0, 2), expand=False),
-    )

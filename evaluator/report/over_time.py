@@ -10,12 +10,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.errors import SourceError
-from evaluator.report.blocks import Block, Bullets, Grid, Paragraph, Section, Standing, VerdictBlock, Words
-from evaluator.report.blocks import Run as Piece
+from evaluator.estimates.confidence import Interval
 from evaluator.report.chapter import Chapter, Spec
 from evaluator.report.dated_runs import KINDS, Run, Study, read_run, sort_runs
 from evaluator.report.dated_values import Line, lines_of
+from evaluator.report.document import (
+    Block,
+    Column,
+    Section,
+    VerdictBlock,
+    Wordable,
+    column,
+    grid,
+    listed,
+    paragraph,
+    section,
+)
+from evaluator.report.document import lines as text_lines
 from evaluator.report.manifest import AGAIN
+from evaluator.report.numbers import interval_cells, significant_text
 from evaluator.report.over_time_charts import check_chart, moved_chart
 
 TITLE = "Over time"
@@ -71,7 +84,7 @@ def in_order_of_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Ch
 
 def _chapter(studies: Sequence[Study], left: Sequence[str]) -> Chapter:
     checked = {_log_of(run): run for study in studies if study.kind == "check" for run in study.runs}
-    sections = [Section((), [_said(_head(studies))])]
+    sections = [section("", paragraph(_head(studies)))]
     charts: dict[str, Spec] = {}
     for i, study in enumerate(studies):
         if study.kind == "check":
@@ -83,7 +96,7 @@ def _chapter(studies: Sequence[Study], left: Sequence[str]) -> Chapter:
             drawn = {"value": moved_chart(study, lines, "value"), "difference": moved_chart(study, lines, "difference")}
         charts |= {f"{name} {i + 1}": chart for name, chart in drawn.items() if chart is not None}
     if left:
-        sections.append(Section(_words("Not in this order", bold=True), [Bullets(tuple(map(_words, left)))]))
+        sections.append(listed("Not in this order", left))
     return Chapter("over time", TITLE, tuple(sections), charts)
 
 
@@ -103,18 +116,18 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
     decisions = [_decisions(run.chapter) for run in study.runs]
     decided = any(decisions)
     level = f"{lines[0].level:.0%}"
-    columns: list[tuple[str, Standing]] = [
-        ("log", "whole"),
-        *_column("policy", "whole", shown=several),
-        ("displays", "number"),
-        (f"value\n{level}", "number"),
-        (f"{lines[0].against}\n{level}", "number"),
-        *_column("guardrails", "", shown=guarded),
-        *_column("verdict", "whole", shown=decided),
-        ("checks", ""),
-        ("run", "whole"),
+    columns: list[Column] = [
+        column("log", "whole"),
+        *([column("policy", "whole")] if several else []),
+        column("displays", "number"),
+        column(text_lines("value", level), "number"),
+        column(text_lines(lines[0].against, level), "number"),
+        *([column("guardrails")] if guarded else []),
+        *([column("verdict", "whole")] if decided else []),
+        column("checks"),
+        column("run", "whole"),
     ]
-    rows = []
+    rows: list[list[Wordable]] = []
     for i, run in enumerate(study.runs):
         for j, line in enumerate(lines):
             point, first = line.points[i], line is lines[0]
@@ -124,21 +137,16 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
                     *([line.name] if several else []),
                     f"{run.displays:,}" if first else "",
                     _interval(point.value),
-                    "baseline" if line.is_baseline else _interval(point.difference, sign="+"),
+                    "baseline" if line.is_baseline else _interval(point.difference, sign=True),
                     *([point.guardrails] if guarded else []),
                     *([decisions[i].get(j, "")] if decided else []),
                     _verdicts(checked.get(_log_of(run))) if first else "",
                     run.name if first else "",
                 ]
             )
-    said = [_said(_how_to_read(study, lines))]
-    if overlap := _overlap(study):
-        said.append(_said(overlap))
-    return Section(_words(study.title, bold=True), [_grid(columns, rows), *said])
-
-
-def _column(name: str, standing: Standing, *, shown: bool) -> list[tuple[str, Standing]]:
-    return [(name, standing)] if shown else []
+    overlap = _overlap(study)
+    below = [_how_to_read(study, lines), *([overlap] if overlap else [])]
+    return section(study.title, grid(columns, rows), *map(paragraph, below))
 
 
 def _decisions(chapter: Chapter) -> dict[int, str]:
@@ -172,15 +180,16 @@ def _checks(study: Study) -> Section:
         [run.when.days, f"{run.displays:,}", "yes" if run.result["fit"] else "no", _verdicts(run), run.name]
         for run in study.runs
     ]
-    columns: list[tuple[str, Standing]] = [
-        ("log", "whole"), ("displays", "number"), ("fit for replay", ""), ("checks", ""), ("run", "whole")
+    columns = [
+        column("log", "whole"), column("displays", "number"), column("fit for replay"), column("checks"),
+        column("run", "whole"),
     ]  # fmt: skip
-    blocks: list[Block] = [_grid(columns, rows)]
+    blocks: list[Block] = [grid(columns, rows)]
     worse, better = _moved(study.runs[-2], study.runs[-1])
     for names, what in ((worse, "Worse"), (better, "Better")):
         if names:
-            blocks.append(_said(f"{what} on the latest log than on the one before: {', '.join(names)}."))
-    return Section(_words(study.title, bold=True), blocks)
+            blocks.append(paragraph(f"{what} on the latest log than on the one before: {', '.join(names)}."))
+    return section(study.title, *blocks)
 
 
 def _moved(before: Run, after: Run) -> tuple[list[str], list[str]]:
@@ -210,22 +219,10 @@ def _log_of(run: Run) -> tuple[Any, ...]:
     return run.source["dataset"], run.source["fingerprint"], run.when
 
 
-def _interval(found: Mapping[str, Any] | None, *, sign: str = "") -> str:
+def _interval(found: Mapping[str, Any] | None, *, sign: bool = False) -> Wordable:
     if found is None or found["estimate"] is None:
         return "none"
-    if found["low"] is None or found["high"] is None:
-        return f"{found['estimate']:{sign}.4g}"
-    return f"{found['estimate']:{sign}.4g}\n[{found['low']:{sign}.4g}, {found['high']:{sign}.4g}]"
-
-
-def _grid(columns: Sequence[tuple[str, Standing]], rows: Sequence[Sequence[str]]) -> Grid:
-    head, standing = zip(*columns, strict=True)
-    return Grid((), tuple(map(_words, head)), tuple(tuple(map(_words, row)) for row in rows), standing)
-
-
-def _said(line: str) -> Paragraph:
-    return Paragraph(_words(line))
-
-
-def _words(text: str, *, bold: bool = False) -> Words:
-    return (Piece(text, bold=bold),) if text else ()
+    estimate, low, high = found["estimate"], found["low"], found["high"]
+    if low is None or high is None:
+        return significant_text(estimate, 4, sign=sign)
+    return text_lines(*interval_cells(Interval(estimate, low, high, 0, 0.0, ""), sign=sign))

@@ -1,7 +1,8 @@
-"""A result in a folder: trajectory, result, the report that is printed, and manifest."""
+"""A result in a folder: tables, result, the report that is printed, its page, and manifest."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,48 @@ from evaluator.audits.result import Audit
 from evaluator.checks.run import CheckReport
 from evaluator.comparisons.result import Comparison
 from evaluator.replays.result import ReplayResult
-from evaluator.report.audit import print_audit
-from evaluator.report.chapters import report_of, report_of_facts
-from evaluator.report.check import print_check
-from evaluator.report.comparison import print_comparison
-from evaluator.report.console import as_text
-from evaluator.report.dataset import print_facts
-from evaluator.report.manifest import REPORT, write_json, write_manifest, write_text
-from evaluator.report.page_files import write_page
-from evaluator.report.simulation import print_simulation
-from evaluator.report.terminal import print_result
+from evaluator.report.chapter import write_chapter
+from evaluator.report.document import Layout
+from evaluator.report.documents import chapter_of, document_of, in_words_of_commands
+from evaluator.report.html import PAGE, page_of
+from evaluator.report.log_dates import log_dates
+from evaluator.report.manifest import MANIFEST, REPORT, versions, write_json, write_manifest, write_text
+from evaluator.report.terminal import text_of
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.result import Simulation
+
+# Characters of a line of report.txt.
+_WIDTH = 100
+
+
+def write_report(folder: Path, result: object, *, command: str, source: Mapping[str, Any] | None = None) -> None:
+    """Write ``report.txt``, ``report.html`` and ``chapter.json``, from which pages of several results are made.
+
+    Parameters
+    ----------
+    folder
+        Folder of the result.
+    result
+        Result of a command.
+    command
+        Command that gave it; empty for none.
+    source
+        Facts about where its log came from.
+    """
+    text = text_of(in_words_of_commands(document_of(result, Layout(width=_WIDTH))), width=_WIDTH)
+    write_text(folder / REPORT, text)
+    origin = source or {}
+    facts = {
+        "command": command,
+        "dataset": str(origin.get("dataset") or ""),
+        "fingerprint": str(origin.get("fingerprint") or ""),
+        "dates of the log": str(log_dates(origin.get("log")) or ""),
+        "versions": ", ".join(f"{name} {number}" for name, number in versions().items()),
+        "manifest": f"{MANIFEST}, beside this page: every option, and the checksum of every file",
+    }
+    chapter = chapter_of(result, {name: fact for name, fact in facts.items() if fact})
+    write_chapter(folder, chapter)
+    write_text(folder / PAGE, page_of([chapter]))
 
 
 def write_result(
@@ -55,19 +86,16 @@ def write_result(
         pq.write_table(result.curve_table, folder / "curves.parquet")
     if quarantine.num_rows:
         pq.write_table(quarantine, folder / "quarantine.parquet")
-    report = as_text(print_comparison, result) if isinstance(result, Comparison) else as_text(print_result, result)
-    write_text(folder / REPORT, report)
     write_json(folder / "result.json", result.to_dict())
-    write_page(folder, report_of(result), command=command, source=source)
+    write_report(folder, result, command=command, source=source)
     write_manifest(folder, command=command, source=source, replays=replays)
 
 
 def write_check(folder: Path, found: CheckReport, *, source: dict[str, Any], command: str = "") -> None:
     """Write ``checks.parquet``, ``result.json``, ``report.txt``, page and ``manifest.json`` to an empty folder."""
     pq.write_table(found.check_table, folder / "checks.parquet")
-    write_text(folder / REPORT, as_text(print_check, found))
     write_json(folder / "result.json", found.to_dict())
-    write_page(folder, report_of(found), command=command, source=source)
+    write_report(folder, found, command=command, source=source)
     write_manifest(folder, command=command, source=source, options=asdict(found.options))
 
 
@@ -75,9 +103,8 @@ def write_simulation(folder: Path, found: Simulation, *, options: SimulateOption
     """Write ``curves.parquet``, ``result.json``, ``report.txt``, page and ``manifest.json`` to an empty folder."""
     policies = [curve.policy for curve in found.curves]
     pq.write_table(found.curve_table, folder / "curves.parquet")
-    write_text(folder / REPORT, as_text(print_simulation, found))
     write_json(folder / "result.json", found.to_dict())
-    write_page(folder, report_of(found), command=command)
+    write_report(folder, found, command=command)
     write_manifest(folder, command=command, scenario=found.scenario, policies=policies, options=asdict(options))
 
 
@@ -86,15 +113,13 @@ def write_audit(folder: Path, found: Audit, *, source: dict[str, Any], command: 
     policies = [policy.policy for policy in found.policies]
     for name in ("twins", "differences", "live"):
         pq.write_table(getattr(found, name), folder / f"{name}.parquet")
-    write_text(folder / REPORT, as_text(print_audit, found))
     write_json(folder / "result.json", found.to_dict())
-    write_page(folder, report_of(found), command=command, source=source)
+    write_report(folder, found, command=command, source=source)
     write_manifest(folder, command=command, source=source, policies=policies, options=found.options.to_dict())
 
 
 def write_facts(folder: Path, facts: dict[str, Any], *, source: dict[str, Any], command: str = "") -> None:
     """Write what `evaluator.datasets.show` found: ``result.json``, ``report.txt``, page and ``manifest.json``."""
-    write_text(folder / REPORT, as_text(print_facts, facts))
     write_json(folder / "result.json", {"schema": "evaluate.dataset/1", **facts})
-    write_page(folder, report_of_facts(facts), command=command, source=source)
+    write_report(folder, facts, command=command, source=source)
     write_manifest(folder, command=command, source=source)

@@ -1,28 +1,23 @@
-"""Groups of displays, as replays and comparisons print them."""
+"""Groups of displays, as replays and comparisons show them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from evaluator.comparisons.segment_differences import SegmentDifferences
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.segment_values import GroupTest
-from evaluator.report.outcome_tables import section
+from evaluator.report.document import Column, Grid, Section, Words, column, grid, lines, paragraph, run, section, words
+from evaluator.report.numbers import interval_cells
 from evaluator.report.short import FEW_ROWS
-from evaluator.visible import visible
 
 ABOUT = "A group's rounds are those of its accepted displays; the intervals of all groups{line} hold at once."
 
 
 def segments(
     results: Sequence[ReplayResult], differences: Sequence[SegmentDifferences] = (), *, full: bool = True
-) -> Iterator[RenderableType]:
+) -> Iterator[Section]:
     """Yield value and uplift in the groups of each column, line by line where there are several results.
 
     Parameters
@@ -34,69 +29,68 @@ def segments(
     full
         Whether tables of more than a few rows are shown; what the tests say always is.
     """
-    for of_lines in zip(*(result.segments for result in results), strict=True):
-        table = _table(several=len(results) > 1)
-        for column in ("value", "uplift over logging", "n"):
-            table.add_column(column, justify="right")
-        for groups in zip(*(split.groups for split in of_lines), strict=True):
+    for splits in zip(*(result.segments for result in results), strict=True):
+        columns = [*_first_columns(several=len(results) > 1), *_numbers("value", "uplift over logging", "n")]
+        rows = []
+        for groups in zip(*(split.groups for split in splits), strict=True):
             for i, group in enumerate(groups):
-                name = visible(group.label) if i == 0 else ""
+                name = group.label if i == 0 else ""
                 line = [str(i + 1)] if len(results) > 1 else []
-                table.add_row(name, *line, _cell(group.value), _cell(group.uplift, sign="+"), f"{group.value.n:,}")
-        column = of_lines[0].column
+                rows.append((name, *line, _cell(group.value), _cell(group.uplift, sign=True), f"{group.value.n:,}"))
+        by = splits[0].column
         about = ABOUT.format(line=" of a line" if len(results) > 1 else "")
-        said = [_answer("realised uplift", split.test, i, len(results)) for i, split in enumerate(of_lines)]
-        yield _section(f"By {visible(column)}", about, table, said, full=full)
-        if own := [of for of in differences if of.column == column]:
+        answers = [_answer("realised uplift", split.test, i, len(results)) for i, split in enumerate(splits)]
+        yield _section(f"By {by}", about, grid(columns, rows), answers, full=full)
+        if own := [one for one in differences if one.column == by]:
             yield _differences(own, full=full)
 
 
-def _differences(found: Sequence[SegmentDifferences], *, full: bool) -> RenderableType:
+def _differences(differences: Sequence[SegmentDifferences], *, full: bool) -> Section:
     """Return the differences to the baseline in the groups of one column."""
-    table = _table(several=True)
-    for column in ("difference", "n"):
-        table.add_column(column, justify="right")
-    compared = [of for of in found if not of.why_not]
-    for groups in zip(*(of.groups for of in compared), strict=True):
-        for i, (of, group) in enumerate(zip(compared, groups, strict=True)):
-            name = visible(group.label) if i == 0 else ""
-            table.add_row(name, str(of.variant + 1), _cell(group.realised, sign="+"), f"{group.realised.n:,}")
-    said = [
-        f"Line {of.variant + 1}: not compared: {of.why_not}."
-        if of.why_not
-        else _answer("realised difference", of.test, of.variant, 2)
-        for of in found
+    compared = [one for one in differences if not one.why_not]
+    rows = []
+    for groups in zip(*(one.groups for one in compared), strict=True):
+        for i, (one, group) in enumerate(zip(compared, groups, strict=True)):
+            name = group.label if i == 0 else ""
+            rows.append((name, str(one.variant + 1), _cell(group.realised, sign=True), f"{group.realised.n:,}"))
+    answers = [
+        f"Line {one.variant + 1}: not compared: {one.why_not}."
+        if one.why_not
+        else _answer("realised difference", one.test, one.variant, 2)
+        for one in differences
     ]
-    title = f"Difference to line {found[0].reference + 1} by {visible(found[0].column)}"
-    return _section(title, "Up to the common horizon; all these intervals hold at once.", table, said, full=full)
+    title = f"Difference to line {differences[0].reference + 1} by {differences[0].column}"
+    about = "Up to the common horizon; all these intervals hold at once."
+    table = grid([*_first_columns(several=True), *_numbers("difference", "n")], rows)
+    return _section(title, about, table, answers, full=full)
 
 
-def _answer(number: str, test: GroupTest, line: int, lines: int) -> str:
+def _answer(number: str, test: GroupTest, line: int, several: int) -> str:
     """Return what a test says of the groups."""
     if test.groups < 2:
-        said = "Fewer than two groups are large enough to compare."
+        answer = "Fewer than two groups are large enough to compare."
     else:
-        told = "differs" if test.differ else "is not told apart"
-        said = f"The {number} {told} between groups (p = {test.p_adjusted:.2g})."
-    return f"Line {line + 1}: {said}" if lines > 1 else said
+        verb = "differs" if test.differ else "is not told apart"
+        answer = f"The {number} {verb} between groups (p = {test.p_adjusted:.2g})."
+    return f"Line {line + 1}: {answer}" if several > 1 else answer
 
 
-def _cell(of: Interval, *, sign: str = "") -> Text:
-    if of.n == 0 and of.estimate != 0.0:
-        return Text("no rounds", style="dim")
-    return Text(f"{of.estimate:{sign}.4g}\n[{of.low:{sign}.4g}, {of.high:{sign}.4g}]")
+def _cell(interval: Interval, *, sign: bool = False) -> Words:
+    if interval.n == 0 and interval.estimate != 0.0:
+        return words("no rounds", style="dim")
+    return lines(*interval_cells(interval, sign=sign))
 
 
-def _table(*, several: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("", style="bold", overflow="fold")
-    if several:
-        table.add_column("line", justify="right")
-    return table
+def _first_columns(*, several: bool) -> list[Column]:
+    return [column("", bold=True), *_numbers(*(["line"] if several else []))]
 
 
-def _section(title: str, about: str, table: Table, said: Sequence[str], *, full: bool) -> RenderableType:
-    below = [Padding(Text(line), (0, 0, 0, 2)) for line in said]
-    if full or table.row_count <= FEW_ROWS:
-        return Group(section(title, about, table), *below)
-    return Group(Text.assemble((f"\n{title} ", "bold"), f"({table.row_count:,} rows: --full prints them)"), *below)
+def _numbers(*names: str) -> list[Column]:
+    return [column(name, "number", folds=True) for name in names]
+
+
+def _section(title: str, about: str, table: Grid, answers: Sequence[str], *, full: bool) -> Section:
+    below = [paragraph(line) for line in answers]
+    if full or len(table.rows) <= FEW_ROWS:
+        return section(title, paragraph(about, style="dim"), table, *below)
+    return section(words(run(f"{title} ", "bold"), f"({len(table.rows):,} rows: --full prints them)"), *below)

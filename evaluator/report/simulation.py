@@ -1,20 +1,27 @@
-"""A simulation on the terminal: one line a policy, then what the numbers are."""
+"""A simulation as a document: one line a policy, then what the numbers are."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from evaluator.datasets.flights import Flight
-from evaluator.report.console import ReportConsole
+from evaluator.report.document import (
+    Document,
+    Grid,
+    Layout,
+    Section,
+    column,
+    fits,
+    grid,
+    listed,
+    paragraph,
+    run,
+    section,
+)
+from evaluator.report.numbers import column_digits, error_text
 from evaluator.report.short import left_out
-from evaluator.report.table_widths import fits
-from evaluator.report.terminal import sentences
 from evaluator.simulations.result import Simulation
-from evaluator.visible import visible
 
 _CELLS = 20
 _BARS = "▁▂▃▄▅▆▇█"
@@ -23,102 +30,110 @@ _PLAIN_BARS = "_.-:=+*#"
 _LAWS = 4
 
 
-def print_simulation(console: ReportConsole, found: Simulation, *, full: bool = True) -> None:
-    """Print a simulation: all of it, or what fits a screen."""
-    window = "no window" if found.window is None else f"window {found.window:,}"
-    console.print(
-        Text.assemble(
-            (visible(found.scenario), "bold"),
-            f": {found.runs:,} runs of {found.horizon:,} rounds, {found.n_actions} actions, {window}",
-        )
+def document(simulation: Simulation, layout: Layout) -> Document:
+    """Return what a simulation says: all of it, or what fits a screen."""
+    window = "no window" if simulation.window is None else f"window {simulation.window:,}"
+    heading = paragraph(
+        run(simulation.scenario, "bold"),
+        f": {simulation.runs:,} runs of {simulation.horizon:,} rounds, {simulation.n_actions} actions, {window}",
     )
-    plain = console.options.ascii_only
-    bars, sign = (_PLAIN_BARS, "+-") if plain else (_BARS, "±")
-    longest = max(len(curve.policy) for curve in found.curves)
-    whole = _table(found, found.stated, bars, sign)
-    if fits(console, whole, longest):
-        console.print(whole)
+    first, *more = _tables(simulation, layout)
+    sections: list[Section] = [section("", heading, first), *(section("", table) for table in more)]
+    about, laws, told = _how(simulation, layout), _laws(simulation), _told(simulation)
+    if layout.full or len(laws) <= _LAWS:
+        sections.append(listed("How", [*about, *laws, *told], folded=True))
     else:
-        # Numbers stand whole: where one table is too wide for them, two are not.
-        if full:
-            console.print(_table(found, found.stated, bars, sign, rest=False, curve=False))
-            console.print()
-        last = _table(found, found.stated[-1:], bars, sign)
-        narrow = not fits(console, last, longest)
-        console.print(_table(found, found.stated[-1:], bars, sign, curve=False) if narrow else last)
-    said, laws = _how(found, sign), _laws(found)
-    if full or len(laws) <= _LAWS:
-        console.print(sentences("How", [*said, *laws, *_told(found)]))
+        sections.append(listed("How", [*about, *told], folded=True))
+        sections.append(left_out(f"the delays of {len(laws)} actions"))
+    return Document("simulate", f"Simulation of {simulation.scenario}", tuple(sections))
+
+
+def _tables(simulation: Simulation, layout: Layout) -> Iterator[Grid]:
+    """Yield the numbers in one table or, where numbers that stand whole need it, in two that are narrower."""
+    longest = max(len(curve.policy) for curve in simulation.curves)
+    whole = _table(simulation, simulation.stated, layout)
+    if fits(whole, layout, longest):
+        yield whole
         return
-    console.print(sentences("How", [*said, *_told(found)]))
-    console.print(left_out(f"the delays of {len(laws)} actions"))
+    if layout.full:
+        yield _table(simulation, simulation.stated, layout, rest=False, curve=False)
+    last = _table(simulation, simulation.stated[-1:], layout)
+    yield last if fits(last, layout, longest) else _table(simulation, simulation.stated[-1:], layout, curve=False)
 
 
 def _table(
-    found: Simulation, stated: Sequence[int], bars: str, sign: str, *, rest: bool = True, curve: bool = True
-) -> Table:
+    simulation: Simulation, stated: Sequence[int], layout: Layout, *, rest: bool = True, curve: bool = True
+) -> Grid:
     """Return regret after the rounds at some places; the rest: what was observed, and differences; and the curve."""
-    several = rest and len(found.curves) > 1
-    top = max(float(curve.regret.max()) for curve in found.curves)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("regret after", overflow="fold")
-    headers = [f"{found.rounds[i]:,}" for i in stated]
-    for header in [*headers, *(["observed"] if rest else []), *(["to the first"] if several else [])]:
-        table.add_column(header, justify="right", no_wrap=True)
+    curves, bound, observed_bound = simulation.curves, simulation.lower_bound, simulation.observed_lower_bound
+    last = [] if bound is None else [bound]
+    parts = [(column("regret after"), [*(of.policy for of in curves), *("lower bound" for _ in last)])]
+
+    def add(name: str, values: list[float], errors: list[float], least: float | None, *, sign: bool = False) -> None:
+        digits = column_digits(errors)
+        numbers = zip(values, errors, strict=True)
+        cells = [error_text(value, error, digits, layout.plus_minus, sign=sign) for value, error in numbers]
+        if last:
+            cells.append("" if least is None else f"{least:,.{digits}f}")
+        parts.append((column(name, "number"), cells))
+
+    for i in stated:
+        lowest = None if bound is None else bound[i]
+        add(f"{simulation.rounds[i]:,}", [of.regret[i] for of in curves], [of.regret_se[i] for of in curves], lowest)
+    if rest:
+        lowest = None if observed_bound is None else observed_bound[-1]
+        add("observed", [of.observed[-1] for of in curves], [of.observed_se[-1] for of in curves], lowest)
+        if len(curves) > 1:
+            differences = [of.difference for of in curves]
+            add("to the first", differences, [of.difference_se for of in curves], None, sign=True)
     if curve:
-        table.add_column("", no_wrap=True)
-    for of in found.curves:
-        more = [_cell(of.observed[-1], of.observed_se[-1], sign)] if rest else []
-        more += [_cell(of.difference, of.difference_se, sign, signed=True)] if several else []
-        more += [sparkline(of.regret.tolist(), top, bars)] if curve else []
-        table.add_row(of.policy, *(_cell(of.regret[i], of.regret_se[i], sign) for i in stated), *more)
-    if found.lower_bound is not None and found.observed_lower_bound is not None:
-        more = [f"{found.observed_lower_bound[-1]:.1f}"] if rest else []
-        more += [""] if several else []
-        more += [sparkline(found.lower_bound.tolist(), top, bars)] if curve else []
-        table.add_row("lower bound", *(f"{found.lower_bound[i]:.1f}" for i in stated), *more)
-    return table
+        top = max(float(of.regret.max()) for of in curves)
+        bars = _PLAIN_BARS if layout.ascii else _BARS
+        lines = [*(of.regret for of in curves), *last]
+        parts.append((column("", "whole"), [sparkline(line.tolist(), top, bars) for line in lines]))
+    columns, cells = zip(*parts, strict=True)
+    return grid(columns, zip(*cells, strict=True))
 
 
-def _how(found: Simulation, sign: str) -> list[str]:
-    best = "the best eligible action of each round" if found.flights else "the best action"
-    said = [
-        f"regret: conversions that come sooner or later, lost to {best}; {sign} one standard error",
-        f"observed: those lost by round {found.horizon:,} within the window (Vernade et al. 2017, eq. 1 and 3)",
+def _how(simulation: Simulation, layout: Layout) -> list[str]:
+    best = "the best eligible action of each round" if simulation.flights else "the best action"
+    lines = [
+        f"regret: conversions that come sooner or later, lost to {best}; {layout.plus_minus} one standard error",
+        f"observed: those lost by round {simulation.horizon:,} within the window (Vernade et al. 2017, eq. 1 and 3)",
     ]
-    if len(found.curves) > 1:
-        said.append(
+    if len(simulation.curves) > 1:
+        lines.append(
             "to the first: regret after all rounds less the first policy's, paired: run r of all policies has the same "
             "contexts and luck"
         )
-    if found.lower_bound is not None:
-        said.append("lower bound: of any uniformly efficient policy for large T (the same, Theorems 3 and 4)")
-    if found.flights:
-        said.append(f"eligible: {flights_text(found.flights)}; the others always")
-    return said
+    if simulation.lower_bound is not None:
+        lines.append("lower bound: of any uniformly efficient policy for large T (the same, Theorems 3 and 4)")
+    if simulation.flights:
+        lines.append(f"eligible: {flights_text(simulation.flights)}; the others always")
+    return lines
 
 
-def _laws(found: Simulation) -> list[str]:
+def _laws(simulation: Simulation) -> list[str]:
     """Return how late conversions come, of each action where they differ."""
-    one = len(found.laws) == 1
+    one = len(simulation.laws) == 1
     within = [
-        "" if found.window is None else f"; {tau:.1%} of the conversions within the window" for tau in found.tau_window
+        "" if simulation.window is None else f"; {tau:.1%} of the conversions within the window"
+        for tau in simulation.tau_window
     ]
     return [
         f"{'' if one else f'action {k}: '}{law}{share}"
-        for k, (law, share) in enumerate(zip(found.laws, within, strict=True))
+        for k, (law, share) in enumerate(zip(simulation.laws, within, strict=True))
     ]
 
 
-def _told(found: Simulation) -> list[str]:
-    said = []
-    if found.told:
-        said.append(f"policies are told: {found.told}")
-    if found.told_zeros:
-        said.append(
-            f"told of each zero, after a delay of its own, as no log of conversions does: {', '.join(found.told_zeros)}"
-        )
-    return said
+def _told(simulation: Simulation) -> list[str]:
+    lines = []
+    if simulation.told:
+        lines.append(f"policies are told: {simulation.told}")
+    if simulation.told_zeros:
+        zeros = ", ".join(simulation.told_zeros)
+        lines.append(f"told of each zero, after a delay of its own, as no log of conversions does: {zeros}")
+    return lines
 
 
 def flights_text(flights: Sequence[Flight]) -> str:
@@ -127,11 +142,11 @@ def flights_text(flights: Sequence[Flight]) -> str:
     >>> flights_text([Flight(1, 0, 2000), Flight(1, 6000), Flight(2, 10, 20)])
     'action 1 in rounds 1 to 2,000 and from round 6,001 on, action 2 in rounds 11 to 20'
     """
-    said: dict[int, list[str]] = {}
+    flown: dict[int, list[str]] = {}
     for action, start, until in sorted(flights, key=lambda flight: flight[:2]):
         when = f"from round {start + 1:,} on" if until is None else f"in rounds {start + 1:,} to {until:,}"
-        said.setdefault(action, []).append(when)
-    return ", ".join(f"action {action} {' and '.join(when)}" for action, when in said.items())
+        flown.setdefault(action, []).append(when)
+    return ", ".join(f"action {action} {' and '.join(when)}" for action, when in flown.items())
 
 
 def sparkline(values: list[float], top: float, bars: str = _BARS) -> str:
@@ -141,11 +156,6 @@ def sparkline(values: list[float], top: float, bars: str = _BARS) -> str:
     '▁▃▅'
     """
     n = min(len(values), _CELLS)
-    shown = [values[math.ceil((i + 1) * len(values) / n) - 1] for i in range(n)]
-    levels = [0 if top <= 0 else round(max(value, 0.0) / top * (len(bars) - 1)) for value in shown]
+    thinned = [values[math.ceil((i + 1) * len(values) / n) - 1] for i in range(n)]
+    levels = [0 if top <= 0 else round(max(value, 0.0) / top * (len(bars) - 1)) for value in thinned]
     return "".join(bars[min(level, len(bars) - 1)] for level in levels)
-
-
-def _cell(value: float, error: float, sign: str, *, signed: bool = False) -> str:
-    spread = "" if math.isnan(error) else f" {sign} {error:.2g}"
-    return f"{value:{'+' if signed else ''}.1f}{spread}"

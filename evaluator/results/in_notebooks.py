@@ -1,4 +1,4 @@
-"""How results show themselves: in a notebook, as a page, as a chart.
+"""How results show themselves: printed, in a notebook, as a page, as a chart.
 
 The report knows every result, so no result may know the report: the package itself, which knows both, brings them
 together when a notebook asks for it. A script that only computes never loads what draws.
@@ -18,9 +18,13 @@ class ShownInNotebooks:
 
     __slots__ = ()
     # Set by `evaluator`, which is imported before any of its rooms.
+    _as_text: ClassVar[Callable[[Any], str]]
     _as_html: ClassVar[Callable[[Any], str]]
     _as_page: ClassVar[Callable[[Any], str]]
     _as_chart: ClassVar[Callable[[Any, str | None], Any]]
+
+    def __str__(self) -> str:
+        return type(self)._as_text(self)
 
     def _repr_html_(self) -> str:
         return type(self)._as_html(self)

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from evaluator import Comparison, compare
-from evaluator.report.chapters import chapter_of, report_of
-from evaluator.report.page import page_of
+from evaluator.report.documents import chapter_of
+from evaluator.report.html import page_of
 from tests.bench.tables import print_table
 from tests.logs import build_log
 
@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1_000_000)
     given = parser.parse_args()
     found = comparison(given.rounds)
-    text = page_of([chapter_of(report_of(found))])
+    text = page_of([chapter_of(found)])
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "report.html"
         file.write_text(text, encoding="utf-8")

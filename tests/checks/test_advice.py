@@ -6,8 +6,8 @@ import numpy as np
 
 from evaluator import check
 from evaluator.checks.run import CheckReport
-from evaluator.report.check import print_check
-from evaluator.report.console import as_text
+from evaluator.report.documents import document_of
+from evaluator.report.terminal import text_of
 from tests.logs import build_log
 
 
@@ -41,11 +41,11 @@ def test_a_quantile_is_advised_where_it_leaves_more_rounds() -> None:
     one[1_234] = 1e-9
     report = logged(one, 4)
     assert "`accept_quantile=0.01`, which leaves about 2,000 rounds" in report["overlap"].remedy
-    text = as_text(print_check, report)
+    text = text_of(document_of(report))
     assert "times as many displays" not in text
     assert "about 2,000 without them" in " ".join(text.split())
     # Where all are as small, no quantile leaves more.
     small = logged(np.full(900, 1 / 90), 90)
     assert "accept_quantile" not in small["overlap"].remedy
     assert "`actions='top:n'`" in small["overlap"].remedy
-    assert "times as many displays" in " ".join(as_text(print_check, small).split())
+    assert "times as many displays" in " ".join(text_of(document_of(small)).split())

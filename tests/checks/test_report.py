@@ -10,8 +10,8 @@ import pytest
 from evaluator import check, replay
 from evaluator.checks.run import CheckReport
 from evaluator.errors import UnknownNameError
-from evaluator.report.check import print_check
-from evaluator.report.console import ReportConsole
+from evaluator.report.documents import show
+from evaluator.report.terminal import ReportConsole
 from tests.checks.defects import DEFECTS
 from tests.checks.shops import shop
 from tests.logs import bernoulli_log, build_log
@@ -19,7 +19,7 @@ from tests.logs import bernoulli_log, build_log
 
 def printed(report: CheckReport) -> str:
     out = io.StringIO()
-    print_check(ReportConsole(file=out, width=80), report)
+    show(ReportConsole(file=out, width=80), report)
     assert max(len(line) for line in out.getvalue().splitlines()) <= 80
     return " ".join(out.getvalue().split())
 

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator import audit, load
-from evaluator.report.audit import print_audit
-from evaluator.report.console import ReportConsole
+from evaluator.report.documents import show
+from evaluator.report.numbers import column_digits, significant_text
+from evaluator.report.terminal import ReportConsole
 from tests.cli.runs import evaluate, manifest_of, validator
 
 SMALL = ("--limit", "2000", "--window", "100", "--twins", "10")
@@ -33,14 +34,20 @@ def test_report_fits_and_ends_with_the_verdict(columns: int) -> None:
     found = audit(load("synthetic", limit=2000), ["otflinucb:alpha=0.5", "random"], window=100, twins=10)
     with io.StringIO() as sink:
         console = ReportConsole(width=columns, file=sink)
-        print_audit(console, found)
+        show(console, found)
         out = sink.getvalue()
     assert max(map(len, out.splitlines())) <= columns
     words = " ".join(out.split())
     assert words.endswith(" ".join(found.verdict.split()))
+    digits = column_digits(policy.live_standard_error for policy in found.policies)
     for policy in found.policies:
         assert policy.policy in words
-        for number in (f"{policy.value:.4g}", f"{policy.spread:.2g}", f"{policy.regret_coverage.mean_width:.3g}"):
+        numbers = [
+            f"{policy.value:,.{digits}f}",
+            significant_text(policy.spread, 2),
+            significant_text(policy.regret_coverage.mean_width, 3),
+        ]
+        for number in numbers:
             assert number in words.split() or f"{number}," in words.split()
 
 
@@ -50,7 +57,7 @@ def test_a_policy_without_rounds_is_reported() -> None:
     found = dataclasses.replace(found, policies=(dataclasses.replace(found.policies[0], **unknown), found.policies[1]))
     for full in (False, True):
         with io.StringIO() as sink:
-            print_audit(ReportConsole(width=120, file=sink), found, full=full)
+            show(ReportConsole(width=120, file=sink), found, full=full)
             assert "nan" in sink.getvalue()
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from evaluator import check, load
 from evaluator.datasets import convert
-from evaluator.report.check import print_check
-from evaluator.report.console import ReportConsole
+from evaluator.report.documents import show
+from evaluator.report.terminal import ReportConsole
 from tests.checks.defects import DEFECTS
 from tests.cli.runs import evaluate, validator
 
@@ -49,7 +49,7 @@ def test_plain_output_fits_its_width() -> None:
     for width in (60, 120):
         console = ReportConsole(width=width)
         with console.capture() as captured:
-            print_check(console, report)
+            show(console, report)
         shown = captured.get()
         assert max(map(len, shown.splitlines())) <= width
         for finding in report.checks:

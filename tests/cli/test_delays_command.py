@@ -77,13 +77,13 @@ def test_the_terminal_says_what_the_log_can_see(shop: Path) -> None:
 
 def test_a_narrow_terminal_is_enough(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from evaluator import load, study_delays
-    from evaluator.report.console import ReportConsole
-    from evaluator.report.delays import print_study
+    from evaluator.report.documents import show
+    from evaluator.report.terminal import ReportConsole
 
     study = study_delays(load(str(shop)), families=["geometric"], bootstraps=19)
     for terminal in (False, True):
         console = ReportConsole(width=60, record=True, force_terminal=terminal, file=io.StringIO())
-        print_study(console, study)
+        show(console, study)
         lines = console.export_text().splitlines()
         assert max(map(len, lines)) <= 60
         assert not {c for line in lines for c in line if c == "…"}
@@ -182,14 +182,14 @@ def test_the_folder_holds_fits_tables_charts_and_a_page(shop: Path, tmp_path: Pa
 
 
 def test_the_folder_is_there_whole_or_not_at_all(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evaluator.report import page_files
+    from evaluator.report import result_files
 
     def fails(*_: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     out = tmp_path / "how-late"
     with monkeypatch.context() as patched:
-        patched.setattr(page_files, "page_of", fails)
+        patched.setattr(result_files, "page_of", fails)
         run = evaluate("delays", str(shop), *QUICK, "--out", str(out))
     assert run.code == 1
     assert "cannot be written (No space left on device)" in run.err

@@ -14,15 +14,9 @@ from evaluator import datasets
 from evaluator.cli.lending import declarations
 from evaluator.findings.codes import FEW_ROUNDS, LOG_NOTE, PROPENSITIES_AS_GIVEN
 from evaluator.replays.result import ReplayResult
-from evaluator.report.audit import print_audit
-from evaluator.report.check import print_check
 from evaluator.report.command_words import in_command_words
-from evaluator.report.comparison import print_comparison
-from evaluator.report.console import ReportConsole
-from evaluator.report.dataset import print_facts
-from evaluator.report.delays import print_study
-from evaluator.report.simulation import print_simulation
-from evaluator.report.terminal import print_result
+from evaluator.report.documents import show
+from evaluator.report.terminal import ReportConsole
 from tests.cli.runs import evaluate
 from tests.cli.test_declared_options import COMMANDS
 
@@ -41,23 +35,23 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
     log = evaluator.load(spec)
     policies = ["random", "delayed-klucb", "linucb:alpha=0.3", "linucb"]
     return {
-        "replay": (print_result, evaluator.replay(log, "delayed-klucb", window="7d")),
+        "replay": (show, evaluator.replay(log, "delayed-klucb", window="7d")),
         "guardrails": (
-            print_result,
+            show,
             evaluator.replay("promotions", "linucb", window="14d", guardrails=["unsubscribe < +0.02"]),
         ),
         "compare": (
-            print_comparison,
+            show,
             evaluator.compare(log, policies, windows=["1d", "7d"], baseline="random", reward_max=20),
         ),
-        "check": (print_check, evaluator.check(log)),
-        "audit": (print_audit, evaluator.audit(log, ["linucb", "random"], window="7d", twins=20)),
-        "delays": (print_study, evaluator.study_delays(log, windows=["1d", "7d", "30d"])),
+        "check": (show, evaluator.check(log)),
+        "audit": (show, evaluator.audit(log, ["linucb", "random"], window="7d", twins=20)),
+        "delays": (show, evaluator.study_delays(log, windows=["1d", "7d", "30d"])),
         "simulate": (
-            print_simulation,
+            show,
             evaluator.simulate("vernade2017-low", ["delayed-klucb", "ucb1"], runs=20, horizon=2000),
         ),
-        "show": (print_facts, datasets.show(spec)),
+        "show": (show, datasets.show(spec)),
     }
 
 
@@ -141,7 +135,7 @@ def test_numbers_of_the_short_form_have_their_intervals(examples: dict[str, Show
     said = words(printed(examples["replay"], full=False))
     assert "not anytime-valid" in said  # nobody named the largest reward
     for of in (result.value, result.regret, result.uplift, result.logging_value):
-        assert f"{of.estimate:.5g} [{of.low:.5g}, {of.high:.5g}] {of.n:,}" in said
+        assert f"{of.estimate:,.5g} [{of.low:,.5g}, {of.high:,.5g}] {of.n:,}" in said
 
 
 def test_a_comparison_ranks_its_lines_in_one_table(examples: dict[str, Shown]) -> None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import evaluator
+from evaluator.report.numbers import column_digits, error_text
 from evaluator.simulations import BernoulliProblem
 from evaluator.simulations.options import SimulateOptions
 from tests.cli.runs import evaluate, manifest_of
@@ -63,7 +64,8 @@ def test_a_scenario_is_named_by_its_place_or_by_its_option() -> None:
     assert (run.code, run.err) == (USAGE, "error: NAME and --scenario name two scenarios. Hint: leave one out.\n")
 
 
-def test_table_has_a_line_a_policy_and_one_for_the_lower_bound() -> None:
+def test_table_has_a_line_a_policy_and_one_for_the_lower_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
     run = evaluate(*LOW, "-p", "ucb1", "-p", "random", *SHORT)
     assert run.code == 0, run.err
     assert run.err == ""  # the progress bar is for terminals
@@ -71,8 +73,10 @@ def test_table_has_a_line_a_policy_and_one_for_the_lower_bound() -> None:
     assert "4 runs of 300 rounds, 3 actions, window 1,000" in lines[0]
     assert lines[1].split() == ["regret", "after", "30", "75", "150", "300", "observed", "to", "the", "first"]
     assert [line.split()[0] for line in lines[2:5]] == ["ucb1", "random", "lower"]
-    regret = evaluator.simulate("vernade2017-low", "ucb1", runs=4, horizon=300).curves[0]
-    assert f"{regret.regret[-1]:.1f} ± {regret.regret_se[-1]:.2g}" in lines[2]
+    curves = evaluator.simulate("vernade2017-low", ["ucb1", "random"], runs=4, horizon=300).curves
+    digits = column_digits(of.regret_se[-1] for of in curves)
+    for of, line in zip(curves, lines[2:4], strict=True):
+        assert error_text(of.regret[-1], of.regret_se[-1], digits, "±") in line
     for line in lines[2:5]:
         assert len(line.split()[-1]) == 20
         assert set(line.split()[-1]) <= set("▁▂▃▄▅▆▇█")

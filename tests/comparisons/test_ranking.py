@@ -11,15 +11,15 @@ from evaluator import compare
 from evaluator.comparisons.realised import SAME
 from evaluator.comparisons.result import Comparison
 from evaluator.errors import ParameterError
-from evaluator.report.comparison import print_comparison
-from evaluator.report.console import ReportConsole
+from evaluator.report.documents import show
+from evaluator.report.terminal import ReportConsole
 from tests.logs import bernoulli_log, build_log
 from tests.replays.test_scan import softmax_log
 
 
 def said(found: Comparison) -> str:
     with io.StringIO() as sink:
-        print_comparison(ReportConsole(width=120, file=sink), found)
+        show(ReportConsole(width=120, file=sink), found)
         return " ".join(sink.getvalue().split())
 
 

@@ -18,7 +18,7 @@ from evaluator.errors import DataError, ParameterError, UnknownNameError
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows
 from evaluator.report.delay_charts import cdf_chart
-from evaluator.report.delay_sentences import drift_said
+from evaluator.report.delay_sentences import drift_verdict
 from tests.datasets.sources import dataset
 from tests.logs import bernoulli_log, build_log
 
@@ -252,7 +252,7 @@ def test_what_de_duplication_does_is_said(tmp_path: Path) -> None:
     assert any("270 more rows of the same conversions were dropped" in said for said in study.sight)
     assert study.drift is not None
     assert study.drift.changed
-    assert "de-duplication alone can do this" in str(drift_said(study))
+    assert "de-duplication alone can do this" in str(drift_verdict(study))
     whole = study_delays(load(shop, deduplicate="all"), **QUICK)
     assert (whole.rows.deduplicated, whole.rows.shared) == (0, True)
     assert any("not independent" in said for said in whole.sight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +12,8 @@ import pytest
 from evaluator import study_delays
 from evaluator.delays.study.result import DelayStudy
 from evaluator.log import Log
-from evaluator.report.console import ReportConsole
-from evaluator.report.delays import print_study
+from evaluator.report.documents import document_of
+from evaluator.report.terminal import text_of
 from tests.logs import build_log
 
 DAY = 86_400
@@ -66,9 +65,8 @@ def rewritten(log: Log, factor: int, tick: str, *, money: float = 100.0, context
 
 def printed(study: DelayStudy) -> list[str]:
     """The report, but for the laws' parameters, which have the unit of the log."""
-    text = io.StringIO()
-    print_study(ReportConsole(file=text, width=200), study)
-    return [line.rstrip() for line in text.getvalue().splitlines() if not line.lstrip().startswith("parameters")]
+    text = text_of(document_of(study), width=200)
+    return [line.rstrip() for line in text.splitlines() if not line.lstrip().startswith("parameters")]
 
 
 def sentences(found: Any) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.run import study_rows
-from evaluator.report.delay_sentences import drift_said
+from evaluator.report.delay_sentences import drift_verdict
 from tests.delays.lengthening import CHANGES, MINUTES, OPTIONS, WEEK, World, joint_verdict
 
 ASSUMPTION = "assumes that delays do not depend on when a display was shown"
@@ -24,7 +24,7 @@ def test_no_change_rests_on_all_displays_and_says_what_could_be_shown() -> None:
     assert study.newest is None
     assert any(ASSUMPTION in said for said in study.sight)
     assert not any("Delays change" in said for said in study.sight)
-    said = str(drift_said(study))
+    said = str(drift_verdict(study))
     assert study.drift is not None
     half, quarter = (change.ratio for change in study.drift.shown)
     assert f"{half:.2f} times as long after 14, or {quarter:.2f} times after 22" in said.replace("day ", "")
@@ -50,7 +50,7 @@ def test_delays_that_double_in_the_last_week() -> None:
     assert world.share(study.advice.recommended, float(study.fit.longest)) >= 0.9
     assert "not followed long enough" in study.advice.reason
     assert any("Delays change along the log" in said for said in study.sight)
-    said = drift_said(study)
+    said = drift_verdict(study)
     assert said.alarming
     assert f"{newest.ratio:.2f} times as long" in str(said)
     assert study.to_dict()["newest"]["since"] == newest.since

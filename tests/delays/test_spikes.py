@@ -10,7 +10,7 @@ from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.run import study_rows
 from evaluator.delays.study.spikes import narrow_components, spikes
 from evaluator.log.delay_rows import DelayRows
-from evaluator.report.delay_sentences import spikes_said, tail_said
+from evaluator.report.delay_sentences import spike_sentences, tail_sentence
 
 QUICK = DelayOptions(families=["lognormal", "lognormal-mixture-2"], bootstraps=19)
 
@@ -48,7 +48,7 @@ def test_the_study_says_so() -> None:
     people = np.random.default_rng(2).lognormal(9, 1.2, 400).astype(np.int64)
     study = study_rows(DelayRows("log", "s", np.concatenate((people, np.full(200, 3600))), None, None, ""), QUICK)
     assert any("33% of the conversions seen have a delay of exactly 1 h" in line for line in study.sight)
-    [said] = spikes_said(study)
+    [said] = spike_sentences(study)
     assert "is a spike at" in said
     assert "no evidence of a subpopulation" in said
 
@@ -58,7 +58,7 @@ def test_delays_that_are_all_alike_have_no_law(delay: int, stamp: int, least: fl
     study = study_rows(DelayRows("log", "s", np.full(80, delay), None, None, "", stamp=stamp), QUICK)
     assert study.choice is None
     assert "no law's shape" in study.missing["laws"]
-    assert "no tail" in tail_said(study)
+    assert "no tail" in tail_sentence(study)
     assert study.advice.recommended == least
     assert study.windows[2].share.tau == 1
     assert study.windows[2].share.low == pytest.approx(0.025 ** (1 / 80))

@@ -15,8 +15,9 @@ from evaluator import replay
 from evaluator.estimates.estimators import ESTIMATORS, Estimator
 from evaluator.estimates.weighted import WeightedValue, mean_value
 from evaluator.replays.values import final
-from evaluator.report import terminal
-from evaluator.report.console import ReportConsole
+from evaluator.report import replay as replay_document
+from evaluator.report.document import Document
+from evaluator.report.terminal import ReportConsole, print_document
 from tests.logs import bernoulli_log
 
 Floats = npt.NDArray[np.float64]
@@ -49,7 +50,7 @@ def test_the_schema_has_every_estimator() -> None:
 
 
 def test_a_new_estimator_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (final, terminal):
+    for module in (final, replay_document):
         monkeypatch.setattr(module, "ESTIMATORS", (*ESTIMATORS, LOGGED))
     found = replay(bernoulli_log(4000, [0.3, 0.5], mean_delay=5.0, seed=2), "ucb1", window=50, final="last:50%").final
     assert list(found.estimates) == ["ips", "snips", "dr", "logged"]
@@ -59,7 +60,8 @@ def test_a_new_estimator_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(said)[6:11] == ["ips", "snips", "dr", "logged", "logging"]
     assert said["logged"] == said["logging"]
     out = io.StringIO()
-    ReportConsole(file=out, width=100).print(terminal.frozen(found))
+    document = Document("replay", "", (replay_document.final_section(found),))
+    print_document(ReportConsole(file=out, width=100), document)
     lines = [line.strip() for line in out.getvalue().splitlines()]
     titles = [one.title for one in (LOGGED, *reversed(ESTIMATORS))]
     assert [title for title in titles if any(line.startswith(title) for line in lines)] == titles

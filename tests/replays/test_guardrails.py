@@ -20,7 +20,7 @@ from evaluator.estimates.confidence import ANYTIME, Interval
 from evaluator.replays.guardrails import Guardrail, parse_guardrail, relative
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.run import execute_all
-from evaluator.report.notebook import as_html
+from evaluator.report.html import notebook_html
 from tests.cli.runs import evaluate, manifest_of, validate
 from tests.replays.test_outcomes import plain, with_complaints
 
@@ -122,7 +122,7 @@ def test_a_comparison_adjusts_for_its_lines_too() -> None:
     for result in found.results:
         for answer in result.guardrails:
             assert (answer.tests, answer.interval.level) == (8, pytest.approx(1 - 0.05 / 8))
-    shown = as_html(found)
+    shown = notebook_html(found)
     assert "Guardrails" in shown
     assert "cannot tell" in shown
     assert json.loads(json.dumps(found.to_dict()))["variants"][0]["guardrails"][0]["tests"] == 8

@@ -14,7 +14,7 @@ from evaluator import compare, plan, replay
 from evaluator.log import Log
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.words.unknown_maximum import UNKNOWN
-from evaluator.report.notebook import as_html
+from evaluator.report.html import notebook_html
 from tests.logs import bernoulli_log, linear_log, with_outcome
 
 RATES = np.array([0.05, 0.2, 0.02])
@@ -162,7 +162,7 @@ def test_a_comparison_reports_the_outcomes_of_every_line() -> None:
     table = found.results[0].outcome_table
     assert table.column_names[:5] == ["outcome", "value", "value_low", "value_high", "uplift"]
     assert table["value"].to_pylist() == [found.results[0].outcomes[0].value.estimate]
-    for shown in (as_html(found), as_html(found.results[0])):
+    for shown in (notebook_html(found), notebook_html(found.results[0])):
         assert "Other outcomes" in shown
         assert "complaint" in shown
 

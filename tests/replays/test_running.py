@@ -21,8 +21,8 @@ from evaluator.replays.run import execute
 from evaluator.replays.values.doubly_robust import FIXED, LEARNING
 from evaluator.replays.values.reward_model import fit_reward_model
 from evaluator.replays.values.rewards import eventual_rewards
-from evaluator.report.console import ReportConsole
-from evaluator.report.terminal import print_result
+from evaluator.report.documents import show
+from evaluator.report.terminal import ReportConsole
 from tests.logs import bernoulli_log, linear_log
 
 LOG = linear_log(3000, n_actions=4, dimension=5, mean_delay=10.0, seed=1, temperature=0.2)
@@ -128,7 +128,7 @@ def test_without_enough_rewards_it_is_not_given_and_the_report_says_why() -> Non
 
 def terminal(result: ReplayResult) -> str:
     console = ReportConsole(file=io.StringIO(), width=200)
-    print_result(console, result)
+    show(console, result)
     return console.file.getvalue()
 
 

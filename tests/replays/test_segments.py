@@ -25,8 +25,8 @@ from evaluator.estimates.simultaneous import mean_of, p_of_one_value
 from evaluator.log import Log
 from evaluator.log.splits import MISSING, read_split
 from evaluator.replays.options import ReplayOptions
-from evaluator.report.comparison import print_comparison
-from evaluator.report.console import ReportConsole
+from evaluator.report.documents import show
+from evaluator.report.terminal import ReportConsole
 from tests.logs import build_log
 
 N, MEANS = 20_000, {"a": (0.2, 0.7), "b": (0.6, 0.1)}
@@ -194,7 +194,7 @@ def test_comparison_shows_the_groups_of_every_line() -> None:
     found = compare(segment_log(), ["fixed:action=0", "fixed:action=1"], by="kind")
     output = StringIO()
     console = ReportConsole(file=output, width=80)
-    print_comparison(console, found)
+    show(console, found)
     printed = output.getvalue()
     assert "By kind" in printed
     assert "Line 2: The realised uplift differs between groups" in printed

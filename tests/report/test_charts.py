@@ -12,7 +12,7 @@ import evaluator
 from evaluator import Log
 from evaluator.errors import UnknownNameError
 from evaluator.report.action_charts import action_chart, colours_of
-from evaluator.report.chapters import report_of
+from evaluator.report.charts import charts_of
 from evaluator.report.curve_charts import detectable_chart, observed_chart, simulation_chart
 from evaluator.report.delay_charts import GREY, LINES
 from evaluator.report.interval_charts import segment_charts
@@ -128,5 +128,5 @@ def test_charts_can_be_joined(results: dict[str, Any]) -> None:
     assert drawn["joined"].count(">left<") == 1
     assert len(drawn) == 2
     # What pages are pointed at stays there.
-    assert '"opacity": 0,' in json.dumps(report_of(results["replay"]).charts["replay"])
+    assert '"opacity": 0,' in json.dumps(charts_of(results["replay"])["replay"])
     assert '"opacity": 0,' not in json.dumps(one.to_dict())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 
@@ -11,9 +9,9 @@ from evaluator import check, study_delays
 from evaluator.datasets.summary import log_facts
 from evaluator.errors import LogError
 from evaluator.log import Log
-from evaluator.report.console import ReportConsole
-from evaluator.report.dataset import print_facts
+from evaluator.report.documents import document_of
 from evaluator.report.rate_charts import rates_chart
+from evaluator.report.terminal import text_of
 from tests.logs import build_log
 
 DAY, N = 86_400, 3000
@@ -54,10 +52,9 @@ def test_the_axis_of_rates_has_dates_where_the_log_has_them(start: int, field: s
     ],
 )
 def test_a_dataset_is_shown_with_its_dates(start: int, said: list[str]) -> None:
-    log, file = shop(start), io.StringIO()
-    print_facts(ReportConsole(file=file, width=100), {"name": "shop", "spec": None, "log": log_facts(log)})
+    text = text_of(document_of({"name": "shop", "spec": None, "log": log_facts(shop(start))}))
     for words in said:
-        assert words in file.getvalue()
+        assert words in text
 
 
 def test_an_end_that_is_wrong_is_said_as_a_date() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from evaluator.report.chapter import CHAPTER, write_chapter
-from evaluator.report.chapters import chapter_of, report_of
 from evaluator.report.chart_schema import MOST_MARKS, check_charts
+from evaluator.report.documents import chapter_of
 from evaluator.report.figures import figures
 from evaluator.report.pictures import pictures
 from tests.cli.runs import evaluate
@@ -61,7 +61,7 @@ def visited() -> Iterator[tuple[str, list[bytes]]]:
 
 def chapter(chart: Any = CHART, **more: Any) -> dict[str, Any]:
     sections = [{"title": [], "blocks": [], "folded": False}]
-    return {"schema": "evaluate.chapter/1", "kind": "replay", "title": "t", "sections": sections,
+    return {"schema": "evaluate.chapter/2", "kind": "replay", "title": "t", "sections": sections,
             "charts": {"replay": chart}, "reproduce": {}, **more}  # fmt: skip
 
 
@@ -210,7 +210,7 @@ GRID = {"kind": "grid", "caption": [], "head": [WORDS], "rows": [[WORDS], [WORDS
         (chapter(charts={"c": None}), "at charts.c"),
         (chapter(reproduce={"a": 1}), "at reproduce.a"),
         (chapter(reproduce={str(i): i for i in range(100_000)}), "an object of it has 100,000 names"),
-        ('{"a":' * 900 + "1" + "}" * 900, "no evaluate.chapter/1"),
+        ('{"a":' * 900 + "1" + "}" * 900, "no evaluate.chapter/2"),
         (json.dumps(chapter("DEEP")).replace('"DEEP"', '{"layer":[' * 400 + "]}" * 400), "at charts.replay.layer.0"),
         ("[" * 100_000, "cannot be read"),
         ('{"schema": ' + "9" * 5000 + "}", "cannot be read"),
@@ -222,7 +222,7 @@ def test_what_is_no_chapter_is_one_line(found: Any, said: str, tmp_path: Path) -
 
 
 def test_a_verdict_that_no_comparison_has_is_one_line(results: dict[str, Any], tmp_path: Path) -> None:
-    write_chapter(tmp_path, chapter_of(report_of(results["compare"])))
+    write_chapter(tmp_path, chapter_of(results["compare"]))
     found = json.loads((tmp_path / CHAPTER).read_text())
     blocks = [block for section in found["sections"] for block in section["blocks"] if block["kind"] == "verdict"]
     assert blocks

@@ -99,7 +99,7 @@ def test_groups_of_a_comparison_stand_on_one_axis(compared: Comparison) -> None:
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
-        ((0.0, 0.0, 0.0), "+0 [+0, +0]"),
+        ((0.0, 0.0, 0.0), "0 [0, 0]"),
         ((3e-9, 1e-9, 5e-9), "+3e-09 [+1e-09, +5e-09]"),
         ((0.123456, 0.122, 0.125), "+0.1235 [+0.1220, +0.1250]"),
         ((-12.34, -99.0, 74.0), "-12 [-99, +74]"),

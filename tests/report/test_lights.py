@@ -9,16 +9,12 @@ from pathlib import Path
 import pytest
 
 from evaluator import CheckReport, check
-from evaluator.report.block_console import BlockConsole
-from evaluator.report.blocks import Lights
 from evaluator.report.chapter import read_chapter, write_chapter
-from evaluator.report.chapters import chapter_of, report_of
 from evaluator.report.check import checks_of_log
-from evaluator.report.lights_html import lights_html
-from evaluator.report.page import page_of
+from evaluator.report.document import Lights
+from evaluator.report.documents import chapter_of
+from evaluator.report.html import page_of
 from tests.checks.defects import DEFECTS
-
-_NO_COLOURS = dict.fromkeys(("green", "yellow", "red"), "#777")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +27,7 @@ def report() -> CheckReport:
 
 
 def test_a_page_lists_the_worst_first_with_meaning_and_remedy(report: CheckReport, tmp_path: Path) -> None:
-    write_chapter(tmp_path, chapter_of(report_of(report)))
+    write_chapter(tmp_path, chapter_of(report))
     page = page_of([read_chapter(tmp_path)])
     shown, _, folded = page.partition("<details>")
     verdicts = re.findall(r"font-weight:600\">(\w+)</span> <span", page)
@@ -44,20 +40,16 @@ def test_a_page_lists_the_worst_first_with_meaning_and_remedy(report: CheckRepor
 
 
 def test_lights_are_told_apart_without_their_colours(report: CheckReport) -> None:
-    (lights,) = (block for section in report_of(report).sections for block in section.blocks if type(block) is Lights)
-    shown = lights_html(lights.lights, colours=_NO_COLOURS)
-    drawn = dict(re.findall(r'<path d="([^"]+)" fill="#777"/>.*?font-weight:600">(\w+)<', shown))
+    drawn = dict(re.findall(r'<path d="([^"]+)" fill="[^"]+"/>.*?font-weight:600">(\w+)<', report.page(), re.S))
     assert sorted(drawn.values()) == ["fail", "pass", "warn"]
 
 
 def test_beside_a_comparison_stand_those_that_did_not_pass_in_brief(report: CheckReport) -> None:
-    console = BlockConsole()
-    console.print(checks_of_log(report))
-    (section,) = console.sections()
+    section = checks_of_log(report)
     assert section.name.startswith("Checks of the log")
     (block,) = section.blocks
     assert isinstance(block, Lights)
     assert [(of.verdict, of.name) for of in block.lights] == [
         (of.verdict, of.name) for of in (*report.having("fail"), *report.having("warn"))
     ]
-    assert {of.means + of.do for of in block.lights} == {""}
+    assert {of.what + of.remedy for of in block.lights} == {""}

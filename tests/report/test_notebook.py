@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
@@ -14,25 +13,14 @@ import numpy as np
 import pytest
 
 import evaluator
-from evaluator import CheckReport, Log
+from evaluator import CheckReport
 from evaluator.comparisons.curves import Band, VariantCurve
-from evaluator.datasets.summary import log_facts
-from evaluator.report.audit import print_audit
-from evaluator.report.block_console import BlockConsole
-from evaluator.report.block_html import COLOURS
-from evaluator.report.chapters import FOLDED
-from evaluator.report.check import print_check
 from evaluator.report.command_words import in_command_words
-from evaluator.report.comparison import print_comparison
-from evaluator.report.console import ReportConsole
 from evaluator.report.curve_charts import audit_chart, comparison_chart, replay_chart, simulation_chart
-from evaluator.report.dataset import print_facts
-from evaluator.report.delays import print_study
-from evaluator.report.lights_html import FOLD
-from evaluator.report.notebook import as_html
+from evaluator.report.documents import show
+from evaluator.report.html import NOTEBOOK_COLOURS, notebook_html
 from evaluator.report.pictures import svg_pictures
-from evaluator.report.simulation import print_simulation
-from evaluator.report.terminal import print_result
+from evaluator.report.terminal import ReportConsole
 from tests.logs import build_log
 from tests.report.conftest import ATTACK
 
@@ -42,19 +30,9 @@ HTML = {"style", "div", "p", "span", "br", "ul", "li", "table", "caption", "thea
 TAGS = HTML | {"details", "summary", "svg", "g", "path", "line", "text", "tspan", "rect", "defs", "clippath", "title"}
 
 
-def _print_log(console: ReportConsole, log: Log) -> None:
-    print_facts(console, {"name": log.meta.name, "spec": None, "log": log_facts(log)})
-
-
-PRINTS: dict[str, Callable[[ReportConsole, Any], None]] = {
-    "log": _print_log,
-    "replay": print_result,
-    "compare": print_comparison,
-    "audit": print_audit,
-    "simulate": print_simulation,
-    "delays": print_study,
-    "check": print_check,
-}
+KINDS = ("log", "replay", "compare", "audit", "simulate", "delays", "check")
+FOLD = "Not applicable to this log"
+FOLDED = {"How", "Log", "Assumptions", "How to read this", "Twins", "Assumptions of the replays"}
 
 
 class Page(HTMLParser):
@@ -102,11 +80,11 @@ def pages(results: dict[str, Any]) -> dict[str, str]:
     return {name: result._repr_html_() for name, result in results.items()}
 
 
-@pytest.mark.parametrize("name", PRINTS)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_notebook_says_what_the_terminal_says(name: str, results: dict[str, Any], pages: dict[str, str]) -> None:
     out = io.StringIO()
     terminal = ReportConsole(file=out, width=120)
-    PRINTS[name](terminal, results[name])
+    show(terminal, results[name])
     said = "".join(Page(pages[name]).words)
     # Lights say what a pass means too, and nothing twice.
     more, twice = lights(results[name]) if name == "check" else ("", "")
@@ -116,7 +94,7 @@ def test_a_notebook_says_what_the_terminal_says(name: str, results: dict[str, An
         assert number in said or len(number) < 4
 
 
-@pytest.mark.parametrize("name", PRINTS)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_page_runs_nothing_and_asks_nobody(name: str, pages: dict[str, str]) -> None:
     page = Page(pages[name])
     assert not page.open
@@ -128,7 +106,7 @@ def test_a_page_runs_nothing_and_asks_nobody(name: str, pages: dict[str, str]) -
     assert ATTACK not in pages[name]
 
 
-@pytest.mark.parametrize("name", PRINTS)
+@pytest.mark.parametrize("name", KINDS)
 def test_there_is_a_picture_where_there_is_one(name: str, pages: dict[str, str]) -> None:
     figures = [attributes["aria-label"] for tag, attributes in Page(pages[name]).tags if tag == "figure"]
     assert len(figures) == (name in PICTURES)
@@ -161,7 +139,7 @@ def test_colours_are_read_on_light_and_dark_pages() -> None:
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    for colour in COLOURS.values():
+    for colour in NOTEBOOK_COLOURS.values():
         for page in ("#ffffff", "#111111"):
             low, high = sorted((luminance(colour), luminance(page)))
             assert (high + 0.05) / (low + 0.05) > 3.8, f"{colour} on {page}"
@@ -199,6 +177,4 @@ def test_a_log_that_breaks_its_contract_says_how() -> None:
 
 def test_what_has_no_report_is_refused() -> None:
     with pytest.raises(TypeError, match="A int has no report"):
-        as_html(1)
-    with pytest.raises(TypeError, match="A report prints a int, which has no block yet"):
-        BlockConsole().print(1)
+        notebook_html(1)

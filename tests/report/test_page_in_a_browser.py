@@ -13,8 +13,8 @@ import pytest
 
 from evaluator import report_runs
 from evaluator.report.chapter import Chapter
-from evaluator.report.chapters import chapter_of, report_of
-from evaluator.report.page import page_of
+from evaluator.report.documents import chapter_of
+from evaluator.report.html import page_of
 from tests.bench.page import comparison
 from tests.report.conftest import ATTACK
 
@@ -40,7 +40,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def page_file(results: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One page of every kind of result; each label of the log is an attack."""
-    chapters = [chapter_of(report_of(result), REPRODUCE) for result in results.values()]
+    chapters = [chapter_of(result, REPRODUCE) for result in results.values()]
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(page_of(chapters), encoding="utf-8")
     return file
@@ -151,7 +151,7 @@ def test_a_chart_longer_than_a_sheet_is_printed_on_one(browser: Any, results: di
     found = results["compare"]
     many = replace(found, differences=found.differences * (39 // len(found.differences)))
     file = tmp_path / "report.html"
-    file.write_text(page_of([chapter_of(report_of(many))]), encoding="utf-8")
+    file.write_text(page_of([chapter_of(many)]), encoding="utf-8")
     page, _ = opened(browser, file, viewport={"width": 1280, "height": 1000})
     figure = page.locator("figure svg").nth(1)
     assert figure.bounding_box()["height"] > 900
@@ -167,7 +167,7 @@ def test_a_page_of_many_variants_is_small_and_whole(browser: Any, tmp_path: Path
     assert len(found.curves) == 20
     assert {len(curve.rounds) for curve in found.curves} == {200}
     file = tmp_path / "report.html"
-    file.write_text(page_of([chapter_of(report_of(found))]), encoding="utf-8")
+    file.write_text(page_of([chapter_of(found)]), encoding="utf-8")
     assert os.path.getsize(file) < 2_000_000
     page, told = opened(browser, file)
     assert told == []
@@ -176,10 +176,10 @@ def test_a_page_of_many_variants_is_small_and_whole(browser: Any, tmp_path: Path
 
 
 def test_hostile_chapters_are_text(browser: Any, tmp_path: Path) -> None:
-    from evaluator.report.blocks import Paragraph, Run, Section
+    from evaluator.report.document import Paragraph, Run, Section
 
     attacks = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "x" * 10_000, "\u202eabc\x00\x1b[2J")
-    sections = tuple(Section((Run(attack),), [Paragraph((Run(attack),))]) for attack in attacks)
+    sections = tuple(Section((Run(attack),), (Paragraph((Run(attack),)),)) for attack in attacks)
     file = tmp_path / "report.html"
     file.write_text(page_of([Chapter("replay", attacks[1], sections)]), encoding="utf-8")
     page, told = opened(browser, file, viewport={"width": 390, "height": 800})

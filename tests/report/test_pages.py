@@ -12,8 +12,8 @@ import pytest
 import evaluator
 from evaluator.errors import SourceError, UnknownNameError
 from evaluator.report.chapter import CHAPTER, read_chapter, write_chapter
-from evaluator.report.chapters import chapter_of, report_of
-from evaluator.report.page import page_of
+from evaluator.report.documents import chapter_of
+from evaluator.report.html import page_of
 from tests.cli.runs import evaluate
 from tests.report.conftest import ATTACK
 
@@ -32,7 +32,7 @@ CHARTS = {
 
 @pytest.mark.parametrize("name", ["check", *CHARTS])
 def test_a_chapter_comes_back_from_its_folder(name: str, results: dict[str, Any], tmp_path: Path) -> None:
-    found = chapter_of(report_of(results[name]), {"command": "evaluate ..."})
+    found = chapter_of(results[name], {"command": "evaluate ..."})
     assert set(found.charts) == CHARTS.get(name, set())
     write_chapter(tmp_path, found)
     again = read_chapter(tmp_path)
@@ -111,8 +111,8 @@ def changed(file: Path, before: str, after: str) -> None:
         (lambda file: file.unlink(), "holds no chapter.json: no result of this version"),
         (lambda file: file.write_text("{"), "cannot be read"),
         (lambda file: file.write_text("[" * 100_000), "cannot be read"),
-        (lambda file: file.write_text("{}"), "no evaluate.chapter/1"),
-        (lambda file: file.write_text('{"schema": "evaluate.chapter/2"}'), "no evaluate.chapter/1"),
+        (lambda file: file.write_text("{}"), "no evaluate.chapter/2"),
+        (lambda file: file.write_text('{"schema": "evaluate.chapter/1"}'), "no evaluate.chapter/2"),
         (
             lambda file: file.write_text(file.read_text().replace('"paragraph"', '"script"')),
             "not as a command wrote it",
@@ -121,7 +121,7 @@ def changed(file: Path, before: str, after: str) -> None:
     ],
 )
 def test_a_damaged_chapter_is_told_in_a_line(damage: Any, said: str, results: dict[str, Any], tmp_path: Path) -> None:
-    write_chapter(tmp_path, chapter_of(report_of(results["simulate"])))
+    write_chapter(tmp_path, chapter_of(results["simulate"]))
     damage(tmp_path / CHAPTER)
     with pytest.raises(SourceError, match=said):
         read_chapter(tmp_path)
@@ -151,12 +151,12 @@ def test_a_verdict_stands_first_knows_what_lies_beside_it_and_links_to_it(
 
     alone = conditions("compared")
     assert alone["checks"] == ("", "open")
-    assert alone["difference"][0] == "chapter-1-difference-per-round"
+    assert alone["difference"][0] == "chapter-1-difference"
     assert "audit" not in alone
     known = conditions("checked", "compared", "audited")
     assert known["checks"] == ("chapter-1", "met")
     assert known["audit"] == ("chapter-3", "met")
-    assert known["difference"] == ("chapter-2-difference-per-round", "open")
+    assert known["difference"] == ("chapter-2-difference", "open")
     # A check of another log says nothing of this one.
     assert conditions("other", "compared")["checks"] == ("", "open")
 
@@ -175,7 +175,7 @@ def test_a_rule_puts_the_checks_of_the_log_on_the_page_of_a_comparison(tmp_path:
     words = ("compare", "-p", "fixed:action=0", "-p", "random", "--limit", "4000", "--ship-if", "uplift > 0.002")
     assert evaluate(*words, "--out", str(out)).code == 0
     page = (out / "report.html").read_text()
-    assert 'href="#chapter-1-checks-of-the-log"' in page
-    assert 'id="chapter-1-checks-of-the-log"' in page
+    assert 'href="#chapter-1-checks"' in page
+    assert 'id="chapter-1-checks"' in page
     assert "Rule: uplift &gt; 0.002 at 95 %" in page
     assert "Rule: uplift > 0.002 at 95 %" in (out / "report.txt").read_text()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluator.report.chapters import chapter_of, report_of
-from evaluator.report.page import page_of
+from evaluator.report.documents import chapter_of
+from evaluator.report.html import page_of
 from tests.bench.page import VARIANTS, comparison
 
 
@@ -12,4 +12,4 @@ def test_a_page_of_a_million_rounds_stays_below_two_megabytes() -> None:
     assert len(found.results) == VARIANTS
     # Every other display is kept, by chance: four standard errors below a half of two million.
     assert min(result.rounds for result in found.results) > 1_000_000 - 4 * (2_000_000 / 4) ** 0.5
-    assert len(page_of([chapter_of(report_of(found))]).encode()) < 2_000_000
+    assert len(page_of([chapter_of(found)]).encode()) < 2_000_000
