@@ -26,7 +26,7 @@ from evaluator.report.document import (
     section,
 )
 from evaluator.report.numbers import column_digits, error_text, significant_text
-from evaluator.report.short import FEW_ROWS, TRUST, coded, counted, first_of, left_out
+from evaluator.report.shared_sections import FEW_ROWS, TRUST, coded, counted, first_of, left_out
 
 # Decimals of values without errors.
 _DIGITS = 4

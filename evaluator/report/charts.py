@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evaluator.audits.result import Audit
@@ -25,57 +26,74 @@ _OF_A_WHOLE = frozenset({"$schema", "config", "datasets"})
 
 def charts_of(result: object) -> dict[str, Spec]:
     """Return the charts of a result or a log, the most telling one first; none of what has no chart."""
-    return {name: chart for name, chart in _charts(result).items() if chart is not None}
+    return {name: chart for name, draw in _charts(result).items() if (chart := draw()) is not None}
 
 
-def _charts(result: object) -> Mapping[str, Spec | None]:
+def first_chart(result: object) -> dict[str, Spec]:
+    """Return the most telling chart alone, by its name, where there is one."""
+    drawn = ((name, draw()) for name, draw in _charts(result).items())
+    return next(({name: chart} for name, chart in drawn if chart is not None), {})
+
+
+# Draws a chart, or finds that there is none to draw.
+Draw = Callable[[], Spec | None]
+
+
+def _charts(result: object) -> Mapping[str, Draw]:
     match result:
         case ReplayResult():
-            from evaluator.report.acceptance_charts import acceptance_chart
-            from evaluator.report.action_charts import action_chart
+            from evaluator.report.action_charts import acceptance_chart, action_chart
             from evaluator.report.curve_charts import replay_chart
-            from evaluator.report.guardrail_charts import guardrail_chart
-            from evaluator.report.interval_charts import group_charts
+            from evaluator.report.interval_charts import group_charts, guardrail_chart
             from evaluator.report.window_charts import window_chart
 
             return {
-                "replay": replay_chart(result) if result.rounds else None,
-                "guardrails": guardrail_chart([result]),
-                "actions": action_chart(result),
-                "window": window_chart([result]),
-                **group_charts(result),
-                "acceptance": acceptance_chart([result]),
+                "replay": lambda: replay_chart(result) if result.rounds else None,
+                "guardrails": lambda: guardrail_chart([result]),
+                "actions": lambda: action_chart(result),
+                "window": lambda: window_chart([result]),
+                **_drawn(group_charts(result) if result.segments else {}),
+                "acceptance": lambda: acceptance_chart([result]),
             }
         case Comparison():
-            from evaluator.report.acceptance_charts import acceptance_chart
-            from evaluator.report.action_charts import action_chart
+            from evaluator.report.action_charts import acceptance_chart, action_chart
             from evaluator.report.curve_charts import comparison_chart
-            from evaluator.report.guardrail_charts import guardrail_chart
-            from evaluator.report.interval_charts import difference_chart, line_name, segment_charts
+            from evaluator.report.interval_charts import difference_chart, guardrail_chart, line_name, segment_charts
             from evaluator.report.window_charts import window_chart
 
             first = enumerate(result.results[:_MOST_SHOWN])
             return {
-                "comparison": comparison_chart(result),
-                "differences": difference_chart(result),
-                "windows": window_chart(result.results),
-                "acceptance": acceptance_chart(result.results),
-                "guardrails": guardrail_chart(result.results),
-                **segment_charts(result),
-                **{f"actions {i + 1}": action_chart(replay, line_name(replay, i)) for i, replay in first},
+                "comparison": lambda: comparison_chart(result),
+                "differences": lambda: difference_chart(result),
+                "windows": lambda: window_chart(result.results),
+                "acceptance": lambda: acceptance_chart(result.results),
+                "guardrails": lambda: guardrail_chart(result.results),
+                **_drawn(segment_charts(result)),
+                **{f"actions {i + 1}": partial(action_chart, replay, line_name(replay, i)) for i, replay in first},
             }
         case Audit():
             from evaluator.report.curve_charts import audit_chart, detectable_chart
 
-            return {"audit": audit_chart(result), "detectable": detectable_chart(result)}
+            return {"audit": lambda: audit_chart(result), "detectable": lambda: detectable_chart(result)}
         case Simulation():
             from evaluator.report.curve_charts import observed_chart, simulation_chart
 
-            return {"simulation": simulation_chart(result), "observed": observed_chart(result)}
+            return {"simulation": lambda: simulation_chart(result), "observed": lambda: observed_chart(result)}
         case DelayStudy():
-            from evaluator.report.study_charts import charts_of as study_charts
+            from evaluator.report.delay_charts import cdf_chart, density_chart, groups_chart
+            from evaluator.report.rate_charts import calibration_chart, rates_chart
 
-            return study_charts(result)
+            # There are none of delays if all are 0.
+            of_delays: dict[str, Draw] = {
+                "cdf": lambda: cdf_chart(result),
+                "density": lambda: density_chart(result),
+                "groups": lambda: groups_chart(result),
+            }
+            return {
+                **(of_delays if result.drawable else {}),
+                "rates": lambda: rates_chart(result),
+                "calibration": lambda: calibration_chart(result),
+            }
         case Log():
             from evaluator.report.log_charts import log_chart
 
@@ -83,8 +101,16 @@ def _charts(result: object) -> Mapping[str, Spec | None]:
                 result.checked()
             except LogError:
                 return {}
-            return {"log": log_chart(result)}
+            return {"log": lambda: log_chart(result)}
     return {}
+
+
+def _drawn(charts: Mapping[str, Spec | None]) -> dict[str, Draw]:
+    return {name: partial(_same, chart) for name, chart in charts.items()}
+
+
+def _same(chart: Spec | None) -> Spec | None:
+    return chart
 
 
 def chart_of(result: object, name: str | None) -> alt.Chart:

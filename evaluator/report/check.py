@@ -24,7 +24,7 @@ from evaluator.report.document import (
     section,
     words,
 )
-from evaluator.report.short import left_out
+from evaluator.report.shared_sections import left_out
 from evaluator.report.terminal import CHECK_STYLES, DO
 
 # Findings that a screen says in full.

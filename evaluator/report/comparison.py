@@ -39,10 +39,9 @@ from evaluator.report.document import (
     words,
 )
 from evaluator.report.numbers import interval_cells, significant_text
-from evaluator.report.outcome_tables import guardrails, outcomes
+from evaluator.report.outcome_tables import guardrails, outcomes, segments
 from evaluator.report.replay import action_shares, delivered_each, resting
-from evaluator.report.segment_tables import segments
-from evaluator.report.short import coded, counted, left_out, of_intervals, warnings_section
+from evaluator.report.shared_sections import coded, counted, left_out, of_intervals, warnings_section
 
 _ACTIONS_SHOWN = 4
 HOW_TO_READ = (

@@ -14,9 +14,9 @@ from evaluator.comparisons.curves import checkpoints
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
+from evaluator.report.chart_parts import MOST_LABELS, Frame, LineEnd, frame, label_layers
 from evaluator.report.delay_charts import CORRECTED, GREY, LINES, NAIVE, Spec, drawable, finished
 from evaluator.report.interval_charts import line_name
-from evaluator.report.line_labels import MOST_LABELS, Frame, LineEnd, frame, label_layers
 from evaluator.report.numbers import interval_text
 from evaluator.simulations.result import Simulation
 

@@ -26,7 +26,7 @@ from evaluator.report.document import (
     words,
 )
 from evaluator.report.numbers import count_text, significant_text
-from evaluator.report.short import counted, left_out
+from evaluator.report.shared_sections import counted, left_out
 from evaluator.units import ROUND, SECONDS, format_duration
 
 # Actions that a screen holds.

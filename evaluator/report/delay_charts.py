@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evaluator.delays.families import family_named
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.words import first_positive, last_shown, words
-from evaluator.report.window_marks import WindowMark, window_layers
+from evaluator.report.chart_parts import WindowMark, window_layers
 from evaluator.units import format_duration
 from evaluator.visible import shortened, visible
 

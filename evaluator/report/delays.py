@@ -41,7 +41,7 @@ from evaluator.report.document import (
     section,
 )
 from evaluator.report.numbers import significant_text
-from evaluator.report.short import left_out
+from evaluator.report.shared_sections import left_out
 
 _PERIODS_SHOWN = 10
 # Shares of the conversions that a screen holds.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from markupsafe import Markup
 
 from evaluator.comparisons.verdict import Verdict
 from evaluator.report.chapter import Chapter
-from evaluator.report.charts import charts_of
+from evaluator.report.charts import first_chart
 from evaluator.report.document import Column, Light, Run, Section, VerdictBlock, Words
 from evaluator.report.documents import document_of, sections_in_words_of_commands
 from evaluator.report.figures import figures
@@ -89,7 +88,7 @@ def notebook_html(result: object) -> str:
         The object is none of these.
     """
     sections = document_of(result).sections
-    chart = _figures(dict(islice(charts_of(result).items(), 1)), focusable=False)
+    chart = _figures(first_chart(result), focusable=False)
     return _filled("notebook.html", colours=NOTEBOOK_COLOURS, focus="", sections=sections, figures=chart)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import platform
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluator.errors import SourceError
 from evaluator.inputs.regular import open_regular
+from evaluator.log.times import dated, time_words
 from evaluator.outputs.checksums import described
+from evaluator.units import ROUND, SECONDS
 from evaluator.version import __version__
 
 MANIFEST = "manifest.json"
@@ -92,3 +95,33 @@ def read_json(path: Path, *, most_names: int | None = None) -> dict[str, Any]:
 def write_text(path: Path, text: str) -> None:
     """Write a text with the same bytes everywhere."""
     path.write_text(text, encoding="utf-8", newline="\n")
+
+
+class LogDates(NamedTuple):
+    """First and last display of a log, in seconds since 1970."""
+
+    first: float
+    last: float
+
+    def __str__(self) -> str:
+        return " to ".join(time_words(end, 1.0, start=0) for end in self)
+
+    @property
+    def middle(self) -> float:
+        """Time half way, in seconds since 1970."""
+        return (self.first + self.last) / 2
+
+    @property
+    def days(self) -> str:
+        """First and last day, ``2026-03-01 to 2026-03-07``; a single one alone."""
+        return " to ".join(dict.fromkeys(f"{datetime.fromtimestamp(end, UTC):%Y-%m-%d}" for end in self))
+
+
+def log_dates(log: object) -> LogDates | None:
+    """Return the dates of a log as a manifest holds it under ``log``; None where it has none, or is not said."""
+    match log:
+        case {"tick": str(tick), "time_range": [int(first), int(last)]} if tick != ROUND and tick in SECONDS:
+            seconds = SECONDS[tick]
+            if dated(first, seconds) and dated(last, seconds):
+                return LogDates(first * seconds, last * seconds)
+    return None

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from evaluator.comparisons.segment_differences import SegmentDifferences
+from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.result import ReplayResult
-from evaluator.report.document import Column, Layout, Section, Wordable, column, grid, lines, paragraph, run, section
+from evaluator.replays.values.segment_values import GroupTest
+from evaluator.report.document import (
+    Column,
+    Grid,
+    Layout,
+    Section,
+    Wordable,
+    Words,
+    column,
+    grid,
+    lines,
+    paragraph,
+    run,
+    section,
+    words,
+)
 from evaluator.report.numbers import interval_cells
+from evaluator.report.shared_sections import FEW_ROWS
 
 ABOUT = "Events that no policy was told of, per round, of the displays followed for as long as such an event may take."
 _STYLES = {"holds": "green", "broken": "bold red", "cannot tell": "yellow"}
+ABOUT_GROUPS = "A group's rounds are those of its accepted displays; the intervals of all groups{line} hold at once."
 
 
 def guardrails(results: Sequence[ReplayResult], layout: Layout) -> Section:
@@ -89,3 +108,84 @@ def _line_column(results: Sequence[ReplayResult]) -> list[Column]:
 
 def _line(results: Sequence[ReplayResult], number: int) -> list[str]:
     return [str(number)] if len(results) > 1 else []
+
+
+def segments(
+    results: Sequence[ReplayResult], differences: Sequence[SegmentDifferences] = (), *, full: bool = True
+) -> Iterator[Section]:
+    """Yield value and uplift in the groups of each column, line by line where there are several results.
+
+    Parameters
+    ----------
+    results
+        Results of the lines.
+    differences
+        Differences to the baseline in the groups.
+    full
+        Whether tables of more than a few rows are shown; what the tests say always is.
+    """
+    for splits in zip(*(result.segments for result in results), strict=True):
+        columns = [*_first_columns(several=len(results) > 1), *_numbers("value", "uplift over logging", "n")]
+        rows = []
+        for groups in zip(*(split.groups for split in splits), strict=True):
+            for i, group in enumerate(groups):
+                name = group.label if i == 0 else ""
+                line = [str(i + 1)] if len(results) > 1 else []
+                rows.append((name, *line, _cell(group.value), _cell(group.uplift, sign=True), f"{group.value.n:,}"))
+        by = splits[0].column
+        about = ABOUT_GROUPS.format(line=" of a line" if len(results) > 1 else "")
+        answers = [_answer("realised uplift", split.test, i, len(results)) for i, split in enumerate(splits)]
+        yield _section(f"By {by}", about, grid(columns, rows), answers, full=full)
+        if own := [one for one in differences if one.column == by]:
+            yield _differences(own, full=full)
+
+
+def _differences(differences: Sequence[SegmentDifferences], *, full: bool) -> Section:
+    """Return the differences to the baseline in the groups of one column."""
+    compared = [one for one in differences if not one.why_not]
+    rows = []
+    for groups in zip(*(one.groups for one in compared), strict=True):
+        for i, (one, group) in enumerate(zip(compared, groups, strict=True)):
+            name = group.label if i == 0 else ""
+            rows.append((name, str(one.variant + 1), _cell(group.realised, sign=True), f"{group.realised.n:,}"))
+    answers = [
+        f"Line {one.variant + 1}: not compared: {one.why_not}."
+        if one.why_not
+        else _answer("realised difference", one.test, one.variant, 2)
+        for one in differences
+    ]
+    title = f"Difference to line {differences[0].reference + 1} by {differences[0].column}"
+    about = "Up to the common horizon; all these intervals hold at once."
+    table = grid([*_first_columns(several=True), *_numbers("difference", "n")], rows)
+    return _section(title, about, table, answers, full=full)
+
+
+def _answer(number: str, test: GroupTest, line: int, several: int) -> str:
+    """Return what a test says of the groups."""
+    if test.groups < 2:
+        answer = "Fewer than two groups are large enough to compare."
+    else:
+        verb = "differs" if test.differ else "is not told apart"
+        answer = f"The {number} {verb} between groups (p = {test.p_adjusted:.2g})."
+    return f"Line {line + 1}: {answer}" if several > 1 else answer
+
+
+def _cell(interval: Interval, *, sign: bool = False) -> Words:
+    if interval.n == 0 and interval.estimate != 0.0:
+        return words("no rounds", style="dim")
+    return lines(*interval_cells(interval, sign=sign))
+
+
+def _first_columns(*, several: bool) -> list[Column]:
+    return [column("", bold=True), *_numbers(*(["line"] if several else []))]
+
+
+def _numbers(*names: str) -> list[Column]:
+    return [column(name, "number", folds=True) for name in names]
+
+
+def _section(title: str, about: str, table: Grid, answers: Sequence[str], *, full: bool) -> Section:
+    below = [paragraph(line) for line in answers]
+    if full or len(table.rows) <= FEW_ROWS:
+        return section(title, paragraph(about, style="dim"), table, *below)
+    return section(words(run(f"{title} ", "bold"), f"({len(table.rows):,} rows: --full prints them)"), *below)

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from evaluator.errors import SourceError
 from evaluator.estimates.confidence import Interval
 from evaluator.report.chapter import Chapter, Spec
-from evaluator.report.dated_runs import KINDS, Run, Study, read_run, sort_runs
-from evaluator.report.dated_values import Line, lines_of
+from evaluator.report.dated_runs import KINDS, Line, Run, Study, lines_of, read_run, sort_runs
 from evaluator.report.document import (
     Block,
     Column,

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from evaluator.report.dated_runs import Study
-from evaluator.report.dated_values import Line
+from evaluator.report.dated_runs import Line, Study
 from evaluator.report.delay_charts import GREY, LINES, Spec, drawable, finished
 
 _HEIGHT = 200

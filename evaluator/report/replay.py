@@ -32,9 +32,8 @@ from evaluator.report.document import (
     section,
 )
 from evaluator.report.numbers import count_text, interval_cells, significant_text
-from evaluator.report.outcome_tables import guardrails, outcomes
-from evaluator.report.segment_tables import segments
-from evaluator.report.short import coded, counted, left_out, of_intervals, warnings_section
+from evaluator.report.outcome_tables import guardrails, outcomes, segments
+from evaluator.report.shared_sections import coded, counted, left_out, of_intervals, warnings_section
 
 _ACTIONS_SHOWN = 10
 # Of intervals that rest on the largest reward seen.
@@ -91,7 +90,8 @@ def _sections(result: ReplayResult, layout: Layout) -> Iterator[Section]:
     guarded = set() if full else {one.outcome for one in result.guardrails}
     if any(one.outcome not in guarded for one in result.outcomes):
         yield outcomes([result], layout, but=guarded)
-    yield from segments([result], full=full)
+    if result.segments:
+        yield from segments([result], full=full)
     if full:
         yield named("How", _how(result), folded=True)
         yield named("Actions", [("share of rounds", action_shares(result, _ACTIONS_SHOWN))])

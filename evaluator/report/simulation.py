@@ -20,7 +20,7 @@ from evaluator.report.document import (
     section,
 )
 from evaluator.report.numbers import column_digits, error_text
-from evaluator.report.short import left_out
+from evaluator.report.shared_sections import left_out
 from evaluator.simulations.result import Simulation
 
 _CELLS = 20

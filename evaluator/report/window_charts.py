@@ -9,8 +9,8 @@ import altair as alt
 
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.within import of_conversions
+from evaluator.report.chart_parts import WindowMark, window_layers
 from evaluator.report.delay_charts import CORRECTED, Spec, delay_axis, finished
-from evaluator.report.window_marks import WindowMark, window_layers
 from evaluator.units import ROUND, SECONDS
 
 _HEIGHT = 200

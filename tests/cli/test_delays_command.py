@@ -35,7 +35,7 @@ def delay_file(path: Path, rows: list[tuple[object, ...]], head: str = "arm,dela
 def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw in this process, which is warm after its first picture; `test_pictures` is about the one that draws."""
     monkeypatch.setattr(
-        "evaluator.report.delay_files.pictures",
+        "evaluator.report.result_files.pictures",
         lambda charts: {name: vl_convert.vegalite_to_png(chart, scale=2) for name, chart in charts.items()},
     )
 

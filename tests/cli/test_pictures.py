@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluator.report.pictures import pictures
+from evaluator.report.figures import pictures
 
 
 def chart(label: str) -> dict[str, Any]:

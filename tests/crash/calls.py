@@ -17,11 +17,11 @@ def prepare() -> None:
     from altair.utils import schemapi
 
     from evaluator import compare, simulate
-    from evaluator.report import delay_files
+    from evaluator.report import result_files
     from evaluator.simulations.scenarios import load_problem
 
     vl_convert.javascript_bundle = lambda *arguments, **options: "scripts"
-    delay_files.pictures = lambda charts: dict.fromkeys(charts, b"a picture")
+    result_files.pictures = lambda charts: dict.fromkeys(charts, b"a picture")
     schemapi.DEBUG_MODE = False
     # Compiled code is read from its cache.
     compare(bernoulli_log(DISPLAYS, [0.1, 0.2], mean_delay=5, seed=0), ["ucb1", "random"], windows=[20, None])

@@ -9,7 +9,7 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.log import Log
-from evaluator.report.acceptance_charts import acceptance_chart
+from evaluator.report.action_charts import acceptance_chart
 from evaluator.report.curve_charts import Spec
 from tests.logs import build_log
 

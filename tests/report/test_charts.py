@@ -15,9 +15,9 @@ from evaluator.report.action_charts import action_chart, colours_of
 from evaluator.report.charts import charts_of
 from evaluator.report.curve_charts import detectable_chart, observed_chart, simulation_chart
 from evaluator.report.delay_charts import GREY, LINES
+from evaluator.report.figures import svg_pictures
 from evaluator.report.interval_charts import segment_charts
 from evaluator.report.log_charts import log_chart
-from evaluator.report.pictures import svg_pictures
 from tests.logs import build_log
 from tests.report.conftest import FIRST, N
 

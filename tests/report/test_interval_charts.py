@@ -12,8 +12,7 @@ from evaluator import Comparison, compare
 from evaluator.log import Log
 from evaluator.report.chart_schema import check_charts
 from evaluator.report.figures import figures
-from evaluator.report.guardrail_charts import guardrail_chart
-from evaluator.report.interval_charts import difference_chart, segment_charts
+from evaluator.report.interval_charts import difference_chart, guardrail_chart, segment_charts
 from evaluator.report.numbers import interval_text
 from tests.logs import bernoulli_log, build_log, with_outcome
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evaluator import compare, simulate
+from evaluator.report.chart_parts import Frame, LineEnd, apart, frame, label_layers
 from evaluator.report.curve_charts import Spec, comparison_chart, simulation_chart
 from evaluator.report.figures import figures
-from evaluator.report.line_labels import Frame, LineEnd, apart, frame, label_layers
 from tests.logs import build_log
 
 

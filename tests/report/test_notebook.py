@@ -18,8 +18,8 @@ from evaluator.comparisons.curves import Band, VariantCurve
 from evaluator.report.command_words import in_command_words
 from evaluator.report.curve_charts import audit_chart, comparison_chart, replay_chart, simulation_chart
 from evaluator.report.documents import show
+from evaluator.report.figures import svg_pictures
 from evaluator.report.html import NOTEBOOK_COLOURS, notebook_html
-from evaluator.report.pictures import svg_pictures
 from evaluator.report.terminal import ReportConsole
 from tests.logs import build_log
 from tests.report.conftest import ATTACK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evaluator.report.delay_charts import drawable
-from evaluator.report.pictures import pictures
+from evaluator.report.figures import pictures
 
 CHARTS, LABELS = 40, 12
 # Controls, letters of several scripts, marks, spaces, halves of characters, private and other planes, emoji.
