@@ -29,7 +29,7 @@ from evaluator.log import Selection, StoredLog
 from evaluator.log.log_files import LogFile
 from evaluator.log.parquet import open_parquet, read_whole
 from evaluator.log.schema import no_outcomes
-from evaluator.outputs.foreign import refuse_foreign
+from evaluator.outputs.ownership import refuse_foreign
 from evaluator.units import is_whole
 
 # What each file has always had; in version 1 there is nothing else to know it by.

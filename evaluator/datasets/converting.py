@@ -19,10 +19,10 @@ from evaluator.datasets.uploading import refuse_taken, upload
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log import StoredLog
 from evaluator.options.keywords import ReadingKeywords
+from evaluator.outputs.atomic import refuse_existing, whole_folder
 from evaluator.outputs.failures import writing
-from evaluator.outputs.foreign import refuse_sources
+from evaluator.outputs.ownership import refuse_sources
 from evaluator.outputs.signals import undone_if_abandoned
-from evaluator.outputs.whole import refuse_existing, whole_folder
 from evaluator.units import is_whole
 
 

@@ -10,9 +10,9 @@ from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.files import SourceFile, find_files
 from evaluator.datasets.sources.lakes import lake_paths
+from evaluator.datasets.sources.local_copies import Staging, staging
 from evaluator.datasets.sources.part import TablePart, unchanged
 from evaluator.datasets.sources.places import find_parts
-from evaluator.datasets.sources.staging import Staging, staging
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_tables import DISPLAYS, SETS, SpecTable, spec_tables
 from evaluator.datasets.spool import SPOOL

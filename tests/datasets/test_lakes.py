@@ -16,9 +16,9 @@ from evaluator import datasets, load
 from evaluator.datasets import opening
 from evaluator.datasets.resolve import read, sources
 from evaluator.datasets.sources.databases import Databases
+from evaluator.datasets.sources.local_copies import staging
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.sources.places import find_parts
-from evaluator.datasets.sources.staging import staging
 from evaluator.datasets.spec_sections import Table
 from evaluator.datasets.spec_tables import SpecTable
 from evaluator.errors import DataError, LogError, OutputExistsError, SourceError

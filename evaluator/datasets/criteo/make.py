@@ -24,9 +24,9 @@ from evaluator.datasets.made_files import MadeFiles
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import ParameterError, UsageError
+from evaluator.outputs.atomic import whole_files
 from evaluator.outputs.checksums import described
 from evaluator.outputs.failures import writing
-from evaluator.outputs.whole import whole_files
 from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import is_whole

@@ -13,8 +13,8 @@ import polars as pl
 
 from evaluator.datasets.made_files import MadeFiles
 from evaluator.datasets.shop import world
+from evaluator.outputs.atomic import whole_folder
 from evaluator.outputs.failures import writing
-from evaluator.outputs.whole import whole_folder
 
 # What a person would have written; their texts are files of this package.
 WRITTEN = ("spec.toml", "study.toml", "README.md")

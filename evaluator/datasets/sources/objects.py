@@ -20,8 +20,8 @@ from evaluator.datasets.sources.files import (
     refuse_twice,
     told_format,
 )
+from evaluator.datasets.sources.local_copies import Staging
 from evaluator.datasets.sources.part import TablePart, changed, first_line
-from evaluator.datasets.sources.staging import Staging
 from evaluator.datasets.sources.store_errors import is_of_store
 from evaluator.datasets.sources.stores import Store, StoredObject, open_store
 from evaluator.datasets.spec_sections import FileFormat, Storage, Table

@@ -8,10 +8,10 @@ from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.delta_table import open_delta
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.sources.iceberg_table import open_iceberg
+from evaluator.datasets.sources.local_copies import Staging
 from evaluator.datasets.sources.objects import find_objects
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.sources.queries import ask
-from evaluator.datasets.sources.staging import Staging
 from evaluator.datasets.spec_tables import SpecTable
 from evaluator.store_addresses import is_address
 

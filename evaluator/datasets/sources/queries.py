@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from evaluator.datasets.labels import plain_decimals
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.keyed import KeyedPart
+from evaluator.datasets.sources.local_copies import Staging
 from evaluator.datasets.sources.query_columns import beyond_calendar, stored_cells, stored_column
-from evaluator.datasets.sources.staging import Staging
 from evaluator.datasets.spec_sections import Table
 from evaluator.errors import SourceError
 from evaluator.log.log_files import file_state

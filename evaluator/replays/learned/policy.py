@@ -17,8 +17,8 @@ from evaluator.errors import EvaluatorError, ParameterError, PolicyError
 from evaluator.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.kernels.scores import check_score
 from evaluator.log.encoder import ContextEncoder
+from evaluator.outputs.atomic import whole_files
 from evaluator.outputs.failures import writing
-from evaluator.outputs.whole import whole_files
 from evaluator.policies import dispatch
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.choosing_among import has_random_ties

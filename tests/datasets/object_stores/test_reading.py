@@ -12,8 +12,8 @@ import pytest
 from evaluator.datasets import convert, load
 from evaluator.datasets.opening import files_read
 from evaluator.datasets.sources.databases import Databases
+from evaluator.datasets.sources.local_copies import staging
 from evaluator.datasets.sources.places import find_parts
-from evaluator.datasets.sources.staging import staging
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.spec_sections import Storage, Table

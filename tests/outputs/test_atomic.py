@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from evaluator.errors import OutputError, OutputExistsError, OutputInUseError, UsageError
-from evaluator.outputs import renames
-from evaluator.outputs.hidden import aside, mark
-from evaluator.outputs.whole import refuse_existing, whole_file, whole_files, whole_folder
+from evaluator.outputs import staging
+from evaluator.outputs.atomic import refuse_existing, whole_file, whole_files, whole_folder
+from evaluator.outputs.staging import aside, mark
 
 
 def replaceable(folder: Path) -> None:
@@ -51,7 +51,7 @@ def test_nothing_is_at_the_target_until_the_block_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("exchanges", [True, False])
 def test_a_link_stays_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool) -> None:
     if not exchanges:
-        monkeypatch.setattr(renames, "exchange", lambda one, other: False)
+        monkeypatch.setattr(staging, "exchange", lambda one, other: False)
     link, real = tmp_path / "link", tmp_path / "volume" / "real"
     link.symlink_to(real)
     for content in ("old", "new"):
@@ -92,7 +92,7 @@ def test_a_link_that_leads_in_a_circle_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_steps_that_fail_between_put_the_old_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renames, "exchange", lambda one, other: False)
+    monkeypatch.setattr(staging, "exchange", lambda one, other: False)
     out = tmp_path / "out"
     write(out, "old")
     known = Path.rename

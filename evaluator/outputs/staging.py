@@ -1,12 +1,15 @@
-"""The hidden folder beside an output that holds its parts until they are put in place."""
+"""The staging folder beside an output: it holds the parts of the output until they are put in place."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -14,12 +17,14 @@ from pathlib import Path
 
 from evaluator.errors import EvaluatorError
 from evaluator.outputs.failures import writing
-from evaluator.outputs.locks import locked
-from evaluator.outputs.names import base_name
-from evaluator.outputs.renames import sync
+from evaluator.outputs.locks import base_name, locked
 from evaluator.outputs.signals import held_back, undone_if_abandoned
 
 _SCHEMA = "evaluate.partial/1"
+_AT_FDCWD = -100
+_EXCHANGE = 2  # RENAME_EXCHANGE on Linux, RENAME_SWAP on macOS
+# What systems and file systems without an exchange say.
+_NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @contextmanager
@@ -168,3 +173,72 @@ def _same(part: Path, placed: Path) -> bool:
         return part.is_file() and os.path.samestat(part.lstat(), placed.lstat())
     except FileNotFoundError:
         return False
+
+
+def put_folder(new: Path, place: Path, *, aside: Path) -> None:
+    """Put a folder in place, in one step where the system has it.
+
+    Parameters
+    ----------
+    new
+        Folder to put in place. Afterwards its path holds what was at `place`, or nothing.
+    place
+        Path where it goes, which may be taken.
+    aside
+        Path where what was at `place` goes if two steps are needed. Between them nothing is at `place`.
+    """
+    if not os.path.lexists(place):
+        # Over nothing but an empty folder, should one appear meanwhile.
+        new.rename(place)
+    elif not exchange(new, place):
+        place.rename(aside)
+        new.rename(place)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange what two names stand for, in one step; return False where that cannot be done."""
+    names = os.fsencode(one), os.fsencode(other)
+    if sys.platform == "linux":
+        name, words = "renameat2", (_AT_FDCWD, names[0], _AT_FDCWD, names[1], _EXCHANGE)
+    elif sys.platform == "darwin":
+        name, words = "renamex_np", (*names, _EXCHANGE)
+    else:
+        return False
+    call = getattr(ctypes.CDLL(None, use_errno=True), name, None)
+    if call is None:
+        return False
+    if call(*words) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NO_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(one), None, str(other))
+
+
+def put_file(part: Path, place: Path) -> None:
+    """Give a file a second name, which is free; move it there where files have one name only.
+
+    Raises
+    ------
+    FileExistsError
+        The name is taken.
+    """
+    try:
+        os.link(part, place)
+    except FileExistsError:
+        raise
+    except OSError:
+        if os.path.lexists(place):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place)) from None
+        part.rename(place)
+
+
+def sync(path: Path) -> None:
+    """Have the disk hold a file's content or a folder's names before anything else is done."""
+    if os.name == "nt" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

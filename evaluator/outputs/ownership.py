@@ -1,4 +1,4 @@
-"""What must not be deleted when an output is replaced."""
+"""What must not be deleted when an output is replaced, because it is not a file of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where copies of what cannot be read in place wait until the log is read."""
+"""Local copies of what cannot be read in place: they wait in a folder until the log is read."""
 
 from __future__ import annotations
 
