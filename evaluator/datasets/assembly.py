@@ -13,7 +13,6 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.action_vectors import vector_places, vectors_of
 from evaluator.datasets.actions import (
     USED,
     KeptPropensities,
@@ -27,9 +26,9 @@ from evaluator.datasets.contexts import CODE, ContextVectors
 from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import KEPT
 from evaluator.datasets.meta_file import DISPLAYS, part_name
+from evaluator.datasets.per_action_columns import target_of, target_places, vector_places, vectors_of
 from evaluator.datasets.set_sources import SET, SetSource
-from evaluator.datasets.stretches.joined_spool import JoinedSpool
-from evaluator.datasets.target import target_of, target_places
+from evaluator.datasets.spool import JoinedSpool
 from evaluator.datasets.writing import ROWS_PER_GROUP, DisplayWriter, displays_table
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width

@@ -5,21 +5,23 @@ These rules concern events, not displays: where bad rows are left out, the displ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
 from evaluator.datasets.attribution import CUT, asked_window, cut_note, spec_window
 from evaluator.datasets.conversions import deduplicated
 from evaluator.datasets.event_kinds import EventKind
-from evaluator.datasets.followed import find_end
+from evaluator.datasets.follow_up_end import find_end
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
 from evaluator.log.beyond_bounds import beyond_bound, bounds_of
+from evaluator.log.schema import OUTCOMES
 from evaluator.log.times import with_date
 from evaluator.units import SECONDS
 
@@ -182,3 +184,40 @@ def _instants(time: pl.Series, spec: FileSpec) -> pl.Series:
     if spec.time.unit != "datetime":
         return time
     return time.cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def event_tables(
+    kinds: Sequence[EventKind], counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]
+) -> tuple[pa.Table, pa.Table]:
+    """Return the conversions, and the events of other outcomes, of the displays that stay, as the contract has them.
+
+    Parameters
+    ----------
+    kinds, counted
+        Kinds of events, the conversions first, and the events of each that count.
+    display_id
+        Number of the display of each of all these events, kind by kind, -1 where it was dropped, shape (n,).
+    """
+    numbers = np.split(display_id, np.cumsum([of.events.height for of in counted])[:-1])
+    conversions, *others = (
+        of.events.select(pl.Series("display_id", number), "time", "value").filter(pl.col("display_id") >= 0)
+        for of, number in zip(counted, numbers, strict=True)
+    )
+    named = [
+        events.with_columns(pl.lit(kind.outcome).alias("outcome"))
+        for kind, events in zip(kinds[1:], others, strict=True)
+    ]
+    empty = conversions.clear().with_columns(pl.lit("").alias("outcome"))
+    of_others = _sorted(pl.concat([empty, *named]))
+    names = pa.array(of_others["outcome"].to_list(), pa.string())
+    return _as_arrow(_sorted(conversions)), _as_arrow(of_others).add_column(0, "outcome", names)
+
+
+def _sorted(events: pl.DataFrame) -> pl.DataFrame:
+    return events.sort("display_id", "time", maintain_order=True)
+
+
+def _as_arrow(events: pl.DataFrame) -> pa.Table:
+    return pa.table(
+        {name: pa.array(events[name].to_numpy(), OUTCOMES[name]) for name in ("display_id", "time", "value")}
+    )

@@ -13,7 +13,6 @@ from evaluator.datasets.adapter import Reading
 from evaluator.datasets.attribution import cut_log
 from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.delay_laws import delay_files
-from evaluator.datasets.keeping import check_kept
 from evaluator.datasets.locate import bundled_logs, bundled_names
 from evaluator.datasets.log_folders import LogFolder, ObjectFolder, folder_at
 from evaluator.datasets.make_options import MADE
@@ -21,11 +20,12 @@ from evaluator.datasets.opening import files_read, queries, read_spec_tables
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.promotions.promotion_log import generate_promotions
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
+from evaluator.datasets.reading_plan import check_kept
 from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
-from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
+from evaluator.datasets.stretches.parallelism import ONE_PASS, AtOnce
 from evaluator.datasets.synthetic import generate
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError, UnknownNameError, UsageError, nearest, nearest_file

@@ -86,7 +86,7 @@ def print_validation(console: ReportConsole, report: dict[str, Any]) -> None:
 
 
 def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return what is said of the eligible actions, as of `evaluator.datasets.set_facts.set_facts`."""
+    """Return what is said of the eligible actions, as of `evaluator.datasets.summary.set_facts`."""
     if sets is None:
         return []
     smallest, largest, distinct, changes = (sets[name] for name in ("smallest", "largest", "distinct", "changes"))

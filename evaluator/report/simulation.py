@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.datasets.flights import Flight
+from evaluator.datasets.scenario import Flight
 from evaluator.report.console import ReportConsole
 from evaluator.report.short import left_out
 from evaluator.report.table_widths import fits

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.datasets.flights import Part, flight_parts
+from evaluator.datasets.scenario import Part, flight_parts
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import ParameterError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluator import datasets
-from evaluator.datasets.set_facts import set_facts
+from evaluator.datasets.summary import set_facts
 from evaluator.log.eligible import packed
 from evaluator.log.schema import BATCH
 from evaluator.replays.rounds.sets import read_sets

@@ -16,9 +16,8 @@ import pytest
 
 from evaluator import DelayStudy, study_delays
 from evaluator.comparisons.log_places import at_a_place
-from evaluator.datasets.delay_file import read_delay_file
+from evaluator.datasets.delay_file import place_of_file, read_delay_file
 from evaluator.datasets.delay_file_options import DelayFileOptions
-from evaluator.datasets.delay_file_place import place_of_file
 from evaluator.datasets.writing import write_canonical
 from evaluator.delays.study import delay_workers, goodness, permuted_groups, tail
 from evaluator.delays.study.criteria import LawUnit

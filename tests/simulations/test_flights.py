@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from evaluator import load, replay
-from evaluator.datasets.flights import Flight, flight_parts
-from evaluator.datasets.scenario import BernoulliScenario
+from evaluator.datasets.scenario import BernoulliScenario, Flight, flight_parts
 from evaluator.datasets.synthetic import generate
 from evaluator.delays.laws import fixed, geometric, pareto, parse_law
 from evaluator.errors import ParameterError, PolicyError, SpecError

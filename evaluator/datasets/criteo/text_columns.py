@@ -1,4 +1,4 @@
-"""Columns that depend on nothing but the row's campaign and context: categories, amounts, last click."""
+"""Columns that depend on nothing but the row's campaign and context: ids, categories, amounts, last click."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.criteo.campaign_contexts import class_bounds
-from evaluator.datasets.criteo.campaigns import spread
-from evaluator.datasets.criteo.ids import ids
+from evaluator.datasets.criteo.campaigns import class_bounds, spread
 from evaluator.datasets.criteo.parameters import AmountLaw, TwinParameters
 from evaluator.datasets.criteo.quantiles import category_shares, draw, durations
 
@@ -17,6 +15,9 @@ Ints = npt.NDArray[np.int64]
 # Columns share no category: more than any column's number of values.
 APART = 100_000
 GOLDEN = (5**0.5 - 1) / 2
+# Ids of the real file reach 3.24e7; multiplication modulo a prime of that size maps indices one to one.
+PRIME = 32_452_843
+FACTORS = {"uid": 7_654_321, "campaign": 5_432_101, "conversion": 9_876_541, "category": 3_141_593}
 
 
 class Categories:
@@ -87,3 +88,9 @@ def _quantiles(money: AmountLaw, count: int) -> npt.NDArray[np.float64]:
 
 def _texts(values: npt.NDArray[np.float64], floor: float) -> list[str]:
     return [f"{value:.12g}" for value in np.maximum(values, floor).tolist()]
+
+
+def ids(kind: str, index: npt.ArrayLike, *, offset: int = 0) -> npt.NDArray[np.int64]:
+    """Return the ids of the indices 0 .. PRIME - 2; `offset` tells columns of one kind apart."""
+    shifted = np.asarray(index, dtype=np.int64) + 1 + offset
+    return np.asarray(shifted * FACTORS[kind] % PRIME, dtype=np.int64)

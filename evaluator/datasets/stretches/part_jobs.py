@@ -20,7 +20,7 @@ from evaluator.datasets.metadata import propensity_kind
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.spool import FileSpool, MemorySpool, Spool, Waiting
 from evaluator.datasets.stretches.joined_intake import StretchesInThreads
-from evaluator.datasets.stretches.taken import Ints, SettledTies, Taken
+from evaluator.datasets.stretches.pass_result import Ints, SettledTies, Taken
 from evaluator.errors import WorkerError
 from evaluator.executors.finished import finished
 from evaluator.executors.plain_values import as_text, from_text

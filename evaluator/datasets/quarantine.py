@@ -14,8 +14,8 @@ from evaluator.datasets.frames import UNPARSED
 from evaluator.datasets.json_lines import BROKEN
 from evaluator.datasets.row_breaches import SHOWN, Breaches
 from evaluator.datasets.spec import Conversion
+from evaluator.datasets.text_rows import CELLS
 from evaluator.datasets.vw.decision_frames import NO_DECISION
-from evaluator.datasets.widths import CELLS
 from evaluator.errors import LogError
 from evaluator.log.meta import LEFT_OUT
 

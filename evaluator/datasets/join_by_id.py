@@ -1,4 +1,4 @@
-"""Conversions, or other events, in a table of their own, joined to the displays by id."""
+"""Join the events of a second table to their displays by the id of the display."""
 
 from __future__ import annotations
 
@@ -9,25 +9,123 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets import identity
-from evaluator.datasets.asked_displays import ASKED, AskedDisplays
+from evaluator.datasets import duplicates
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.conversions import event_columns, event_rows
+from evaluator.datasets.duplicates import HASH, ID
 from evaluator.datasets.event_kinds import EventKind
 from evaluator.datasets.frames import Chunks
-from evaluator.datasets.identity import HASH, ID
-from evaluator.datasets.named_ids import NamedIds
-from evaluator.datasets.row_breaches import FILE, LINE, Breaches, side_by_side
+from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.part import TablePart
-from evaluator.datasets.spool import Spool
+from evaluator.datasets.spool import Spool, Waiting
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.time_section import Time
 from evaluator.datasets.zones import ZonesSeen
 
+# Number of a display among those that may be named.
+ASKED = "asked"
+# Bits, a power of two of at most 2^32. Of 5 million ids, 1 in 200 others passes; of 100 million, most do.
+BITS = 2**27
 # So many rows, and displays that they may name, are joined in memory.
 JOINED_ROWS = 1_000_000
 ROW, PLACE = "row", "place"
+
+
+class AskedDisplays:
+    """The displays of a pass that a table may name: in memory nothing but their number.
+
+    Parameters
+    ----------
+    named
+        Ids that the table names.
+    new_spool
+        Function that makes a temporary file.
+
+    Attributes
+    ----------
+    sample
+        Ids of the first displays, whether they may be named or not.
+    """
+
+    def __init__(self, named: NamedIds, new_spool: Callable[[], Spool]) -> None:
+        self.named, self._spool = named, new_spool()
+        self._joined: list[tuple[Waiting, int]] = []
+        self.rows = 0
+        self.sample: tuple[str, ...] = ()
+
+    def wanted(self, displays: pl.DataFrame) -> pl.DataFrame:
+        """Return those of the next displays that may be named, without their ids, numbered in `ASKED`.
+
+        Parameters
+        ----------
+        displays
+            Displays with the columns of `evaluator.datasets.duplicates.hashed`, and others.
+        """
+        if len(self.sample) < SHOWN:
+            self.sample = (*self.sample, *displays[ID].drop_nulls().head(SHOWN))[:SHOWN]
+        known = displays if displays[HASH].null_count() == 0 else displays.filter(pl.col(HASH).is_not_null())
+        found = known.filter(pl.Series(self.named.may_hold(known[HASH])))
+        found = found.with_columns(pl.int_range(self.rows, self.rows + found.height, dtype=pl.Int64).alias(ASKED))
+        self.rows += found.height
+        self._spool.add(found.select(ID, HASH, ASKED))
+        return found.drop(ID, HASH)
+
+    @property
+    def waiting(self) -> Waiting:
+        """The ids of this pass."""
+        self._spool.close()
+        return Waiting(self._spool, self.rows, self.sample)
+
+    def join(self, following: Waiting) -> int:
+        """Add the displays of a pass that follows; return the number that its first one gets."""
+        before = self.rows
+        self._joined.append((following, before))
+        self.rows += following.rows
+        self.sample = self.sample or following.sample
+        return before
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield the ids of all displays, with their hashes and numbers."""
+        yield from self._spool.frames()
+        for waiting, before in self._joined:
+            for frame in waiting.spool.frames():
+                yield frame.with_columns(pl.col(ASKED) + before)
+
+    def discard(self) -> None:
+        """Free what the ids take."""
+        for spool in (self._spool, *(waiting.spool for waiting, _ in self._joined)):
+            spool.discard()
+
+
+class NamedIds:
+    """The ids of a table, as two bits of each (Bloom 1970): an id that is there always passes, another one seldom.
+
+    Parameters
+    ----------
+    bits
+        Those of ids that are known, `BITS` of them, shape (BITS // 8,); None for no ids.
+    """
+
+    def __init__(self, bits: npt.NDArray[np.uint8] | None = None) -> None:
+        self.bits = np.zeros(BITS // 8, np.uint8) if bits is None else bits
+
+    def add(self, hashes: pl.Series) -> None:
+        """Add ids by their hashes, uint64 without nulls."""
+        for place in _places(hashes):
+            np.bitwise_or.at(self.bits, place >> 3, np.left_shift(1, place & 7).astype(np.uint8))
+
+    def may_hold(self, hashes: pl.Series) -> npt.NDArray[np.bool_]:
+        """Return whether ids may be there, by their hashes, shape (n,)."""
+        found = np.ones(len(hashes), np.bool_)
+        for place in _places(hashes):
+            found &= (self.bits[place >> 3] >> (place & 7).astype(np.uint8) & 1).astype(np.bool_)
+        return found
+
+
+def _places(hashes: pl.Series) -> list[npt.NDArray[np.int64]]:
+    of = hashes.to_numpy()
+    return [(half & np.uint64(BITS - 1)).astype(np.int64) for half in (of, of >> np.uint64(32))]
 
 
 class SecondTable:
@@ -72,7 +170,7 @@ class SecondTable:
         chunks = Chunks(files, source, self._kinds, time=time, zones=zones)
         self._empty = chunks.empty()
         for frame in chunks:
-            self.ids.add(identity.hashed(frame[source.display])[HASH].drop_nulls())
+            self.ids.add(duplicates.hashed(frame[source.display])[HASH].drop_nulls())
             self._spool.add(frame)
             self.rows += frame.height
         self._place = np.zeros(0, np.int64)
@@ -111,13 +209,13 @@ class SecondTable:
     def _parts(self, asked: AskedDisplays) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
         """Yield the ids of displays and those of rows, equal ones together, as many at a time as fit into memory."""
         both = [asked.frames(), self._row_ids()]
-        parts = min((asked.rows + self.rows) // JOINED_ROWS + 1, identity.MOST_PARTS)
+        parts = min((asked.rows + self.rows) // JOINED_ROWS + 1, duplicates.MOST_PARTS)
         empty = [pl.DataFrame(schema={ID: pl.String, name: pl.Int64}) for name in (ASKED, ROW)]
         if parts == 1:
             some, rows = (_whole(frames, none) for frames, none in zip(both, empty, strict=True))
             yield some, rows
             return
-        for of in zip(*(identity.by_hash(frames, parts, self._new_spool) for frames in both), strict=True):
+        for of in zip(*(duplicates.by_hash(frames, parts, self._new_spool) for frames in both), strict=True):
             some, rows = (_whole(spool.frames(), none) for spool, none in zip(of, empty, strict=True))
             yield some, rows
             for spool in of:
@@ -129,7 +227,7 @@ class SecondTable:
         for frame in self._spool.frames():
             number = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True)
             first += frame.height
-            yield identity.hashed(frame[self._column]).with_columns(number.alias(ROW)).drop_nulls()
+            yield duplicates.hashed(frame[self._column]).with_columns(number.alias(ROW)).drop_nulls()
 
     def converted(self, displays: pl.DataFrame, *, limited: bool) -> tuple[pl.DataFrame, int]:
         """Return the rows that hold an event of a display, and how many have none because of a limit.

@@ -1,4 +1,4 @@
-"""Who reads stretches of a source, and writes parts of its log, at once."""
+"""How many threads or workers read stretches of a source, and write parts of its log, at the same time."""
 
 from __future__ import annotations
 
