@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from evaluator.kernels.solving import solved, standard_of
 from evaluator.log import Log
-from evaluator.log.readable_vectors import display_vectors
 from evaluator.log.schema import to_numpy
+from evaluator.log.vectors_of_displays import display_vectors
 from evaluator.replays.rounds.fitted import context_model
 from evaluator.replays.rounds.propensity import Propensities
 

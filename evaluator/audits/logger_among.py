@@ -10,8 +10,8 @@ from evaluator.audits.logger import MODEL_DISPLAYS, TwinLogger
 from evaluator.audits.twin_sets import Truths, all_vectors
 from evaluator.log import Log
 from evaluator.log.eligible import unpack
-from evaluator.log.readable_vectors import display_vectors
 from evaluator.log.schema import ELIGIBLE, to_numpy
+from evaluator.log.vectors_of_displays import display_vectors
 from evaluator.replays.rounds.choice_weights import choice_weights
 from evaluator.replays.rounds.propensity import Propensities
 

@@ -1,4 +1,4 @@
-"""One twin replayed: what the replays say, and what is true of the displays they showed."""
+"""One twin replayed: what the replays say, and what is true of the displays they showed and of the logging policy."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import unpack
-from evaluator.log.readable_vectors import display_vectors, readable_vectors
+from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import ELIGIBLE, to_numpy
-from evaluator.log.uneven import is_uneven
+from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
 from evaluator.replays.basis import Basis, read_basis
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan

@@ -1,4 +1,4 @@
-"""The refunds of twins: which sales come back, how late after the sale, and what they take back, fitted to a log."""
+"""The refunds of twins, fitted to a log: which sales come back, how late after the sale, and what they take back."""
 
 from __future__ import annotations
 

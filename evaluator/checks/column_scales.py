@@ -5,8 +5,7 @@ from __future__ import annotations
 from evaluator.checks.record import Check
 from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
-from evaluator.log.dwarfing import DWARFING, dwarfing_column
-from evaluator.log.readable_vectors import display_vectors
+from evaluator.log.vectors_of_displays import DWARFING, display_vectors, dwarfing_column
 
 NAME = "scales of columns"
 

@@ -1,4 +1,4 @@
-"""Contexts cut into groups: a few bins of each coordinate."""
+"""Contexts cut into groups: a few bins of each coordinate, and the vectors that many displays share."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from evaluator.checks.row_pairs import Hashes
 from evaluator.checks.vectors import frequent
 from evaluator.log import Log
 from evaluator.log.encoder import Coordinate
-from evaluator.log.readable_vectors import display_vectors
+from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import Columns, to_numpy
-from evaluator.log.uneven import is_uneven
+from evaluator.log.vectors_of_displays import display_vectors
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

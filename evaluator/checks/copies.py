@@ -1,4 +1,4 @@
-"""Copied rows: displays logged twice, conversions shared by several displays."""
+"""Copied rows: displays logged twice or nearly so, and conversions shared by several displays."""
 
 from __future__ import annotations
 

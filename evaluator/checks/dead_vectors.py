@@ -1,4 +1,4 @@
-"""Vectors of many displays that hardly ever convert: a robot, a test account, a group that cannot buy."""
+"""Vectors that many displays have and hardly any converts with, and columns so large that they dwarf others."""
 
 from __future__ import annotations
 

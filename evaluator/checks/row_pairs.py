@@ -1,4 +1,4 @@
-"""Pairs of rows that are the same but for their numbers: more of them than chance makes are copies."""
+"""Pairs of rows that are the same but for their numbers: more of them than chance makes are copies or repeats."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evaluator.errors import PropensityError, UnknownNameError, UsageError, nearest
 from evaluator.log import PropensityKind
-from evaluator.log.value_text import value_text
+from evaluator.log.encoder import value_text
 
 RENORMALISED = (
     "Actions were filtered: logged propensities, the same at every display of an action, were made to sum to 1 over "

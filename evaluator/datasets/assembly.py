@@ -32,11 +32,11 @@ from evaluator.datasets.spool import JoinedSpool
 from evaluator.datasets.writing import ROWS_PER_GROUP, DisplayWriter, displays_table
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
+from evaluator.log.ragged_vectors import uneven_lists
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
 from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
 from evaluator.log.traffic import summed
-from evaluator.log.uneven import uneven_lists
 from evaluator.threads import ahead
 
 # Displays of a part of a log: whole row groups, so that parts hold what one file would.

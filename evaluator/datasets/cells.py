@@ -13,7 +13,7 @@ import pyarrow as pa
 from evaluator.datasets.instants import read_instants
 from evaluator.datasets.labels import value_texts
 from evaluator.datasets.zones import offset_minutes, placed
-from evaluator.log.value_text import value_text
+from evaluator.log.encoder import value_text
 
 Kind = Literal["int", "flag", "float", "text", "category", "datetime", "labels", "offset"]
 TYPES: dict[Kind, pl.DataType] = {

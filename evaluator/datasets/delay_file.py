@@ -22,8 +22,7 @@ from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import EvaluatorError, ParameterError, SourceError, UsageError, WorkerError
 from evaluator.executors.workers import in_folder, this_folder, this_worker
-from evaluator.log.delay_content import delays_hash
-from evaluator.log.delay_rows import DelayRows
+from evaluator.log.delay_rows import DelayRows, delays_hash
 from evaluator.log.stamps import stamp_of
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
 
@@ -153,7 +152,7 @@ class DelayFilePlace:
     folder
         Working folder of the command, in which relative names are looked up.
     content
-        Hash of its delays (`evaluator.log.delay_content.delays_hash`).
+        Hash of its delays (`evaluator.log.delay_rows.delays_hash`).
     """
 
     file: str

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.log.value_text import TRUTHS, UUID, UUID_LENGTH, WHOLE
+from evaluator.log.encoder import TRUTHS, UUID, UUID_LENGTH, WHOLE
 
 # Before the name of a column that the log keeps as it is.
 KEPT = "__kept_"
@@ -35,7 +35,7 @@ def coded(column: pl.Series) -> CodedLabels:
 
 
 def value_texts(column: pl.Series) -> pl.Series:
-    """Return a column as the texts that tell its values apart, by the rule of `evaluator.log.value_text`, or the same.
+    """Return a column as the texts that tell its values apart, by the rule of `evaluator.log.encoder`, or the same.
 
     An empty text, and what is no number among numbers, is missing. A column of text costs 6 ns a cell where it is as it
     should be.

@@ -20,7 +20,7 @@ from evaluator.datasets.follow_up_end import find_end
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
-from evaluator.log.beyond_bounds import beyond_bound, bounds_of
+from evaluator.log.event_breaches import beyond_bound, bounds_of
 from evaluator.log.schema import OUTCOMES
 from evaluator.log.times import with_date
 from evaluator.units import SECONDS

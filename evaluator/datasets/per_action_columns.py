@@ -15,7 +15,7 @@ from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_sections import Table
 from evaluator.errors import LogError, SpecError
 from evaluator.log.breaches import SUM_TOLERANCE
-from evaluator.log.value_text import value_text
+from evaluator.log.encoder import value_text
 
 CODE = "__target_"
 PLACEHOLDER = "{action}"

@@ -31,7 +31,7 @@ from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import SpecError
-from evaluator.log.value_text import value_text
+from evaluator.log.encoder import value_text
 
 _REPAIR = "list the actions that could have been shown, or quarantine the row"
 # Before and after every time that a log may have.

@@ -13,7 +13,7 @@ from evaluator.errors import ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
 from evaluator.log.costs import cost_events
-from evaluator.log.in_order import in_order
+from evaluator.log.relabel_actions import in_order
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.basis import Basis, read_basis
 from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds

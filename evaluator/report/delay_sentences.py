@@ -11,7 +11,7 @@ from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.spikes import narrow_components
 from evaluator.delays.study.words import since_words, words
-from evaluator.log.periods import Periods
+from evaluator.log.times import Periods
 
 _NAMED = 5
 

@@ -33,8 +33,7 @@ from evaluator.delays.study.run import steps, study_log, study_rows
 from evaluator.errors import WorkerError
 from evaluator.executors.software import software
 from evaluator.log import Log
-from evaluator.log.delay_content import delays_hash
-from evaluator.log.delay_rows import delay_rows
+from evaluator.log.delay_rows import delay_rows, delays_hash
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.outputs.kept_units import KeptUnits
 from evaluator.streams import seed_stream, state_of

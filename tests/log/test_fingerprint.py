@@ -18,8 +18,8 @@ from evaluator.datasets.stretches import joined_intake
 from evaluator.datasets.writing import write_canonical
 from evaluator.log import Log, fingerprint
 from evaluator.log.fingerprint import BlockHashes, content_hash
+from evaluator.log.ragged_vectors import uneven_lists
 from evaluator.log.schema import fixed_size_lists
-from evaluator.log.uneven import uneven_lists
 from tests.datasets.parted import write_parts
 from tests.datasets.sources import write_spec
 from tests.logs import linear_log

@@ -18,7 +18,7 @@ from evaluator.datasets.writing import write_canonical
 from evaluator.errors import LogError, SourceError, UnknownNameError
 from evaluator.log import Log, Outcome, StoredLog, find_breaches, shuffle_ties
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.in_order import in_order
+from evaluator.log.relabel_actions import in_order
 from tests.logs import build_log, with_outcome
 
 

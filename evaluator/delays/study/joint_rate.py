@@ -15,9 +15,9 @@ from evaluator.delays.study.joint_checks import Calibration, calibrate
 from evaluator.delays.study.joint_limits import check_conversions, check_follow_up
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
-from evaluator.log.periods import Periods
 from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.log.stamps import stamp_of
+from evaluator.log.times import Periods
 
 # The fit's standard errors are small long before; beyond this an evenly spaced sample is fitted, and the study says so.
 JOINT_ROWS = 200_000

@@ -1,4 +1,4 @@
-"""The eligible actions of some displays as the loops read them."""
+"""The eligible actions of displays: how a log's sets vary, and the sets as the loops read them."""
 
 from __future__ import annotations
 

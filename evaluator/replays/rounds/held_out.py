@@ -1,4 +1,4 @@
-"""The last displays of a log, left out of a replay so that its final policy can be evaluated on them."""
+"""Shares of a log: which displays are judged, and the last ones, held out to evaluate the final policy on them."""
 
 from __future__ import annotations
 

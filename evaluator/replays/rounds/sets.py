@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log import Log
-from evaluator.log.differing_sets import sets_differ
 from evaluator.log.eligible import SetCodes, members
 from evaluator.log.schema import ELIGIBLE
-from evaluator.log.set_kinds import EligibleByPart
+from evaluator.log.set_kinds import EligibleByPart, has_eligibility
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +34,7 @@ class EligibleSets:
 
 def read_sets(log: Log) -> EligibleSets | None:
     """Return how the sets of a log vary, in one pass over them; None where every action is always eligible."""
-    if not sets_differ(log):
+    if not has_eligibility(log):
         return None
     by_part = EligibleByPart(len(log), log.n_actions)
     for first, batch in log.batches([ELIGIBLE], coded=True):

@@ -28,8 +28,8 @@ from evaluator.estimates.weighted import (
 from evaluator.findings.codes import FEW_WEIGHTED_REWARDS, FINAL_EXPLORES, FINAL_TIES, WEIGHTS_OFF
 from evaluator.findings.finding import Finding
 from evaluator.log.breaches import TARGET_REPAIR
-from evaluator.log.readable_vectors import readable_vectors
 from evaluator.log.schema import ELIGIBLE
+from evaluator.log.vectors_of_displays import readable_vectors
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.loop.frozen_among import shares_among

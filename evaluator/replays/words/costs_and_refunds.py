@@ -1,4 +1,4 @@
-"""What a replay says of costs and refunds, in sentences."""
+"""What a replay says of costs, refunds and guardrails, in sentences."""
 
 from __future__ import annotations
 

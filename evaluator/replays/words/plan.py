@@ -10,8 +10,8 @@ from evaluator.findings import codes
 from evaluator.findings.finding import Finding
 from evaluator.kernels.ridge import LARGEST_CONDITION
 from evaluator.log.bounds import CapLoss
-from evaluator.log.dwarfing import dwarfing_column
 from evaluator.log.schema import POSITION, WEIGHT
+from evaluator.log.vectors_of_displays import dwarfing_column
 from evaluator.policies.base import Need
 from evaluator.replays.basis import Basis
 from evaluator.replays.options import ReplayOptions

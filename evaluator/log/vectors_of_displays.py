@@ -1,20 +1,39 @@
-"""Columns that dwarf others: linear policies regularise and explore in one unit for all that they read."""
+"""Which vectors of a log policies and models read, and whether one column of them dwarfs another."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from evaluator.log.contract import Log
-from evaluator.log.readable_vectors import display_vectors
-from evaluator.log.schema import to_numpy
-from evaluator.log.uneven import is_uneven
+from evaluator.log.ragged_vectors import is_uneven
+from evaluator.log.schema import FEATURES, to_numpy
 
 # Numbers so many times as large as others: with less, as ages beside a constant, policies learn all the same.
 DWARFING = 100.0
 # Displays that are looked at, of the first and of the last.
 _LOOKED_AT = 250
+
+
+def display_vectors(log: Log, *, first: Literal["action_set", "context"] = "action_set") -> str | None:
+    """Return the column with the vectors of each display, ``action_set`` or ``context``; None where there is none.
+
+    Parameters
+    ----------
+    log
+        Log whose vectors are wanted.
+    first
+        Column to prefer where there are both: a policy tells actions apart by their vectors; what a logger looked at is
+        best told by the context.
+    """
+    second = "context" if first == "action_set" else "action_set"
+    return next((name for name in (first, second) if name in log.schema.names), None)
+
+
+def readable_vectors(log: Log) -> str | None:
+    """Return the vectors that a policy or a model can read: a display's, else ``features`` of the actions; or None."""
+    return display_vectors(log) or (FEATURES if FEATURES in log.actions.column_names else None)
 
 
 class Dwarfing(NamedTuple):

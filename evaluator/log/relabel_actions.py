@@ -11,9 +11,9 @@ import pyarrow as pa
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
 from evaluator.log.eligible import chosen_sets
+from evaluator.log.ragged_vectors import chosen_lists, is_uneven
 from evaluator.log.schema import ELIGIBLE, PER_ACTION, fixed_size_lists, to_numpy
 from evaluator.log.stored import StoredLog
-from evaluator.log.uneven import chosen_lists, is_uneven
 
 
 def in_order(log: Log, labels: Sequence[str]) -> Log:
