@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from evaluator.audits.pair_differences import MeasuredDifference
 from evaluator.comparisons.realised import p_values_of, radii
-from evaluator.estimates.spread import widened_by
+from evaluator.estimates.standard_errors import widened_by
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,13 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.additive import ActionHours, AdditiveFit, action_hours, fit_additive
-from evaluator.checks.coordinates import Coordinates
+from evaluator.checks.coordinates import CommonVectors, Coordinates, no_counts
 from evaluator.checks.follow_up import FollowUp
-from evaluator.checks.repeats import NearPairs, near_ticks
-from evaluator.checks.row_pairs import EqualRowPairs, hashes
+from evaluator.checks.row_pairs import EqualRowPairs, NearPairs, hashes, near_ticks
 from evaluator.checks.tied_displays import TieSums
 from evaluator.checks.timeline import Timeline
-from evaluator.checks.vectors import CommonVectors, no_counts
 from evaluator.kernels.solving import squared_length
 from evaluator.log.eligible import sizes
 from evaluator.log.schema import ELIGIBLE, Columns, to_numpy

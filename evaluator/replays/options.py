@@ -150,7 +150,7 @@ class BareReplayOptions(Options):
         ParameterError
             A value does not fit; the message names the option, the value and what it takes.
         """
-        from evaluator.estimates.spread import FEWEST
+        from evaluator.estimates.standard_errors import FEWEST
         from evaluator.replays.rounds.correction import correct_by
 
         super().__post_init__()

@@ -14,8 +14,8 @@ import pyarrow as pa
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.arms import BestFixedAction
 from evaluator.estimates.best_order import BestOrder
-from evaluator.estimates.combine import difference, scaled, unknown
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.contrast import difference, scaled, unknown
 from evaluator.estimates.repeated import repeated_interval
 from evaluator.findings.codes import (
     ANY_ORDER,

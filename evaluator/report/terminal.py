@@ -11,10 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.estimates.clustered import clusters_text
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.estimators import ESTIMATORS
-from evaluator.estimates.weighted import NORMAL, WeightedValue
+from evaluator.estimates.standard_errors import clusters_text
+from evaluator.estimates.weighted import ESTIMATORS, NORMAL, WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING

@@ -11,7 +11,7 @@ from evaluator.audits.power import DetectableDifference, LargerDifference, left_
 from evaluator.comparisons.realised import RealisedEvidence, radii
 from evaluator.estimates.contrast import Contrast
 from evaluator.estimates.multiplicity import holm
-from evaluator.estimates.spread import widened_by
+from evaluator.estimates.standard_errors import widened_by
 
 ALPHA, ROUNDS = 0.05, 1000
 

@@ -13,7 +13,7 @@ from evaluator import compare, replay
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError
-from evaluator.estimates.clustered import clustered_error
+from evaluator.estimates.standard_errors import clustered_error
 from evaluator.log import Log
 from evaluator.log.clusters import Clusters
 from evaluator.replays.values import resampled as bootstrap

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import LogError
-from evaluator.estimates.estimators import ESTIMATORS
 from evaluator.estimates.weighted import (
+    ESTIMATORS,
     WeightedValue,
     Weights,
     mean_value,
@@ -70,7 +70,7 @@ class FinalValue:
     tied
         Share of the displays at which the greedy policy has several actions to choose from; 0 for others.
     estimates
-        Value of the final policy by each of `evaluator.estimates.estimators.ESTIMATORS`, by name; the model of DR:
+        Value of the final policy by each of `evaluator.estimates.weighted.ESTIMATORS`, by name; the model of DR:
         `evaluator.replays.values.reward_model`.
     logging
         Mean reward of the same displays under the logging policy.
