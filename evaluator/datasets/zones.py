@@ -13,7 +13,7 @@ import polars as pl
 
 from evaluator.datasets.instants import read_instants
 from evaluator.errors import LogError, nearest
-from evaluator.inputs.toml_text import toml_value
+from evaluator.inputs.toml_file import toml_value
 
 _MICROS_A_MINUTE = 60_000_000
 _SIGNED = r"^\s*([+-])(\d{2}):?(\d{2})\s*$"

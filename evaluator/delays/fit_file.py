@@ -19,7 +19,7 @@ from evaluator.delays.moments import law_moments
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.usable import Floats, Ints
 from evaluator.errors import DataError, ParameterError
-from evaluator.inputs.regular import open_regular
+from evaluator.inputs.open_regular import open_regular
 from evaluator.outputs.atomic import whole_file
 from evaluator.outputs.failures import writing
 from evaluator.results.json_values import json_values

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Any
 
 from evaluator.errors import EvaluatorError
-from evaluator.inputs.regular import open_regular
+from evaluator.inputs.open_regular import open_regular
 
 # Ranges nearer than this are fetched as one, with what lies between: a question costs as much as so many bytes.
 GAP = 1 << 20

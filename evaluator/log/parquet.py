@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.errors import EvaluatorError, SourceError
-from evaluator.inputs.regular import NotRegularError, refuse_irregular
+from evaluator.inputs.open_regular import NotRegularError, refuse_irregular
 from evaluator.log.log_files import LogFile, RemoteFile, RemoteReader
 from evaluator.log.schema import is_sets
 

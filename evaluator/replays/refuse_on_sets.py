@@ -6,7 +6,7 @@ from typing import Any
 
 from evaluator.errors import ParameterError
 from evaluator.log import Log
-from evaluator.policies.choosing_among import refuse_choosing_among
+from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 

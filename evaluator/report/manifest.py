@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.errors import SourceError
-from evaluator.inputs.regular import open_regular
+from evaluator.inputs.open_regular import open_regular
 from evaluator.outputs.checksums import described
 from evaluator.version import __version__
 

@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
-from evaluator.kernels.argmax import LOWEST_FIRST, tie_key
-from evaluator.kernels.scores import check_score
+from evaluator.kernels.argmax import LOWEST_FIRST, check_score, tie_key
 from evaluator.log.encoder import ContextEncoder
 from evaluator.outputs.atomic import whole_files
 from evaluator.outputs.failures import writing
 from evaluator.policies import dispatch
 from evaluator.policies.base import Policy, Setting
-from evaluator.policies.choosing_among import has_random_ties
-from evaluator.policies.running import blamed, reward_unit
+from evaluator.policies.running import blamed, has_random_ties, reward_unit
 from evaluator.replays.learned.about import PolicyDescription
 from evaluator.replays.learned.displays import Display, Eligible, Truths, display_vectors, shown_vectors, told_eligible
 from evaluator.replays.learned.file import PolicyContent, fill_file, read_file, refuse_unsavable

@@ -16,8 +16,7 @@ from threading import Lock, Thread
 from typing import Any, NamedTuple
 
 from evaluator.kernels.announcing import compiling_for
-from evaluator.kernels.cache_folder import cache_folder
-from evaluator.kernels.code_cache import CodeCache
+from evaluator.kernels.code_cache import CodeCache, cache_folder
 
 # Each holds a compiler, some 200 MB.
 _MOST_HELPERS = 3
