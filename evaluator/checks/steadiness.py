@@ -8,8 +8,13 @@ import numpy.typing as npt
 from evaluator.checks.record import Check
 from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
-from evaluator.replays.rounds.bursts import BURSTY, peak_within_delay
-from evaluator.replays.rounds.gaps import ConversionGap, conversion_gaps, gap_words
+from evaluator.replays.rounds.gaps_and_bursts import (
+    BURSTY,
+    ConversionGap,
+    conversion_gaps,
+    gap_words,
+    peak_within_delay,
+)
 from evaluator.units import format_duration
 
 Floats = npt.NDArray[np.float64]

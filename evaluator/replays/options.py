@@ -24,8 +24,7 @@ from evaluator.options.shared import (
     ClockName,
     PropensityMode,
 )
-from evaluator.replays.rounds.held_out import FinalPolicyName
-from evaluator.replays.rounds.shares import final_share, known_share
+from evaluator.replays.rounds.held_out import FinalPolicyName, final_share, known_share
 
 GUARDRAILS = Option(
     default=None,

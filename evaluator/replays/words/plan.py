@@ -18,7 +18,7 @@ from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import said_of_parts
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import binding_display, rarest_warning, unusable_warning
-from evaluator.replays.rounds.gaps import gap_warnings
+from evaluator.replays.rounds.gaps_and_bursts import gap_warnings
 from evaluator.replays.rounds.propensity import NOT_AT_REST
 from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.within import followed_for, of_conversions

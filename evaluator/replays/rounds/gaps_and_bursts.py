@@ -26,6 +26,17 @@ USUAL = 20
 # Hours beyond this many (a century) come from times in the wrong unit.
 _MOST_HOURS = 1_000_000
 
+# Bursts: a policy that serves all the traffic plays one through before its conversions come, and knows them all when
+# the next one begins. A replay has only a K-th of its rounds, but the delays of whole bursts: feedback is spread
+# over the rounds otherwise than live, though as many rounds late on average. What is measured is how many displays
+# follow one within a short or a median delay, at the most, over the mean number. `tests/statistical/test_bursts.py`:
+# below 2.5, with daily rhythms of any amplitude, replays and live runs of `ucb1` agree; with ten minutes of a
+# hundred times the traffic every six hours (6.8) they differ by a twentieth of the value. On the wall clock they
+# agree there, too.
+# Peak over mean from which it is said, and the fewest displays within the delay for which it is no chance.
+BURSTY, FEWEST = 2.5, 50.0
+_LEVELS = (0.25, 0.5)
+
 
 class ConversionGap(NamedTuple):
     """Hours in a row without a conversion.
@@ -144,3 +155,22 @@ def _before(total: Ints, start: int, end: int) -> float:
         return 0.0
     share = min(float(total[start] / (total[start + DAY] - total[DAY])), 1.0)
     return float(total[end + DAY] - total[start + DAY]) * share
+
+
+def peak_within_delay(survey: Survey) -> tuple[int, float]:
+    """Return a delay in ticks, and the most displays that follow one within it, over the mean number.
+
+    The number at the most is taken three standard deviations of chance lower. Of the first quartile and the median of
+    the delays, the one with the larger ratio. The ratio is nan where it would
+    be chance: few displays within the delay, delays of no more than ten time stamps, or no conversions.
+    """
+    if not len(survey.display) or not np.isfinite(survey.rate):
+        return 0, float("nan")
+    found = 0, float("nan")
+    for delay in np.quantile(survey.delay_ticks, _LEVELS, method="lower").tolist():
+        if survey.rate * delay >= FEWEST and not survey.blurs(delay):
+            longest = survey.longest_span(delay)
+            # The largest of many Poisson counts lies some deviations above what the traffic brings.
+            ratio = (longest - 3.0 * np.sqrt(longest)) / (survey.rate * delay)
+            found = found if found[1] >= ratio else (delay, ratio)
+    return found
