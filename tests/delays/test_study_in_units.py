@@ -27,8 +27,7 @@ from evaluator.delays.study.fitting import fit_sample
 from evaluator.delays.study.goodness import BootstrapsUnit, delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.permutations import permutable, permuted
-from evaluator.delays.study.permuted_groups import permutation_test
+from evaluator.delays.study.permuted_groups import permutable, permutation_test, permuted
 from evaluator.delays.study.run import steps, study_log, study_rows
 from evaluator.errors import WorkerError
 from evaluator.executors.software import software
