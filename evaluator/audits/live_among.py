@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.estimand import ClaimsByLaw
 from evaluator.audits.live import ContextPool, count_round, live_round, rate_of, rings
 from evaluator.audits.live_money import NO_MONEY, LiveMoney, in_unit
 from evaluator.audits.truth import LogTruth

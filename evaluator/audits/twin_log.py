@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.audits.arrivals import DisplayTimes
 from evaluator.audits.display_column import DisplayColumn, spans
-from evaluator.audits.display_times import DisplayTimes
 from evaluator.audits.twin_money import LogCosts
 from evaluator.audits.twin_sets import TwinSets
 from evaluator.log import Log, LogMeta
