@@ -13,7 +13,10 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.actions import (
+from evaluator.datasets.contexts import CODE, ContextVectors
+from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
+from evaluator.datasets.labels import (
+    KEPT,
     USED,
     KeptPropensities,
     ShownActions,
@@ -22,9 +25,6 @@ from evaluator.datasets.actions import (
     choose_actions,
     kept_propensities,
 )
-from evaluator.datasets.contexts import CODE, ContextVectors
-from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
-from evaluator.datasets.labels import KEPT
 from evaluator.datasets.meta_file import DISPLAYS, part_name
 from evaluator.datasets.per_action_columns import target_of, target_places, vector_places, vectors_of
 from evaluator.datasets.set_sources import SET, SetSource

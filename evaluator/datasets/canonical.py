@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.actions import USED, ShownActions, choose_actions, kept_propensities
+from evaluator.datasets.labels import USED, ShownActions, choose_actions, kept_propensities
 from evaluator.datasets.log_folders import LogFolder, check_end, check_rows, check_whole, holds, names_in
 from evaluator.datasets.meta_file import (
     ACTIONS,
@@ -209,13 +209,13 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     """Return the displays of some actions, as `evaluator.datasets.load` does while reading files.
 
     Delays still count the displays of all actions: the log has the column ``position``. Propensities become those of
-    the fewer actions where `evaluator.datasets.actions.kept_propensities` knows them.
+    the fewer actions where `evaluator.datasets.labels.kept_propensities` knows them.
 
     Raises
     ------
     UsageError, UnknownNameError
         The choice of actions is no such choice, or names one that is not there; see
-        `evaluator.datasets.actions.choose_actions`.
+        `evaluator.datasets.labels.choose_actions`.
     """
     meta = log.meta
     logged = meta.propensity in ("logged", "estimated")

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.instants import read_instants
 from evaluator.datasets.labels import value_texts
-from evaluator.datasets.zones import offset_minutes, placed
+from evaluator.datasets.zones import offset_minutes, placed, read_instants
 from evaluator.log.encoder import value_text
 
 Kind = Literal["int", "flag", "float", "text", "category", "datetime", "labels", "offset"]

@@ -11,9 +11,8 @@ import polars as pl
 from evaluator.datasets.cells import Kind, parse
 from evaluator.datasets.column_profile import Look
 from evaluator.datasets.draft_lines import Line
-from evaluator.datasets.instants import EPOCH, read_instants
 from evaluator.datasets.time_guesses import Guess
-from evaluator.datasets.zones import why_no_zone
+from evaluator.datasets.zones import EPOCH, read_instants, why_no_zone
 from evaluator.errors import UsageError
 from evaluator.units import SECONDS, format_duration
 

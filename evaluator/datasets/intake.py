@@ -21,7 +21,7 @@ from evaluator.datasets.quarantine import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
 from evaluator.datasets.set_sources import SET, SET_PROPENSITY, SetSource
-from evaluator.datasets.shuffled_ties import JoinedTies, Ties, TieShuffler
+from evaluator.datasets.sorting import JoinedTies, Ties, TieShuffler
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import JoinedSpool, Spool
 from evaluator.datasets.stretches.pass_result import SettledTies, Taken

@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from evaluator.datasets.attribution import asked_window
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.contexts import ContextCodes, Features, choose_features
 from evaluator.datasets.conversions import event_columns
@@ -22,12 +21,12 @@ from evaluator.datasets.join_by_id import AskedDisplays
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.options import ReadingOptions, share_of
+from evaluator.datasets.outcomes import asked_window
 from evaluator.datasets.per_action_columns import target_columns, vector_columns
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches
 from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.set_sources import SetSource
-from evaluator.datasets.shuffled_ties import whole_ties
-from evaluator.datasets.sorting import SortedChunks
+from evaluator.datasets.sorting import SortedChunks, whole_ties
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec

@@ -10,7 +10,6 @@ from shlex import quote
 from typing import Unpack
 
 from evaluator.datasets.adapter import Reading
-from evaluator.datasets.attribution import cut_log
 from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.locate import bundled_logs, bundled_names
@@ -18,6 +17,7 @@ from evaluator.datasets.log_folders import LogFolder, ObjectFolder, folder_at
 from evaluator.datasets.make_options import MADE
 from evaluator.datasets.opening import files_read, queries, read_spec_tables
 from evaluator.datasets.options import ReadingOptions
+from evaluator.datasets.outcomes import cut_log
 from evaluator.datasets.promotions.promotion_log import generate_promotions
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.reading_plan import check_kept

@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.criteo.campaigns import CampaignTruth, truth
+from evaluator.datasets.criteo.campaigns import Amounts, CampaignTruth, Categories, ids, last_click, truth
 from evaluator.datasets.criteo.journeys import Journeys, Users, journey_sizes, plan_journeys, plan_users
 from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.criteo.quantiles import ArrivalQuantiles, draw
-from evaluator.datasets.criteo.text_columns import Amounts, Categories, ids, last_click
 from evaluator.datasets.make_options import MadeFiles
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import FileSpec

@@ -13,9 +13,9 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.actions import KeptPropensities, by_design
 from evaluator.datasets.assembly import DisplayBatches, DisplayNumbers, KeptDisplays, PartPlace, write_part
 from evaluator.datasets.contexts import ContextVectors
+from evaluator.datasets.labels import KeptPropensities, by_design
 from evaluator.datasets.metadata import propensity_kind
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.spool import FileSpool, MemorySpool, Spool, Waiting

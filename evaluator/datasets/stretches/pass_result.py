@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SettledTies:
-    """Displays of a pass in the order of the log, as of `evaluator.datasets.shuffled_ties.Ties`."""
+    """Displays of a pass in the order of the log, as of `evaluator.datasets.sorting.Ties`."""
 
     displays: int
     sharing: int
