@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.log import Log
 from evaluator.log.schema import BATCH
 from evaluator.outputs.failures import writing
 
@@ -129,3 +130,18 @@ def _close(file: IO[bytes]) -> None:
 def _place() -> Path:
     """Return the folder of temporary files, which errors name."""
     return Path(tempfile.gettempdir())
+
+
+def taken(log: Log, displays: Ints, column: str) -> npt.NDArray[Any]:
+    """Return a column of the displays with these numbers, increasing, shape (m,) or (m, ...). Cost: one scan of it."""
+    found: npt.NDArray[Any] | None = None
+    for first, batch in log.batches([column]):
+        numbers = batch[column]
+        if found is None:
+            found = np.empty((len(displays), *numbers.shape[1:]), numbers.dtype)
+        low, high = np.searchsorted(displays, [first, first + len(numbers)])
+        found[low:high] = numbers[displays[low:high] - first]
+        if high == len(displays):
+            break
+    assert found is not None
+    return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.estimand import ClaimsByLaw
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims
 from evaluator.audits.truth import LogTruth, fit_truth

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.estimand import ClaimsByLaw
 from evaluator.audits.live import ContextPool, count_round, live_round, rate_of, rings
 from evaluator.audits.live_money import NO_MONEY, LiveMoney, in_unit
 from evaluator.audits.truth import LogTruth
@@ -21,9 +21,8 @@ from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
 from evaluator.log.eligible import to_codes
 from evaluator.policies.base import Setting
-from evaluator.policies.choosing_among import has_random_ties
 from evaluator.policies.dispatch import begin_among, displayed
-from evaluator.policies.running import blamed, loop_for, reward_unit
+from evaluator.policies.running import blamed, has_random_ties, loop_for, reward_unit
 from evaluator.replays.loop.among import best_among, own_vector
 from evaluator.replays.rounds.batch import EligibleActions, read_only_sets
 from evaluator.replays.rounds.eligible_actions import eligible_actions

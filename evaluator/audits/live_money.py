@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.by_action import ClaimsByLaw
+from evaluator.audits.estimand import ClaimsByLaw
 from evaluator.audits.truth import LogTruth
 from evaluator.kernels.compiling import inlinable
 from evaluator.policies.dispatch import converted

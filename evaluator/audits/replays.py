@@ -1,36 +1,42 @@
-"""One twin replayed: what the replays say, and what is true of the displays they showed."""
+"""One twin replayed: what the replays say, and what is true of the displays they showed and of the logging policy."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.by_action import ClaimsByLaw, claims_of
-from evaluator.audits.logging_value import LoggingValues
+from evaluator.audits.estimand import ClaimsByLaw, claims_of
+from evaluator.audits.means_in_blocks import mean_in_blocks
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.pair_differences import MeasuredDifference, measure
-from evaluator.audits.shown_displays import ShownDisplays
+from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
 from evaluator.audits.truth import LogTruth
+from evaluator.audits.twin_log import TwinLog
 from evaluator.audits.twins import draw_twin, replay_seed
 from evaluator.comparisons.result import plan_comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.policies.base import Setting
-from evaluator.replays.one_by_one import execute_each
+from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
+from evaluator.replays.references import References
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.run import estimate_repeat, shown_columns, summarise_repeats
+from evaluator.replays.words.unknown_maximum import with_honest_kinds
 
 # Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
 _SLACK = 4.0
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+# Makes the result of a replay that has been run.
+Estimate = Callable[[], ReplayResult]
 
 
 class IntervalAndTruth(NamedTuple):
@@ -170,3 +176,72 @@ def _told(shown: ShownDisplays, result: ReplayResult, truth: LogTruth, logging: 
         setting=_live(plan, truth).setting,
         sampler=plan.sampler,
     )
+
+
+def execute_each(plans: Sequence[ReplayPlan]) -> list[tuple[tuple[int, ...], Estimate]]:
+    """Run plans on one log in one scan of it; return the rounds of each plan's repeats, and what estimates it.
+
+    What the rounds of a plan showed is looked up when it is estimated, which takes some 80 bytes a round, and a pass
+    over a few columns. Results are those of `evaluator.replays.run.execute_all` without what weighs displays, values
+    other outcomes or splits into groups, and without resampled logs.
+    """
+    lanes = iter(replay_all(plans))
+    references = References()
+    found: list[tuple[tuple[int, ...], Estimate]] = []
+    for plan in plans:
+        own = [next(lanes) for _ in range(plan.options.repeats)]
+        rounds = tuple(len(lane.replayed.displays) for lane in own)
+        found.append((rounds, partial(_estimated, plan, own, references)))
+    return found
+
+
+def _estimated(plan: ReplayPlan, lanes: Sequence[Lane], references: References) -> ReplayResult:
+    columns = shown_columns([plan], lanes)
+    repeats = [
+        estimate_repeat(lane, lane.replayed, plan.log.take(lane.replayed.displays, columns), references)
+        for lane in lanes
+    ]
+    return with_honest_kinds(plan, summarise_repeats(plan, repeats, references))
+
+
+class LoggingValues:
+    """Expected values of the logging policy's rounds on one twin, each found once for all replays that ask the same.
+
+    Parameters
+    ----------
+    truth, twin
+        Twin, and what it was drawn from.
+    """
+
+    def __init__(self, truth: LogTruth, twin: TwinLog) -> None:
+        self._truth, self._twin = truth, twin
+        self._found: dict[tuple[object, ...], float] = {}
+
+    def of(self, plan: ReplayPlan, counted: Floats, cost: Floats) -> float:
+        """Return the mean expected value of the displays that a replay used, in one pass over them.
+
+        Parameters
+        ----------
+        plan
+            Plan of the replay.
+        counted
+            What counts of a conversion of each action, as a share of their mean value, shape (K,).
+        cost
+            What a display of each action costs on average, shape (K,).
+        """
+        key = (plan.before, plan.rounds.used, counted.tobytes(), cost.tobytes())
+        if key not in self._found:
+            self._found[key] = self._mean(plan.before, plan.rounds.used, counted, cost)
+        return self._found[key]
+
+    def _mean(self, before: int, used: int, counted: Floats, cost: Floats) -> float:
+        drawn = self._twin.drawn
+
+        def sold_and_spent(first: int, end: int) -> Floats:
+            part = before + first, before + end
+            action = drawn.action.read(*part)
+            rates = rates_at(self._truth, drawn.entries(*part), action, drawn.times(*part))
+            return np.stack([rates * counted[action], cost[action]])
+
+        sold, spent = mean_in_blocks(used, sold_and_spent)
+        return float(sold) * self._truth.mean_value - float(spent)

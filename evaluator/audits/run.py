@@ -15,10 +15,10 @@ from evaluator.audits.finished_units import AuditUnits
 from evaluator.audits.fitted_truth import fit
 from evaluator.audits.live_runs import RUNS_PER_TWIN, LiveRuns
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.pair_differences import MeasuredDifference
 from evaluator.audits.power import LargerDifference, PairPower, powers
 from evaluator.audits.replays import IntervalAndTruth, TwinReplays, replay_twin, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
+from evaluator.audits.shown_displays import MeasuredDifference
 from evaluator.audits.twin_units import TwinsInThreads, TwinsOnExecutor, TwinWorkers, audited_on, twins_key
 from evaluator.audits.words import found_beside_twins, verdict, warnings
 from evaluator.checks.options import CheckOptions

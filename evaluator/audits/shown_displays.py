@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.by_action import ClaimsByLaw, MoneyClaim
+from evaluator.audits.estimand import ClaimsByLaw, MoneyClaim
 from evaluator.audits.truth import LogTruth
 from evaluator.audits.twin_log import TwinLog
+from evaluator.comparisons.realised import RealisedEvidence, in_order, weigh
+from evaluator.estimates.confidence import Interval
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.rewards import observed_rewards
+from evaluator.replays.values.rewards import observed_rewards, reward_bounds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -93,3 +96,40 @@ def rates_at(truth: LogTruth, entry: Ints, action: npt.NDArray[np.integer], time
     """Return the conversion probability of some actions, each in an entry of the pool at a time, shape (n,)."""
     found: Floats = np.minimum(truth.rates[entry, action] * truth.hours.factor(time), 1.0)
     return found
+
+
+class MeasuredDifference(NamedTuple):
+    """A difference with its interval, the number it is to hold, and what it was made of; None without rounds."""
+
+    interval: Interval
+    true: float
+    evidence: RealisedEvidence | None
+
+    @property
+    def held(self) -> bool:
+        """Whether the interval holds the number."""
+        return self.interval.low <= self.true <= self.interval.high
+
+
+def measure(a: ShownDisplays, b: ShownDisplays, rounds: int) -> MeasuredDifference:
+    """Return the difference of two values after the common rounds, whose number no outcome moves."""
+    alpha = 1.0 - a.plan.options.level
+    (low_a, high_a), (low_b, high_b) = reward_bounds(a.plan), reward_bounds(b.plan)
+    lower, upper = min(low_a, low_b), max(high_a, high_b)
+    if not rounds:
+        return MeasuredDifference(
+            Interval(float("nan"), lower - upper, upper - lower, 0, 1.0 - alpha, "no rounds"), float("nan"), None
+        )
+    evidence = weigh(
+        a.displays,
+        a.rewards,
+        b.displays,
+        b.rewards,
+        rounds=rounds,
+        lower=lower,
+        upper=upper,
+        ordered=in_order(a.plan, b.plan),
+        shared=not a.claim.observed,
+    )
+    true = a.realised_at_common - b.realised_at_common
+    return MeasuredDifference(evidence.interval(alpha), true, evidence)

@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audits.display_times import DisplayTimes, read_traffic
-from evaluator.audits.hours import HourFactors, converted_and_shown, fit_hours
-from evaluator.audits.logger import fit_twin_logger
-from evaluator.audits.logger_among import fit_logger_among
+from evaluator.audits.arrivals import DisplayTimes, HourFactors, converted_and_shown, fit_hours, read_traffic
+from evaluator.audits.display_column import taken
+from evaluator.audits.logger import fit_logger_among, fit_twin_logger
 from evaluator.audits.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
-from evaluator.audits.some_displays import taken
 from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, shares_within_window
 from evaluator.audits.twin_money import TwinMoney, fit_money, sales_alone
 from evaluator.audits.twin_sets import TwinSets, all_vectors, best_order_value, read_twin_sets
@@ -22,9 +20,9 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import unpack
-from evaluator.log.readable_vectors import display_vectors, readable_vectors
+from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import ELIGIBLE, to_numpy
-from evaluator.log.uneven import is_uneven
+from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
 from evaluator.replays.basis import Basis, read_basis
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -64,7 +62,7 @@ class LogTruth:
         Delay law of each action, in ticks of the twins.
     cdf
         Delay CDF of all actions together, in ticks of the twins; in a truth made for one law
-        (`evaluator.audits.by_action`) the CDF of that law.
+        (`evaluator.audits.estimand`) the CDF of that law.
     hours
         Factors of all rates by the hour of the day.
     displays

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.audits.arrivals import DisplayTimes
 from evaluator.audits.display_column import DisplayColumn, spans
-from evaluator.audits.display_times import DisplayTimes
 from evaluator.audits.twin_money import LogCosts
 from evaluator.audits.twin_sets import TwinSets
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import members
+from evaluator.log.ragged_vectors import uneven_lists
 from evaluator.log.schema import (
     BATCH,
     COST,
@@ -27,7 +28,6 @@ from evaluator.log.schema import (
     no_outcomes,
     read,
 )
-from evaluator.log.uneven import uneven_lists
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.audits.twin_delays import DelayLaws
-from evaluator.audits.twin_pools import ActionPools, own_or_all, pools_of
-from evaluator.audits.twin_refunds import SoldDisplays, TwinRefunds, fit_refunds
+from evaluator.audits.twin_refunds import ActionPools, SoldDisplays, TwinRefunds, fit_refunds, own_or_all, pools_of
 from evaluator.log import Log
 from evaluator.log.costs import cost_events, has_costs, sales
 from evaluator.log.meta import LogMeta

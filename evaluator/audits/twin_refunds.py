@@ -1,16 +1,16 @@
-"""The refunds of twins: which sales come back, how late after the sale, and what they take back, fitted to a log."""
+"""The refunds of twins, fitted to a log: which sales come back, how late after the sale, and what they take back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.audits.rates import rates_by_action
 from evaluator.audits.twin_delays import DelayLaws
-from evaluator.audits.twin_pools import ActionPools, own_or_all, pools_of
 from evaluator.delays.by_group import group_cdfs
 from evaluator.delays.cdf import DelayCDF
 
@@ -22,6 +22,68 @@ Ints = npt.NDArray[np.int64]
 _FEWEST = 10
 # Pairs of a sale's delay and the wait for its refund that the law of their sum is taken from: a lattice.
 _PAIRS, _GOLDEN = 65_536, (5**0.5 - 1) / 2
+Actions = npt.NDArray[np.integer]
+
+# Numbers of all actions that stand for those of an action with too few of its own, at most: evenly spaced quantiles.
+_STAND_IN = 1_000
+
+
+class ActionPools(NamedTuple):
+    """Numbers of each action, equally likely among its own.
+
+    Parameters
+    ----------
+    flat
+        The numbers, those of action 0 first, shape (n,).
+    first
+        Place of each action's first number, and the end, shape (K + 1,). An action without numbers draws 0.
+    """
+
+    flat: Floats
+    first: Ints
+
+    @property
+    def size(self) -> Ints:
+        """How many numbers each action has, shape (K,)."""
+        return np.diff(self.first)
+
+    @property
+    def means(self) -> Floats:
+        """Mean of each action's numbers, shape (K,); 0 without any."""
+        total = np.concatenate(([0.0], np.cumsum(self.flat)))
+        found: Floats = np.diff(total[self.first]) / np.maximum(self.size, 1)
+        return found
+
+    def drawn(self, action: Ints, uniform: Floats) -> Floats:
+        """Return a number of each of some actions, given uniform numbers in [0, 1), shape (n,)."""
+        size = self.size[action]
+        place = self.first[action] + (uniform * size).astype(np.int64)
+        if not len(self.flat):
+            return np.zeros(len(action))
+        return np.where(size > 0, self.flat[np.where(size > 0, place, 0)], 0.0)
+
+
+def pools_of(values: Floats, action: Actions, n_actions: int) -> ActionPools:
+    """Return the pools of some numbers, each of an action."""
+    order = np.argsort(action, kind="stable")
+    return ActionPools(
+        np.ascontiguousarray(values[order], np.float64), np.searchsorted(action[order], np.arange(n_actions + 1))
+    )
+
+
+def own_or_all(values: Floats, action: Actions, n_actions: int, *, fewest: int) -> tuple[Floats, Actions]:
+    """Return numbers and their actions, those of all in place of the numbers of actions with fewer than `fewest`."""
+    rare = np.flatnonzero(np.bincount(action, minlength=n_actions) < fewest)
+    if not len(rare):
+        return values, action
+    own = ~np.isin(action, rare)
+    stand_in = np.sort(values)
+    if len(values) > _STAND_IN:
+        stand_in = stand_in[((np.arange(_STAND_IN) + 0.5) / _STAND_IN * len(values)).astype(np.int64)]
+    return (
+        np.concatenate([values[own], np.tile(stand_in, len(rare))]),
+        np.concatenate([action[own], np.repeat(rare, len(stand_in))]),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from evaluator.log import Log
 from evaluator.log.eligible import Bits, pack, to_bits, unpack
+from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import ELIGIBLE, to_numpy
-from evaluator.log.uneven import is_uneven
-from evaluator.replays.rounds.sets import EligibleSets
+from evaluator.replays.rounds.eligible_actions import EligibleSets
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

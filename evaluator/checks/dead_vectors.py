@@ -1,4 +1,4 @@
-"""Vectors of many displays that hardly ever convert: a robot, a test account, a group that cannot buy."""
+"""Vectors that many displays have and hardly any converts with, and columns so large that they dwarf others."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.checks.coordinates import SHARE
 from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
 from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
-from evaluator.checks.vectors import SHARE
 from evaluator.estimates.multiplicity import holm
+from evaluator.log.vectors_of_displays import DWARFING, display_vectors, dwarfing_column
 
 Floats = npt.NDArray[np.float64]
 
 NAME = "vectors without conversions"
 # A rate below this share of that of all other displays is no rate of a visitor: contexts differ, but not by so much.
 DEAD = 0.1
+_SCALES = "scales of columns"
 
 
 def vectors_without_conversions(t: Tables, level: float) -> CheckResult:
@@ -102,4 +104,33 @@ DEAD_VECTORS = Check(
     name=NAME,
     finds="a robot: 1 % of the displays or more, at less than a tenth of the usual rate",
     run=vectors_without_conversions,
+)
+
+
+def column_scales(t: Tables) -> CheckResult:
+    """Say whether a column's numbers are `DWARFING` times as large as another's or more."""
+    log = t.logged.survey.log
+    if display_vectors(log) is None:
+        return not_applicable(_SCALES, "the log has no vectors")
+    found = dwarfing_column(log)
+    if found is None:
+        return CheckResult(
+            name=_SCALES, verdict="pass", number=f"below {DWARFING:g} times", numbers={"times": None},
+            what="No column's numbers dwarf those of another.",
+        )  # fmt: skip
+    return CheckResult(
+        name=_SCALES, verdict="warn", number=f"{found.largest} {found.times:,.3g} times {found.smallest}",
+        effect=found.times, numbers={"times": found.times},
+        what=f"Numbers of {found.largest} are {found.times:,.3g} times as large as those of {found.smallest}. Linear "
+        "policies regularise and explore in one unit for all, so they learn little from the smaller ones, or from what "
+        "changes within the larger.",
+        remedy=found.remedy,
+    )  # fmt: skip
+
+
+COLUMN_SCALES = Check(
+    name=_SCALES,
+    finds="dates, incomes, ids in units that hide the other columns from a linear policy",
+    run=column_scales,
+    tested=False,
 )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evaluator.checks.record import Check
 from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
-from evaluator.estimates.clustered import clusters_text, effective, too_few
+from evaluator.estimates.standard_errors import clusters_text, effective, too_few
 from evaluator.log.clusters import Clusters
 from evaluator.log.schema import to_numpy
 

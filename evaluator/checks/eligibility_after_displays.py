@@ -15,9 +15,9 @@ import numpy.typing as npt
 from evaluator.checks.record import Check
 from evaluator.checks.result import CheckResult, Verdict, not_applicable
 from evaluator.checks.tables import Tables
-from evaluator.log.differing_sets import sets_differ
 from evaluator.log.eligible import SetCodes, members
 from evaluator.log.schema import ELIGIBLE
+from evaluator.log.set_kinds import has_eligibility
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -53,7 +53,7 @@ class Follows(NamedTuple):
 def eligibility_after_displays(t: Tables, level: float) -> CheckResult:
     """Compare what is eligible after an action was shown with what is after others were: `what_follows`."""
     log, p = t.logged.survey.log, t.logged.propensities
-    if not sets_differ(log):
+    if not has_eligibility(log):
         return not_applicable(NAME, "every action is always eligible")
     if p.rule is None:
         return not_applicable(NAME, "without propensities nothing says what might have been shown")

@@ -18,9 +18,9 @@ from evaluator.checks.record import Check
 from evaluator.checks.result import TRIVIAL, CheckResult
 from evaluator.checks.tables import Tables
 from evaluator.log import Log
-from evaluator.log.differing_sets import sets_differ
 from evaluator.log.eligible import SetCodes, members
 from evaluator.log.schema import ELIGIBLE
+from evaluator.log.set_kinds import has_eligibility
 
 NAME = "eligibility after rewards"
 # Parts of the log, of as many displays each: spans after which somebody looks, or in which stock runs out.
@@ -157,7 +157,7 @@ def eligibility_after_rewards(t: Tables, level: float) -> CheckResult:
     """Compare how actions did in each part of the log with how their eligibility changed to the next one."""
     survey = t.logged.survey
     log = survey.log
-    if not sets_differ(log):
+    if not has_eligibility(log):
         return CheckResult(name=NAME, verdict="not applicable", number="", what="every action is always eligible")
     parts = [count for count in PARTS if len(log) >= _FEWEST * count]
     cells = [read_cells(log, survey.display, t.logged.follow_up.mature, count) for count in parts]

@@ -14,7 +14,7 @@ from evaluator.checks.result import SERIOUS, CheckResult, Verdict
 from evaluator.checks.rhythm import NAME as RHYTHM
 from evaluator.checks.significance import GroupTest, judge, pearson
 from evaluator.checks.tables import CERTAIN, Tables
-from evaluator.log.differing_sets import sets_differ
+from evaluator.log.set_kinds import has_eligibility
 from evaluator.log.times import time_words
 
 # Displays an action needs before anything can be said of it, rounds a replay needs, and rounds it should have.
@@ -46,7 +46,7 @@ def overlap(t: Tables, level: float) -> CheckResult:
     worst = int(own.argmin())
     # Where displays say what was eligible, an action that was not there is missed by no policy, and one that was there
     # and not shown is what the check of eligible actions finds.
-    sets = sets_differ(log)
+    sets = has_eligibility(log)
     gone = [] if sets else absences(t)
     numbers = {
         "smallest_propensity": least, "largest_weight": t.largest_weight, "expected_rounds": rounds,

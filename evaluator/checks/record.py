@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from evaluator.checks.result import CheckResult
 from evaluator.checks.tables import Tables
 from evaluator.log.clusters import Clusters
-from evaluator.log.differing_sets import sets_differ
+from evaluator.log.set_kinds import has_eligibility
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Check:
         self, tables: Tables, *, level: float, seed: int, clusters: Clusters | None, users: Clusters | None
     ) -> CheckResult:
         """Return what it finds in a log."""
-        if self.of_all and sets_differ(tables.logged.survey.log):
+        if self.of_all and has_eligibility(tables.logged.survey.log):
             why = "displays have their own eligible actions, and this takes every action for eligible at all of them"
             return CheckResult(name=self.name, verdict="not applicable", number="", what=why)
         given = {"level": level, "seed": seed, "clusters": clusters, "users": users}

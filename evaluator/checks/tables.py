@@ -10,17 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.additive import ActionHours, AdditiveFit, action_hours, fit_additive
-from evaluator.checks.coordinates import Coordinates
+from evaluator.checks.coordinates import CommonVectors, Coordinates, no_counts
 from evaluator.checks.follow_up import FollowUp
-from evaluator.checks.repeats import NearPairs, near_ticks
-from evaluator.checks.row_pairs import EqualRowPairs, hashes
+from evaluator.checks.row_pairs import EqualRowPairs, NearPairs, hashes, near_ticks
 from evaluator.checks.tied_displays import TieSums
 from evaluator.checks.timeline import Timeline
-from evaluator.checks.vectors import CommonVectors, no_counts
 from evaluator.kernels.solving import squared_length
-from evaluator.log.differing_sets import sets_differ
 from evaluator.log.eligible import sizes
 from evaluator.log.schema import ELIGIBLE, Columns, to_numpy
+from evaluator.log.set_kinds import has_eligibility
 from evaluator.replays.rounds.propensity import Propensities
 from evaluator.replays.rounds.survey import Survey, displays_until
 
@@ -107,7 +105,7 @@ class CheckInput:
     def constant(self) -> Floats | None:
         """The propensity of each action, shape (K,), nan where unknown; None where it changes between displays."""
         p = self.propensities
-        if p.kind == "uniform" and not p.tilted and not sets_differ(self.survey.log):
+        if p.kind == "uniform" and not p.tilted and not has_eligibility(self.survey.log):
             return np.full(len(self.survey.shown), 1.0 / len(self.survey.shown))
         shown = ~np.isnan(p.smallest)
         same = np.isclose(p.smallest[shown], p.largest[shown], rtol=1e-6, atol=0.0).all()

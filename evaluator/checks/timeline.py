@@ -8,8 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log import Log
-from evaluator.log.periods import DAY, TENTH, TENTHS, has_days, part_of, tenths, ticks_a_day
-from evaluator.log.times import dated, time_words, weekday_names
+from evaluator.log.times import (
+    DAY,
+    TENTH,
+    TENTHS,
+    dated,
+    has_days,
+    part_of,
+    tenths,
+    ticks_a_day,
+    time_words,
+    weekday_names,
+)
 
 Ints = npt.NDArray[np.int64]
 

@@ -70,7 +70,7 @@ def delays_command(
     looking, so plain histograms show delays too short.
     """
     from evaluator.comparisons.log_places import place_of
-    from evaluator.datasets.delay_file_place import place_of_file
+    from evaluator.datasets.delay_file import place_of_file
     from evaluator.delays.study.run import steps, study_log, study_rows
     from evaluator.outputs.kept_folder import kept_beside
     from evaluator.report.result_files import write_study

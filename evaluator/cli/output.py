@@ -41,7 +41,7 @@ def new_folder(out: Path | None) -> Iterator[Save]:
     if out is None:
         yield _nowhere
         return
-    from evaluator.outputs.whole import whole_folder
+    from evaluator.outputs.atomic import whole_folder
 
     with whole_folder(out) as folder:
         yield _to(folder, out)
@@ -59,7 +59,7 @@ def new_file(out: Path | None) -> Iterator[Save]:
     if out is None:
         yield _nowhere
         return
-    from evaluator.outputs.whole import whole_files
+    from evaluator.outputs.atomic import whole_files
 
     with whole_files([out]) as (part,):
         yield _to(part, out)

@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.asked_displays import AskedDisplays
 from evaluator.datasets.assembly import (
     DisplayBatches,
     DisplayNumbers,
@@ -27,26 +26,25 @@ from evaluator.datasets.assembly import (
     parts_of,
 )
 from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.duplicates import repeated
 from evaluator.datasets.event_kinds import REWARDS, EventKind
-from evaluator.datasets.event_tables import event_tables
 from evaluator.datasets.frames import missing_values
-from evaluator.datasets.identity import repeated
 from evaluator.datasets.intake import TIME, Intake
-from evaluator.datasets.left_out import left_out_note, refuse_many
+from evaluator.datasets.join_by_id import AskedDisplays, SecondTable
 from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.options import ReadingOptions
-from evaluator.datasets.outcomes import Outcomes, find_outcomes
+from evaluator.datasets.outcomes import Outcomes, event_tables, find_outcomes
+from evaluator.datasets.quarantine import left_out_note, refuse_many
 from evaluator.datasets.reading_plan import NONE, ReadingPlan, plan_reading
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
-from evaluator.datasets.second_table import SecondTable
 from evaluator.datasets.set_readers import find_sets, set_breaches
 from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import SPOOL, Spool, spools
-from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.stretches.joined_intake import StretchesInThreads, joined_intake
-from evaluator.datasets.stretches.taken import Taken
+from evaluator.datasets.stretches.parallelism import ONE_PASS, AtOnce
+from evaluator.datasets.stretches.pass_result import Taken
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
 from evaluator.log import Log, Outcome

@@ -13,8 +13,10 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.action_vectors import vector_places, vectors_of
-from evaluator.datasets.actions import (
+from evaluator.datasets.contexts import CODE, ContextVectors
+from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
+from evaluator.datasets.labels import (
+    KEPT,
     USED,
     KeptPropensities,
     ShownActions,
@@ -23,21 +25,18 @@ from evaluator.datasets.actions import (
     choose_actions,
     kept_propensities,
 )
-from evaluator.datasets.contexts import CODE, ContextVectors
-from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
-from evaluator.datasets.labels import KEPT
 from evaluator.datasets.meta_file import DISPLAYS, part_name
+from evaluator.datasets.per_action_columns import target_of, target_places, vector_places, vectors_of
 from evaluator.datasets.set_sources import SET, SetSource
-from evaluator.datasets.stretches.joined_spool import JoinedSpool
-from evaluator.datasets.target import target_of, target_places
+from evaluator.datasets.spool import JoinedSpool
 from evaluator.datasets.writing import ROWS_PER_GROUP, DisplayWriter, displays_table
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
+from evaluator.log.ragged_vectors import uneven_lists
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
 from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
 from evaluator.log.traffic import summed
-from evaluator.log.uneven import uneven_lists
 from evaluator.threads import ahead
 
 # Displays of a part of a log: whole row groups, so that parts hold what one file would.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Self
 
@@ -11,9 +14,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.features import Features
-from evaluator.datasets.hashing import token_slots
 from evaluator.datasets.labels import Labels, coded
+from evaluator.datasets.spec import ColumnKind, Context, Encoding, FileSpec, Scale
 from evaluator.errors import UsageError
 from evaluator.log.encoder import ContextColumn, ContextEncoder
 
@@ -26,6 +28,9 @@ Codes = Mapping[str, Array]
 
 # Displays, the first of a log, whose numbers say how all are scaled: a tenth of them, and no fewer or more than these.
 _FEWEST, _MOST = 1000, 100_000
+_ONES = np.uint32(0xFFFFFFFF)
+_FEATURES = re.compile(r"(?P<columns>[^:]*?):?(?:(?P<encoding>hash|one-hot|number)(?:[:=](?P<width>\d+))?)?")
+_ENCODING_ALONE = re.compile(r"(hash|one-hot|number)(?:[:=]\d+)?")
 
 
 def first_part(displays: int) -> int:
@@ -205,3 +210,106 @@ def _centre_and_deviation(numbers: Array) -> tuple[float, float]:
     centre = float((numbers / len(numbers)).sum())
     largest = max(abs(low - centre), abs(high - centre))
     return centre, float(np.sqrt((((numbers - centre) / largest) ** 2).mean()) * largest)
+
+
+def token_slots(column: str, labels: pa.LargeStringArray, dimensions: int) -> npt.NDArray[np.uint32]:
+    """Return where each token ``column=label`` goes: twice its position, plus one if its sign is minus, (n,) uint32.
+
+    Position from the low 31 bits of its CRC-32 (UTF-8), sign from the top bit.
+
+    >>> token_slots("cat1", pa.array(["9", "10"], pa.large_string()), 16).tolist()
+    [0, 30]
+    """
+    code = _crc32(f"{column}=".encode(), labels)
+    return (code & np.uint32(0x7FFFFFFF)) % np.uint32(dimensions) * np.uint32(2) + (code >> np.uint32(31))
+
+
+def _crc32(prefix: bytes, labels: pa.LargeStringArray) -> npt.NDArray[np.uint32]:
+    """Return zlib.crc32(prefix + label) of each label: the table-driven algorithm, one byte of all labels at a time."""
+    n = len(labels)
+    _, offset_buffer, data = labels.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64, n + 1, labels.offset * 8)
+    bytes_ = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    start, length = offsets[:-1], np.diff(offsets)
+    state = np.full(n, zlib.crc32(prefix), np.uint32) ^ _ONES
+    going = np.arange(n)
+    for i in range(int(length.max(initial=0))):
+        going = going[length[going] > i]
+        old = state[going]
+        state[going] = _TABLE[(old ^ bytes_[start[going] + i]) & np.uint32(0xFF)] ^ (old >> np.uint32(8))
+    return state ^ _ONES
+
+
+# What one byte does to a state of zero, read off the library.
+_TABLE = np.array([zlib.crc32(bytes([byte]), 0xFFFFFFFF) for byte in range(256)], np.uint32) ^ _ONES
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a context vector is made of.
+
+    Parameters
+    ----------
+    kinds
+        Kind of each context column, by name; empty for a log without context.
+    encoding
+        Encoding of the categories, hash or one-hot; ``number`` reads every column as a number.
+    dimensions
+        Number of dimensions of the hashed part.
+    intercept
+        Whether a constant 1 is appended.
+    scale
+        How numbers are scaled; None as they are.
+    """
+
+    kinds: Mapping[str, ColumnKind]
+    encoding: Encoding
+    dimensions: int
+    intercept: bool
+    scale: Scale | None = None
+
+    def columns(self, kind: ColumnKind) -> list[str]:
+        """Return the columns of a kind."""
+        return [column for column, found in self.kinds.items() if found == kind]
+
+
+def choose_features(spec: FileSpec, features: str | None) -> Features:
+    """Return the features of the spec, changed by the call.
+
+    Parameters
+    ----------
+    spec
+        Spec of the dataset.
+    features
+        Choice of features. None keeps the spec's. ``none``: no context. ``col1,col2``: these columns, encoded as in the
+        spec. ``col1,col2:hash=32``, ``col1:one-hot``, ``col1,col2:number``: these columns, so encoded. ``hash=32`` (or
+        ``hash:32``): the spec's columns, so encoded. A column that the spec does not list is a category, unless the
+        encoding is ``number``.
+
+    Raises
+    ------
+    UsageError
+        The text cannot be read, or names an outcome, which a policy would not know when it chooses.
+    """
+    given: Context = spec.context
+    if features is None:
+        return Features(given.kinds(), given.encoding, given.dimensions, given.intercept, given.scale)
+    if features == "none":
+        return Features({}, "hash", given.dimensions, False)
+    alone = _ENCODING_ALONE.fullmatch(features)
+    match = _FEATURES.fullmatch(f":{features}" if alone else features)
+    if match is None or (match["width"] and (match["encoding"] != "hash" or int(match["width"]) < 1)):
+        raise UsageError(f"features={features!r}.", hint="write none, col1,col2, col1,col2:hash=32 or hash=32.")
+    encoding: Encoding = match["encoding"] or given.encoding  # type: ignore[assignment]
+    width = int(match["width"]) if match["width"] else given.dimensions
+    names = [c.strip() for c in match["columns"].split(",") if c.strip()] or list(given.kinds())
+    for name in names:
+        if refused := spec.why_no_feature(name):
+            raise UsageError(
+                f"features={features!r}: {name!r} {refused}.", hint="choose columns that are known before the display."
+            )
+    kind: ColumnKind = "number" if encoding == "number" else "category"
+    kinds = {n: given.kinds().get(n, kind) if match["encoding"] is None else kind for n in names}
+    if alone:
+        kinds = {n: given.kinds()[n] if encoding != "number" else "number" for n in names}
+    return Features(kinds, encoding, width, given.intercept, given.scale)

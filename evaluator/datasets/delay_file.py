@@ -12,16 +12,17 @@ import pyarrow as pa
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.delay_file_options import UNITS, DelayFileOptions
 from evaluator.datasets.frames import Chunks, column_names
-from evaluator.datasets.left_out import left_out_note, refuse_many
 from evaluator.datasets.options import share_of
+from evaluator.datasets.quarantine import left_out_note, refuse_many
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Source
-from evaluator.errors import ParameterError, SourceError, UsageError
-from evaluator.log.delay_rows import DelayRows
+from evaluator.errors import EvaluatorError, ParameterError, SourceError, UsageError, WorkerError
+from evaluator.executors.workers import in_folder, this_folder, this_worker
+from evaluator.log.delay_rows import DelayRows, delays_hash
 from evaluator.log.stamps import stamp_of
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
 
@@ -136,3 +137,53 @@ def _check(
     checked.add(column, sound & (delay > limit), "delay longer than its display was followed", repair)
     if by is not None:
         checked.add(by, sound & frame[by].is_null(), "missing", "give every row a group")
+
+
+@dataclass(frozen=True)
+class DelayFilePlace:
+    """Where a file of delays lies, how it is read, and what it holds.
+
+    Parameters
+    ----------
+    file
+        Path of the file, a glob, or a folder, as `evaluator.datasets.delay_file.read_delay_file` takes it.
+    reading
+        Options of the reading.
+    folder
+        Working folder of the command, in which relative names are looked up.
+    content
+        Hash of its delays (`evaluator.log.delay_rows.delays_hash`).
+    """
+
+    file: str
+    reading: DelayFileOptions
+    folder: str
+    content: str
+
+    def opened(self) -> DelayRows:
+        """Return the delays, if they are those that were meant.
+
+        Raises
+        ------
+        WorkerError
+            The file is not there for this worker, or another one is; the message names worker and file.
+        """
+        try:
+            in_folder(self.folder)
+            rows = read_delay_file(self.file, self.reading).rows
+        except (EvaluatorError, OSError) as error:
+            raise WorkerError(
+                f"Worker {this_worker()} cannot open the file of delays: {error}",
+                hint="put it where every worker sees it under the same name, and name that.",
+            ) from error
+        if delays_hash(rows) != self.content:
+            raise WorkerError(
+                f"Worker {this_worker()} is refused: it reads other delays under the name {self.file}.",
+                hint="let all workers see the same file, or copy it to each.",
+            )
+        return rows
+
+
+def place_of_file(file: Path, reading: DelayFileOptions, rows: DelayRows) -> DelayFilePlace:
+    """Return the place of a file of delays that was read so."""
+    return DelayFilePlace(str(file), reading, this_folder(), delays_hash(rows))

@@ -12,7 +12,7 @@ from evaluator.delays import laws
 from evaluator.delays.law_names import LAWS
 from evaluator.delays.laws import DelayLaw
 from evaluator.errors import DataError, ParameterError, SourceError, SpecError, nearest, nearest_file
-from evaluator.inputs.regular import refuse_irregular
+from evaluator.inputs.open_regular import refuse_irregular
 
 
 def scenario_laws(scenario: Scenario | PromotionsScenario, folder: Path) -> list[DelayLaw]:

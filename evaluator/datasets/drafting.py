@@ -8,15 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from evaluator.datasets.bundled_formats import refuse_bundled
-from evaluator.datasets.column_looks import CONVERSIONS, Look, rank_of
+from evaluator.datasets import drafted_columns, drafted_times
+from evaluator.datasets.column_profile import CONVERSIONS, Look, rank_of
 from evaluator.datasets.draft_lines import NO_ANSWER, Ask, Draft, Line, Question, most_of
-from evaluator.datasets.drafted_context import context_lines
-from evaluator.datasets.drafted_delays import clock_why, longest_delay, narrows
-from evaluator.datasets.drafted_rows import event_lines, holder_of, repeated_order, repeated_request, user_column
-from evaluator.datasets.drafted_times import WrittenTimes, first_unsorted, written_times
-from evaluator.datasets.drafted_values import worth_of
-from evaluator.datasets.file_sample import FileSample, sample_file
+from evaluator.datasets.file_sample import FileSample, refuse_bundled, sample_file
 from evaluator.datasets.spec_file import parse_spec
 from evaluator.errors import UsageError, nearest
 
@@ -91,7 +86,9 @@ class _Drafter:
         display, time = self._display()
         join = self._join(display)
         conversion, clock = self._conversion(time, join[1])
-        times = written_times(time, clock if clock is not None and not clock.says_delay else None, self._choose)
+        times = drafted_times.written_times(
+            time, clock if clock is not None and not clock.says_delay else None, self._choose
+        )
         self.missing += [] if times is None else times.missing
         converted = self._converted(clock, join, conversion)
         found = {
@@ -103,17 +100,17 @@ class _Drafter:
         if self.second is not None:
             own = [Line("display", join[1], "" if join[1] == join[0] else GUESSED + "it holds the display's ids")]
             own = own if join[1] else []
-            if (events_told := event_lines(self._told.values(), "conversions")) is not None:
+            if (events_told := drafted_columns.event_lines(self._told.values(), "conversions")) is not None:
                 own += events_told[1]
             found["conversion.source"] = [*self._source(self.second, self._told, None), *own]
         found["log"] = self._log(times, time, clock, join, conversion)
-        if (users := user_column(v for v in self._shown.values() if not self._taken(v))) is not None:
+        if (users := drafted_columns.user_column(v for v in self._shown.values() if not self._taken(v))) is not None:
             self._roles.add(users.name)
             said = f"{GUESSED}{users.distinct:,} users; intervals over whole users: --cluster-by user"
             found["keep"] = [Line("user", users.name, said)]
         free = [look for look in self._shown.values() if not self._taken(look)]
         told = set() if self.second is None else set(self._told)
-        outcomes, context = context_lines(free, converted, told, self._action_look)
+        outcomes, context = drafted_columns.context_lines(free, converted, told, self._action_look)
         context += [Line("", comment=f"left out: {name!r}: lists or objects") for name in self.sample.unusable]
         found["context.columns"] = context
         if outcomes:
@@ -136,7 +133,7 @@ class _Drafter:
 
     def _events(self) -> list[Line]:
         """Return what is asked of rows that are events of several kinds."""
-        found = event_lines(self._shown.values(), "displays")
+        found = drafted_columns.event_lines(self._shown.values(), "displays")
         if found is None:
             return []
         look, lines, several = found
@@ -161,7 +158,7 @@ class _Drafter:
         ]
         if none := {name: words for name, words in self._none.items() if name in table}:
             lines.append(Line("none", none, GUESSED + "these mean 'missing' there"))
-        if time is not None and (later := first_unsorted(time)) is not None:
+        if time is not None and (later := drafted_times.first_unsorted(time)) is not None:
             lines.append(Line("sort", True, GUESSED + f"row {later:,} is earlier than the row above it"))
         return lines
 
@@ -203,7 +200,7 @@ class _Drafter:
             else:
                 self.missing.append("display.id")
                 lines.insert(0, Line("id", "", CHECK + "which column do both tables share?", live=False))
-        if (shared := repeated_request(v for v in table.values() if not self._taken(v))) is not None:
+        if (shared := drafted_columns.repeated_request(v for v in table.values() if not self._taken(v))) is not None:
             self._roles.add(shared.name)
             said = "several rows share it: is each a display of its own, a place of a slate, or a further conversion?"
             lines.append(Line("", comment=f"{CHECK}{shared.name!r}: {said}"))
@@ -225,7 +222,7 @@ class _Drafter:
         why += "" if named else ", but no name says that it is the action"
         guess = None if look is None else look.name
         words = "Which column says what was shown?"
-        holder = holder_of(look, free)
+        holder = drafted_columns.holder_of(look, free)
         if holder is not None:
             self._roles.add(holder.name)
             why += f"; rows are of {holder.distinct:,} values of {holder.name!r}, whose actions are no choices "
@@ -299,7 +296,11 @@ class _Drafter:
         flags = [v for v in free if v.is_flag and v.says_outcome and v.filled.all() and self.second is None]
         flags.sort(key=lambda v: (v.distinct < 2, ranks[v.name]))
         look = next(iter([*times, *delays, *flags]), None)
-        why = "no column looks like times of conversions" if look is None else clock_why(look, times, delays)
+        why = (
+            "no column looks like times of conversions"
+            if look is None
+            else drafted_times.clock_why(look, times, delays)
+        )
         sure = len(times) == 1 and look is times[0] and look.filled.any()
         name, said = self._choose(
             "conversion.time", "Which column says when (or after how long, or whether) it converted?",
@@ -318,7 +319,7 @@ class _Drafter:
             lines += [
                 Line("indicator", self._role(table, flag.name).name, GUESSED + "not every row with a time converted")
                 for flag in flags[:1]
-                if narrows(flag, clock)
+                if drafted_times.narrows(flag, clock)
             ]
         lines += self._value(table, clock)
         lines += self._repeats(table, clock, of_display)
@@ -326,7 +327,7 @@ class _Drafter:
 
     def _value(self, table: dict[str, Look], clock: Look) -> list[Line]:
         free = [v for v in table.values() if v is not clock and not (table is self._shown and self._taken(v))]
-        worth = worth_of(free, table.values())
+        worth = drafted_columns.worth_of(free, table.values())
         if not worth.found and worth.unread is not None:
             example = next(iter(worth.unread.text.drop_nulls()))
             said = f"{CHECK}cells such as {example} are no numbers; without it, each conversion is worth 1"
@@ -348,7 +349,7 @@ class _Drafter:
 
     def _repeats(self, table: dict[str, Look], clock: Look, of_display: str) -> list[Line]:
         """Return the key of conversions that several rows share, commented unless it is said which of them counts."""
-        found = repeated_order(table.values(), clock, of_display)
+        found = drafted_columns.repeated_order(table.values(), clock, of_display)
         if found is None:
             return []
         look, why = found
@@ -375,7 +376,7 @@ class _Drafter:
         return None if numbers is None else (numbers == 1).fill_null(False)
 
     def _log(
-        self, times: WrittenTimes | None, shown: Look | None, clock: Look | None, join: tuple[str, str],
+        self, times: drafted_times.WrittenTimes | None, shown: Look | None, clock: Look | None, join: tuple[str, str],
         conversion: list[Line],
     ) -> list[Line]:  # fmt: skip
         if clock is not None and any(line.key == "immediate" for line in conversion):
@@ -383,7 +384,7 @@ class _Drafter:
         longest = ""
         if times is not None and shown is not None and clock is not None and (self.second is None or join[1]):
             ids = None if self.second is None else (self._shown[join[0]].text, self._told[join[1]].text)
-            longest = longest_delay(times, shown, clock, ids)
+            longest = drafted_times.longest_delay(times, shown, clock, ids)
         why = f"longest delay that the log records{longest}"
         words = "How long after a display does the log record a conversion, such as 30d (none: no cut-off)?"
         window, said = self._choose("log.attribution_window", words, None, None, why)

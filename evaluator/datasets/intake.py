@@ -9,24 +9,22 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.action_vectors import VectorColumns, check_vectors, vector_codes
-from evaluator.datasets.asked_displays import ASKED, AskedDisplays
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import CODE, ContextCodes
 from evaluator.datasets.conversions import event_rows
+from evaluator.datasets.duplicates import SeenIds, hashed
 from evaluator.datasets.event_kinds import REWARDS, EventKind
-from evaluator.datasets.identity import SeenIds, hashed
+from evaluator.datasets.join_by_id import ASKED, AskedDisplays
 from evaluator.datasets.labels import KEPT, Labels
-from evaluator.datasets.left_out import LeftOut, says_converted
+from evaluator.datasets.per_action_columns import VectorColumns, check_target, check_vectors, target_codes, vector_codes
+from evaluator.datasets.quarantine import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
 from evaluator.datasets.set_sources import SET, SET_PROPENSITY, SetSource
-from evaluator.datasets.shuffled_ties import JoinedTies, Ties, TieShuffler
+from evaluator.datasets.sorting import JoinedTies, Ties, TieShuffler
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import Spool
-from evaluator.datasets.stretches.joined_spool import JoinedSpool
-from evaluator.datasets.stretches.taken import SettledTies, Taken
-from evaluator.datasets.target import check_target, target_codes
+from evaluator.datasets.spool import JoinedSpool, Spool
+from evaluator.datasets.stretches.pass_result import SettledTies, Taken
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import FORMATS
 from evaluator.datasets.zones import ZonesSeen

@@ -1,8 +1,9 @@
-"""What can be made, and what can be asked of a generated twin of a dataset."""
+"""Options of a generated dataset, and the files that making it returns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from evaluator.options.declaration import Options, documented, option
 from evaluator.options.shared import JOBS, SEED
@@ -27,3 +28,24 @@ class MakeOptions(Options):
     jobs: int | None = JOBS.but(
         default=None, help="Threads; the bytes do not depend on it. Default: up to 4", example="", panel=""
     ).field()
+
+
+@dataclass(frozen=True)
+class MadeFiles:
+    """Where a generated dataset and its truth are.
+
+    Parameters
+    ----------
+    path
+        Path of the data: a twin's gzipped file, the shop's folder.
+    truth, table
+        Paths of the truth as JSON, and of its propensities and rates by context and action as a table (Parquet, CSV).
+    counts
+        Numbers of rows by name: of a twin's rows, users, conversions and rows with conversions; of the shop's displays,
+        sales and delays.
+    """
+
+    path: Path
+    truth: Path
+    table: Path
+    counts: dict[str, int]

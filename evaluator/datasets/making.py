@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evaluator.datasets.criteo.make import make_twin
-from evaluator.datasets.made_files import MadeFiles
-from evaluator.datasets.make_options import MADE, MakeOptions
+from evaluator.datasets.make_options import MADE, MadeFiles, MakeOptions
 from evaluator.datasets.shop.shop_folder import make_shop
 from evaluator.errors import UnknownNameError, UsageError, nearest
 

@@ -13,8 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evaluator.datasets.integrity import StoredFile, stored_file
-from evaluator.datasets.log_folders import LogFolder
+from evaluator.datasets.log_folders import LogFolder, StoredFile, stored_file
 from evaluator.errors import EvaluatorError, SourceError
 from evaluator.log import LogMeta, Outcome
 from evaluator.log.encoder import encoder_of

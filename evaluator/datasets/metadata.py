@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaluator.datasets.actions import KeptPropensities
+from evaluator.datasets.labels import KeptPropensities
 from evaluator.datasets.spec import FileSpec
 from evaluator.log.encoder import ContextEncoder
 from evaluator.log.meta import LogMeta, Outcome, PropensityKind

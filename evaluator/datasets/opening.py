@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from evaluator.datasets.adapter import Reading, WorkersOn, read_tables
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.sources.databases import Databases
+from evaluator.datasets.sources.delta_table import open_delta
 from evaluator.datasets.sources.files import SourceFile, find_files
+from evaluator.datasets.sources.iceberg_table import open_iceberg
 from evaluator.datasets.sources.lakes import lake_paths
+from evaluator.datasets.sources.objects import Staging, find_objects, staging
 from evaluator.datasets.sources.part import TablePart, unchanged
-from evaluator.datasets.sources.places import find_parts
-from evaluator.datasets.sources.staging import Staging, staging
+from evaluator.datasets.sources.queries import ask
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spec_tables import DISPLAYS, SETS, SpecTable, spec_tables
+from evaluator.datasets.spec_sections import Table
 from evaluator.datasets.spool import SPOOL
-from evaluator.datasets.stretches.at_once import ONE_PASS, AtOnce
 from evaluator.datasets.stretches.joined_intake import StretchesInThreads
+from evaluator.datasets.stretches.parallelism import ONE_PASS, AtOnce
 from evaluator.datasets.stretches.part_jobs import PartsOnWorkers
 from evaluator.errors import EvaluatorError
 from evaluator.store_addresses import is_address
+
+DISPLAYS, SETS = "source", ("calendar", "candidates")
 
 
 def read_spec_tables(
@@ -108,3 +113,77 @@ def files_read(spec: FileSpec, folder: Path, *, override: str | Path | None = No
         else:
             found += lake_paths(of.table, folder)
     return found
+
+
+def find_parts(
+    of: SpecTable, folder: Path, *, staging: Staging, databases: Databases, override: str | Path | None = None
+) -> list[TablePart]:
+    """Return the parts of a table, in the order of their rows.
+
+    Parameters
+    ----------
+    of
+        Table of a spec, which says where it lies.
+    folder
+        Folder that paths are relative to.
+    staging
+        Folder of copies of what cannot be read in place.
+    databases
+        Connections to databases that are open.
+    override
+        Path, glob or folder to read instead, relative to the working folder, or address of objects; None reads what
+        the spec names.
+
+    Raises
+    ------
+    SourceError
+        There is no such table, or it cannot be reached.
+    """
+    table = of.table
+    if override is None and table.delta is not None:
+        return [open_delta(table, folder, key=of.key)]
+    if override is None and table.iceberg is not None:
+        return [open_iceberg(table, folder, key=of.key)]
+    if table.database is not None:
+        return [ask(table, of.section, key=of.key, staging=staging, databases=databases)]
+    named = str(override) if override is not None else table.files or ""
+    if is_address(named):
+        return find_objects(table, named, staging)
+    return [*find_files(table, folder, override=override)]
+
+
+class SpecTable(NamedTuple):
+    """A table of a spec.
+
+    Parameters
+    ----------
+    table
+        Section that says where it lies and how it is read, its object store that of the displays unless it has one.
+    key
+        Columns that identify a row, as far as the spec tells.
+    section
+        Name of the section.
+    """
+
+    table: Table
+    key: tuple[str, ...]
+    section: str
+
+
+def spec_tables(spec: FileSpec) -> dict[str, SpecTable]:
+    """Return the tables of a spec: `DISPLAYS`, those of events (``conversion``, ``outcomes.NAME``), one of `SETS`."""
+    found: dict[str, SpecTable] = {}
+    found[DISPLAYS] = SpecTable(spec.source, tuple(filter(None, [spec.display.id])), DISPLAYS)
+    for name, of in spec.events().items():
+        if of.source is not None:
+            found[name] = SpecTable(of.source, (of.source.display, *of.key), f"{name}.source")
+    if spec.calendar is not None:
+        found["calendar"] = SpecTable(spec.calendar, (spec.calendar.action,), "calendar")
+    if spec.candidates is not None:
+        key = (spec.candidates.display, spec.candidates.action)
+        found["candidates"] = SpecTable(spec.candidates, key, "candidates")
+    return {name: of._replace(table=_stored(of.table, spec.source)) for name, of in found.items()}
+
+
+def _stored(table: Table, displays: Table) -> Table:
+    return table if table.storage is not None else table.model_copy(update={"storage": displays.storage})

@@ -5,25 +5,30 @@ These rules concern events, not displays: where bad rows are left out, the displ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
-from evaluator.datasets.attribution import CUT, asked_window, cut_note, spec_window
 from evaluator.datasets.conversions import deduplicated
 from evaluator.datasets.event_kinds import EventKind
-from evaluator.datasets.followed import find_end
+from evaluator.datasets.follow_up_end import find_end
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
-from evaluator.log.beyond_bounds import beyond_bound, bounds_of
+from evaluator.errors import ParameterError, SpecError, UsageError
+from evaluator.log import Log
+from evaluator.log.event_breaches import beyond_bound, bounds_of
+from evaluator.log.schema import OUTCOMES, to_numpy
 from evaluator.log.times import with_date
-from evaluator.units import SECONDS
+from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole, ticks_words
 
 Ints = npt.NDArray[np.int64]
+# Count of the conversions that were cut.
+CUT = "conversions_beyond_attribution_window"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,3 +187,134 @@ def _instants(time: pl.Series, spec: FileSpec) -> pl.Series:
     if spec.time.unit != "datetime":
         return time
     return time.cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def event_tables(
+    kinds: Sequence[EventKind], counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]
+) -> tuple[pa.Table, pa.Table]:
+    """Return the conversions, and the events of other outcomes, of the displays that stay, as the contract has them.
+
+    Parameters
+    ----------
+    kinds, counted
+        Kinds of events, the conversions first, and the events of each that count.
+    display_id
+        Number of the display of each of all these events, kind by kind, -1 where it was dropped, shape (n,).
+    """
+    numbers = np.split(display_id, np.cumsum([of.events.height for of in counted])[:-1])
+    conversions, *others = (
+        of.events.select(pl.Series("display_id", number), "time", "value").filter(pl.col("display_id") >= 0)
+        for of, number in zip(counted, numbers, strict=True)
+    )
+    named = [
+        events.with_columns(pl.lit(kind.outcome).alias("outcome"))
+        for kind, events in zip(kinds[1:], others, strict=True)
+    ]
+    empty = conversions.clear().with_columns(pl.lit("").alias("outcome"))
+    of_others = _sorted(pl.concat([empty, *named]))
+    names = pa.array(of_others["outcome"].to_list(), pa.string())
+    return _as_arrow(_sorted(conversions)), _as_arrow(of_others).add_column(0, "outcome", names)
+
+
+def _sorted(events: pl.DataFrame) -> pl.DataFrame:
+    return events.sort("display_id", "time", maintain_order=True)
+
+
+def _as_arrow(events: pl.DataFrame) -> pa.Table:
+    return pa.table(
+        {name: pa.array(events[name].to_numpy(), OUTCOMES[name]) for name in ("display_id", "time", "value")}
+    )
+
+
+def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None:
+    """Return the window of a spec in ticks.
+
+    Raises
+    ------
+    SpecError
+        The window is a duration, but the log counts rounds, or one shorter than a tick.
+    """
+    if window is None:
+        return None
+    if isinstance(window, str) and window.strip().isdecimal():
+        window = int(window)
+    if isinstance(window, int):
+        if not 0 <= window < 2**63:
+            raise SpecError(f"{name}: attribution_window = {window} is no delay.", hint="give ticks, from 0 on.")
+        return window
+    if tick == ROUND:
+        raise SpecError(
+            f"{name}: attribution_window = {window!r}, but times are rounds.", hint="give it as a number of rounds."
+        )
+    try:
+        ticks = duration_ticks(window, SECONDS[tick])
+    except ParameterError as error:
+        raise SpecError(f"{name}: attribution_window = {window!r} is no duration.", hint=error.hint) from None
+    if 0 < ticks < 1:
+        raise SpecError(
+            f"{name}: attribution_window = {window!r} is less than a tick of the log ({tick}).", hint="give more."
+        )
+    return round(ticks)
+
+
+def asked_window(window: str | int | None, tick: str) -> int | None:
+    """Return the window that a call asks for in ticks: ``8h``, or a number of ticks.
+
+    Raises
+    ------
+    UsageError
+        The window is a duration where the log counts rounds, or is shorter than a tick.
+    """
+    if window is None:
+        return None
+    text = str(window)
+    try:
+        ticks = parse_whole(text)
+        if ticks is None and tick == ROUND:
+            raise UsageError(f"`attribution_window={text!r}`, but this log counts rounds.", hint="give rounds: 2000.")
+        if ticks is None:
+            ticks = round(duration_ticks(text, SECONDS[tick]))
+    except ParameterError as error:
+        raise UsageError(f"`attribution_window={text!r}` is no duration: {error.what}", hint=error.hint) from None
+    if ticks < 1:
+        raise UsageError(f"`attribution_window={text!r}` is less than a tick of the log ({tick}).", hint="give more.")
+    return ticks
+
+
+def cut_note(conversions: int, window: str | int, tick: str) -> str:
+    """Return the sentence that says what a shorter window cut."""
+    text = str(window).strip()
+    words = ticks_words(int(text), None if tick == ROUND else SECONDS[tick]) if text.isdecimal() else text
+    return f"{conversions:,} conversions later than an attribution window of {words} were cut."
+
+
+def cut_log(log: Log, window: str | int) -> Log:
+    """Return a log that is followed for a shorter window, without the conversions later than it.
+
+    Raises
+    ------
+    UsageError
+        The log was followed, or cut, for less than that; or its known truth counts all conversions.
+    """
+    ticks, followed = asked_window(window, log.meta.tick), log.meta.attribution_window
+    assert ticks is not None
+    if followed is not None and ticks > followed:
+        raise UsageError(
+            f"`attribution_window={str(window)!r}` is longer than {ticks_words(followed, log.meta.tick_seconds)}: log "
+            f"{log.meta.name!r} holds no conversion later than that after its display.",
+            hint="give a shorter one, or convert its source anew with the longer one.",
+        )
+    if "expected_reward" in log.schema.names:
+        raise UsageError(
+            f"`attribution_window` does not apply to {log.meta.name!r}: its known truth counts all conversions.",
+            hint="leave it out; `window` cuts them for the policy.",
+        )
+    of = to_numpy(log.conversions["display_id"])
+    kept = to_numpy(log.conversions["time"]) - to_numpy(log.take(of, ["time"])["time"]) <= ticks
+    cut = int(np.count_nonzero(~kept))
+    conversions = log.conversions.filter(pa.array(kept))
+    meta = log.meta
+    counts = {**meta.counts, CUT: meta.counts.get(CUT, 0) + cut, "conversions": conversions.num_rows}
+    notes = (*meta.notes, cut_note(cut, window, meta.tick)) if cut else meta.notes
+    changed = log.with_meta(attribution_window=ticks, counts=counts, notes=notes)
+    return changed.with_conversions(conversions).as_sound_as(log)

@@ -8,15 +8,15 @@ import numpy as np
 import polars as pl
 
 from evaluator.datasets.cells import PROBLEMS, Kind
-from evaluator.datasets.features import Features
+from evaluator.datasets.contexts import Features
 from evaluator.datasets.frames import UNPARSED
 from evaluator.datasets.json_lines import BROKEN
 from evaluator.datasets.row_breaches import FILE, LINE, ROW, CheckedRows
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.text_rows import CELLS
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import NO_DECISION
-from evaluator.datasets.widths import CELLS
 from evaluator.datasets.zones import ZonesSeen, comes_twice
 from evaluator.errors import LogError
 from evaluator.log.breaches import COST_REPAIR, NO_COST, WEIGHT_REPAIR

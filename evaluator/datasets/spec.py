@@ -10,8 +10,18 @@ from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
-from evaluator.datasets.set_sections import ActionSet, ActionTimes, Calendar, Candidates, Target
-from evaluator.datasets.spec_sections import Name, Propensity, Section, Source, Table
+from evaluator.datasets.spec_sections import (
+    ActionSet,
+    ActionTimes,
+    Calendar,
+    Candidates,
+    Name,
+    Propensity,
+    Section,
+    Source,
+    Table,
+    Target,
+)
 from evaluator.datasets.time_section import Time
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 

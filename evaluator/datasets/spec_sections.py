@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from evaluator.datasets.query_keys import Database, Parameter, Query, VariableName
 from evaluator.datasets.secrets import refuse_secret_keys, without_secret
 from evaluator.datasets.text import known_encoding
 
@@ -15,6 +15,56 @@ Name = Annotated[str, Field(min_length=1)]
 Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
 Sentinel = str | int | Annotated[float, Field(allow_inf_nan=True)]
 FileFormat = Literal["csv", "tsv", "jsonl", "parquet", "ipc", "dsjson", "dsjson-actions", "vw", "vw-actions"]
+# What a query begins with that only reads. Each database sees to it by itself that nothing is written.
+READING = ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
+
+_BEFORE = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*", re.DOTALL)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+Instant = Annotated[int, Field(ge=-(2**62), le=2**62)] | str
+
+
+def first_word(query: str) -> str:
+    r"""Return the word that a query begins with, in capitals, after its comments.
+
+    >>> first_word("-- displays\n (select 1)"), first_word("")
+    ('SELECT', '')
+    """
+    found = re.match(r"\w*", query[_BEFORE.match(query).end() :])  # type: ignore[union-attr]
+    assert found is not None
+    return found[0].upper()
+
+
+def _reads(query: str) -> str:
+    if (word := first_word(query)) not in READING:
+        begins = f"begins with {word}" if word else "is empty"
+        raise ValueError(
+            f"query {begins}: it may only read, and begins with {', '.join(READING[:-1])} or {READING[-1]}"
+        )
+    if "\0" in query:
+        raise ValueError("query holds a character that is none, \\0: take it out")
+    return query
+
+
+def _is_variable(name: str) -> str:
+    # What stands there in its place may be the URI, with a password: it is not quoted.
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(
+            "uri_env is the name of an environment variable, such as SHOP_DB, and not the URI itself, which would "
+            "stand here for all to read"
+        )
+    return name
+
+
+def _no_uri(value: object) -> object:
+    if isinstance(value, str) and not value.isalpha():
+        raise ValueError("database is one of postgresql, sqlite and duckdb; its URI stands in the variable of uri_env")
+    return value
+
+
+Database = Annotated[Literal["postgresql", "sqlite", "duckdb"], BeforeValidator(_no_uri)]
+VariableName = Annotated[str, AfterValidator(_is_variable)]
+Query = Annotated[str, AfterValidator(_reads)]
+Parameter = str | bool | Annotated[int, Field(ge=-(2**63), lt=2**63)] | float
 
 
 def _by_design(given: str | float | dict[str, float]) -> str | float | dict[str, float]:
@@ -164,3 +214,92 @@ class Source(Table):
     """The table of the displays."""
 
     sort: Annotated[bool, Field(description="sort the displays by time instead of refusing unsorted ones")] = False
+
+
+class ActionTimes(Section):
+    """An action, and when it was eligible."""
+
+    label: Name
+    start: Annotated[
+        Instant | None, Field(alias="from", description="first time, as display.time; ever when absent")
+    ] = None
+    until: Annotated[
+        Instant | None, Field(description="first time at which it no longer was; for good when absent")
+    ] = None
+
+
+class Calendar(Table):
+    """A table of the actions with the times between which they were eligible."""
+
+    action: Annotated[Name, Field(description="column that holds the label of the action")]
+    start: Annotated[Name | None, Field(alias="from", description="its first time; ever where the cell is empty")] = (
+        None
+    )
+    until: Annotated[
+        Name | None, Field(description="first time at which it no longer was; for good where the cell is empty")
+    ] = None
+
+    @property
+    def times(self) -> list[str]:
+        """Columns that hold times."""
+        return [column for column in (self.start, self.until) if column is not None]
+
+
+class Candidates(Table):
+    """A table of the actions that could have been shown, a row for each of a display."""
+
+    display: Annotated[Name, Field(description="column that holds the id of the display")]
+    action: Annotated[Name, Field(description="column that holds the label of the action")]
+    propensity: Annotated[
+        Name | None, Field(description="probability with which it would be shown; 1 over a display's candidates")
+    ] = None
+    features: Annotated[
+        list[Name], Field(description="numbers about the action at that display: its vector, in this order")
+    ] = []
+
+
+class Target(Section):
+    """Columns that hold the action probabilities of a policy to be evaluated."""
+
+    columns: Annotated[
+        str | dict[str, Name],
+        Field(
+            description="column of each action's label, or one name for all with {action} for the label: 'pi_{action}'"
+        ),
+    ]
+
+    @model_validator(mode="after")
+    def _names_actions(self) -> Target:
+        if isinstance(self.columns, str) and self.columns.count("{action}") != 1:
+            raise ValueError("columns = '<name>' needs {action} in it once, for the label: 'pi_{action}'")
+        if not self.columns:
+            raise ValueError("columns names no action")
+        return self
+
+
+class ActionSet(Section):
+    """Columns that hold the vectors of all actions at each display."""
+
+    columns: Annotated[
+        str | list[str],
+        Field(
+            description="one name for all actions with {action} for the label: 'affinity_{action}'; several give a "
+            "vector of so many numbers, in this order"
+        ),
+    ]
+
+    @property
+    def patterns(self) -> list[str]:
+        """Name of the columns of each number of the vectors."""
+        return [self.columns] if isinstance(self.columns, str) else self.columns
+
+    @model_validator(mode="after")
+    def _names_actions(self) -> ActionSet:
+        for pattern in self.patterns:
+            if pattern.count("{action}") != 1:
+                raise ValueError(
+                    f"columns: {pattern!r} needs {{action}} in it once, for the label: 'affinity_{{action}}'"
+                )
+        if not self.patterns:
+            raise ValueError("columns names no number of the vectors")
+        return self

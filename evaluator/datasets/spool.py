@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 # Folder of the files, within the folder of an unfinished log.
 SPOOL = "spool"
+Codes = npt.NDArray[np.int32]
 
 
 class Spool(Protocol):
@@ -130,3 +131,49 @@ def spools(folder: Path | None) -> Callable[[], Spool]:
         return MemorySpool
     numbers = itertools.count()
     return lambda: FileSpool(folder / str(next(numbers)))
+
+
+class JoinedSpool:
+    """Spools that follow each other. Codes of labels, which are those of a stretch, become those of all."""
+
+    def __init__(self) -> None:
+        self._spools: list[tuple[Spool, int, dict[str, Codes]]] = []
+
+    def append(self, spool: Spool, rows: int, codes: Mapping[str, Codes]) -> None:
+        """Add a spool of so many rows, and by column the code that each of its codes becomes; the last one is of -1."""
+        moved = {name: of for name, of in codes.items() if not np.array_equal(of[:-1], np.arange(len(of) - 1))}
+        self._spools.append((spool, rows, moved))
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield all frames."""
+        return self.between(0, sum(rows for _, rows, _ in self._spools))
+
+    def between(self, first: int, end: int) -> Iterator[pl.DataFrame]:
+        """Yield the rows from number `first` to before `end`. Spools before and behind are not read."""
+        before = 0
+        for spool, rows, codes in self._spools:
+            if before < end and before + rows > first:
+                at = before
+                for frame in spool.frames():
+                    part = frame.slice(max(first - at, 0), max(end - max(at, first), 0))
+                    if part.height:
+                        moved = (pl.Series(name, of[part[name].to_numpy()]) for name, of in codes.items())
+                        yield part.with_columns(moved)
+                    at += frame.height
+                    if at >= end:
+                        break
+            before += rows
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Refuse: what is joined is whole."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Free what adding takes."""
+        for spool, _, _ in self._spools:
+            spool.close()
+
+    def discard(self) -> None:
+        """Free what the frames take."""
+        for spool, _, _ in self._spools:
+            spool.discard()

@@ -1,7 +1,8 @@
-"""Facts about a dataset, for the command line."""
+"""Facts about a dataset and its eligible sets, for the command line."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,17 +15,18 @@ import pyarrow as pa
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import open_canonical, remarks, verify
 from evaluator.datasets.opening import queries
+from evaluator.datasets.promotions.promotion_log import true_values
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
-from evaluator.datasets.promotions.true_values import true_values
 from evaluator.datasets.resolve import dataset_spec, read, spec_path
-from evaluator.datasets.set_facts import set_facts
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError
 from evaluator.log import Log, Outcome
+from evaluator.log.bounds import extremes
 from evaluator.log.costs import has_costs
-from evaluator.log.running_sums import extremes
-from evaluator.log.schema import ACTION_SET, COST, kept_columns, to_numpy
+from evaluator.log.eligible import distinct_bits, members, packed
+from evaluator.log.schema import ACTION_SET, COST, ELIGIBLE, kept_columns, to_numpy
+from evaluator.log.set_kinds import EligibleByPart
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
 from evaluator.store_addresses import is_address
@@ -33,6 +35,10 @@ Ints = npt.NDArray[np.int64]
 
 QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)
 TOP = 10
+# An action is hardly ever eligible at less than this share of the displays.
+HARDLY = 1e-3
+# Labels of a list that are named.
+NAMED = 10
 
 
 def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, Any]:
@@ -50,7 +56,7 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
         conversions, rate, actions, time range, delay quantiles, most shown actions, how the sets of eligible actions
         vary, and counts; None where the files are absent, with ``missing`` saying so. For a log of promotions also
         ``truth``: what each way to choose them brings a display on average, as
-        `evaluator.datasets.promotions.true_values.true_values` says.
+        `evaluator.datasets.promotions.promotion_log.true_values` says.
     """
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
@@ -249,3 +255,58 @@ def _delay_quantiles(delay: npt.NDArray[np.int64]) -> dict[str, float]:
 
 def _spec_facts(spec: Spec | None) -> dict[str, Any] | None:
     return None if spec is None else spec.model_dump(mode="json", exclude_none=True, by_alias=True)
+
+
+def set_facts(log: Log) -> dict[str, Any] | None:
+    """Return how the sets of a log vary, None where every action always is eligible.
+
+    One pass. Memory: 8 bytes for each distinct set, and some numbers for each action; a set that repeats within a batch
+    is looked at once.
+
+    Returns
+    -------
+    dict
+        ``distinct`` (number of different sets), ``mean``, ``smallest`` and ``largest`` (their sizes over the displays),
+        ``changes`` (displays whose set is another than the one before), ``vary``: ``never`` (one set), ``with time``
+        (some action is eligible much more at some times than at others: the judgement of replays) or ``otherwise``;
+        and the actions ``never_eligible``, ``never_logged`` and ``hardly_eligible`` (at fewer than one display in a
+        thousand, but at some), each with ``count`` and the first ``labels``.
+    """
+    if ELIGIBLE not in log.schema.names:
+        return None
+    n, k = len(log), log.n_actions
+    seen: set[bytes] = set()
+    by_part, logged = EligibleByPart(n, k), np.zeros(k, np.int64)
+    total, smallest, largest, changes = 0, k, 0, 0
+    before = b""
+    for start, batch in log.batches([ELIGIBLE, "action"]):
+        sets = packed(batch[ELIGIBLE])
+        bits, of = distinct_bits(sets), sets.indices.to_numpy()
+        seen.update(hashlib.blake2b(row, digest_size=8).digest() for row in sets.dictionary.to_pylist())
+        displays = np.bincount(of, minlength=len(bits))
+        begin, action = members(bits)
+        size = np.diff(begin)
+        by_part.add(start, of, begin, action)
+        logged += np.bincount(batch["action"], minlength=k)
+        total += int((size * displays).sum())
+        smallest, largest = min(smallest, int(size.min())), max(largest, int(size.max()))
+        changes += int((np.diff(of) != 0).sum()) + (before not in (b"", sets.dictionary[int(of[0])].as_py()))
+        before = sets.dictionary[int(of[-1])].as_py()
+    offered = by_part.displays
+    return {
+        "distinct": len(seen),
+        "mean": total / n,
+        "smallest": smallest,
+        "largest": largest,
+        "changes": changes,
+        "vary": "never" if len(seen) == 1 else "with time" if by_part.moving() >= 0 else "otherwise",
+        "never_eligible": _named(log, offered == 0),
+        "never_logged": _named(log, (offered > 0) & (logged == 0)),
+        "hardly_eligible": _named(log, (offered > 0) & (offered < HARDLY * n)),
+    }
+
+
+def _named(log: Log, which: Any) -> dict[str, Any]:
+    found = np.flatnonzero(which)
+    labels = log.labels
+    return {"count": len(found), "labels": [labels[i] for i in found[:NAMED].tolist()]}

@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evaluator.datasets.instants import EPOCH, instants
 from evaluator.datasets.time_section import Time
-from evaluator.datasets.zones import unplaced
-from evaluator.inputs.toml_text import toml_value
+from evaluator.datasets.zones import EPOCH, instants, unplaced
+from evaluator.inputs.toml_file import toml_value
 
 _ORDERS = {"d": "days", "m": "months", "y": "years", "Y": "years"}
 _PARTS = ("dmY", "mdY", "dmy", "mdy", "ymd")

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.instants import why_no_format
 from evaluator.datasets.spec_sections import Name, Section
-from evaluator.datasets.zones import why_no_zone
+from evaluator.datasets.zones import why_no_format, why_no_zone
 
 TimeUnit = Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"]
 

@@ -17,8 +17,8 @@ from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, OUTCOME
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import packed, sizes
 from evaluator.log.fingerprint import BLOCKS, BlockHashes, fingerprint_of, stored_hash
+from evaluator.log.ragged_vectors import is_uneven, uneven_lists
 from evaluator.log.schema import ACTION_SET, ELIGIBLE, OWN_COLUMNS, fixed_size_lists, is_number
-from evaluator.log.uneven import is_uneven, uneven_lists
 
 ROWS_PER_GROUP = 65_536
 # Columns that hardly move from row to row: as differences they take half of the file's time and space.

@@ -19,9 +19,9 @@ from evaluator.delays.moments import law_moments
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.usable import Floats, Ints
 from evaluator.errors import DataError, ParameterError
-from evaluator.inputs.regular import open_regular
+from evaluator.inputs.open_regular import open_regular
+from evaluator.outputs.atomic import whole_file
 from evaluator.outputs.failures import writing
-from evaluator.outputs.whole import whole_file
 from evaluator.results.json_values import json_values
 from evaluator.units import ROUND, parse_duration, without_ticks
 from evaluator.visible import shortened

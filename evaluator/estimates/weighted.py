@@ -22,8 +22,8 @@ IPS and DR are linear in pi: drawn choices in the place of exact probabilities l
 draws, if each display has its own; what the draws add to the variance is then part of the standard error.
 
 Where displays hang together (``clusters``), standard errors are those of sums over clusters, and the intervals are
-Student's (`evaluator.estimates.clustered`); the skewness is that of these sums, times the square root of the displays
-of a cluster: so skewed would single displays be whose mean is as skewed.
+Student's (`evaluator.estimates.standard_errors`); the skewness is that of these sums, times the square root of the
+displays of a cluster: so skewed would single displays be whose mean is as skewed.
 
 References
 ----------
@@ -37,15 +37,16 @@ Dudik, Langford, Li. Doubly robust policy evaluation and learning. ICML 2011; wi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluator.errors import DataError, ParameterError
-from evaluator.estimates.clustered import cluster_sums, clustered_error, clusters_text, effective, too_few
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.enough import NEEDED, equal_rewards, missing
+from evaluator.estimates.standard_errors import cluster_sums, clustered_error, clusters_text, effective, too_few
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
@@ -172,7 +173,7 @@ def ips(
         Confidence level of the interval, in (0, 1).
     clusters
         Cluster of each display, from 0, shape (n,); None where they are independent. Clusters that are worth fewer than
-        `evaluator.estimates.clustered.FEWEST_CLUSTERS` of equal size give no interval: its ends are nan.
+        `evaluator.estimates.standard_errors.FEWEST_CLUSTERS` of equal size give no interval: its ends are nan.
 
     Raises
     ------
@@ -348,3 +349,40 @@ def _refuse(wrong: NDArray[np.bool_], name: str, array: Floats, expected: str) -
     if wrong.any():
         first = int(wrong.argmax())
         raise DataError(f"{name}[{first}] is {array[first]:g} ({int(wrong.sum())} such in all).", hint=f"{expected}.")
+
+
+# Adding one is its function and its line here.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimator:
+    """An estimator as results name it.
+
+    Parameters
+    ----------
+    name
+        Key of the estimator in results.
+    short
+        Name of the estimator in sentences.
+    title
+        Name of the estimator in tables.
+    estimate
+        Function of the rewards, the target's probabilities and the propensities of the displays, each of shape (n,),
+        and by name ``level`` and ``clusters``, such as `evaluator.estimates.weighted.ips`.
+    models
+        Whether it takes the model of the rewards too: its values of the actions shown, and of the target, shape (n,).
+    """
+
+    name: str
+    short: str
+    title: str
+    estimate: Callable[..., WeightedValue]
+    models: bool = False
+
+
+# In the order of results; tables begin with the last.
+ESTIMATORS = (
+    Estimator(name="ips", short="IPS", title="inverse propensity (IPS)", estimate=ips),
+    Estimator(name="snips", short="SNIPS", title="self-normalised (SNIPS)", estimate=snips),
+    Estimator(name="dr", short="DR", title="doubly robust (DR)", estimate=doubly_robust, models=True),
+)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from evaluator.inputs.regular import open_regular
+from evaluator.inputs.open_regular import open_regular
 from evaluator.units import SECONDS
+from evaluator.visible import visible
 
 # No spec or study is a hundredth of this; a file without an end stops here.
 MOST_BYTES = 1024 * 1024
 # A duration where a value stands, without the quotes that TOML wants: 30d.
 _DURATION = re.compile(rf"([=\[,]\s*)(\d+(?:\.\d+)?(?:{'|'.join(SECONDS)}))(?=\s*(?:[,\]}}#\r\n]|$))")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+# What TOML forbids, and what JSON leaves as it is although nobody sees it.
+_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
+
+Value = str | bool | int | float | Sequence["Value"] | Mapping[str, "Value"]
 
 
 class NotTomlError(ValueError):
@@ -84,3 +91,30 @@ def _beyond_64_bits(value: Any, where: str) -> Iterator[str]:
             yield from _beyond_64_bits(part, f"{where}[{i}]")
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
         yield where
+
+
+def toml_value(value: Value) -> str:
+    r"""Return a value on one line; a list and a table are written inline.
+
+    >>> print(toml_value({"sold at": [-1, 'a "b"'], "x": "line\n\x7f"}))
+    { "sold at" = [-1, "a \"b\""], x = "line\n\u007f" }
+    """
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{toml_key(key)} = {toml_value(one)}' for key, one in value.items())} }}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, str):
+        # The escapes of JSON are TOML's, too.
+        quoted = json.dumps(value, ensure_ascii=False)
+        return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+    return json.dumps(value)
+
+
+def toml_key(name: str) -> str:
+    """Return a key, quoted where it must be."""
+    return name if _BARE_KEY.fullmatch(name) else toml_value(name)
+
+
+def toml_comment(text: str) -> str:
+    """Return a comment, on one line whatever it quotes."""
+    return f"# {visible(text)}"

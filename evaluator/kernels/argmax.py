@@ -8,7 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.scores import check_score
+
+
+class NanScoreError(ArithmeticError):
+    """The score of an action, its only argument, is NaN."""
+
+
+@inlinable
+def check_score(score: float, action: int) -> None:
+    """Raise `NanScoreError` if an action's score is NaN."""
+    if score != score:
+        raise NanScoreError(action)
 
 
 @inlinable

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import numba
 from numba.extending import intrinsic, overload, register_jitable
 
-from evaluator.kernels.cache_folder import cache_folder
-from evaluator.kernels.code_cache import CodeCache
+from evaluator.kernels.code_cache import CodeCache, cache_folder
 from evaluator.kernels.internals import TESTED
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -17,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _LOOP: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _PIECE: dict[str, Any] = {"forceinline": True}
 if TESTED:
-    from evaluator.kernels.pieces import Loop, Piece
+    from evaluator.kernels.inlining import Loop, Piece
 
     _LOOP |= {"pipeline_class": Loop, "no_cfunc_wrapper": True}
     _PIECE |= {"pipeline_class": Piece}

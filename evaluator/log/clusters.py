@@ -1,4 +1,4 @@
-"""Which displays hang together: those of one user, or of one part of the log's clock."""
+"""Which displays hang together: those of one user, of one part of the log's clock, or of one group of a column."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
@@ -27,6 +28,7 @@ _USERS = re.compile(rf"(?:anonymous|anon)?({'|'.join(_PEOPLE)}|deviceid)(?:id|ke
 LIKE_USERS = "*users"
 # Of fewer values a column says of what kind a user is, not who.
 _FEWEST_USERS = 100
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,3 +184,48 @@ def _ticks(log: Log, by: str) -> int:
             f"`cluster_by='{by}'` is out of range.", hint="take at least one tick of the log: every:1d."
         )
     return ticks
+
+
+def group_codes(log: Log, displays: Ints, columns: tuple[str, ...], *, asked: str) -> list[Ints]:
+    """Return a number of each distinct value of some displays in some columns, an empty cell being one value.
+
+    Parameters
+    ----------
+    log
+        Log whose columns are read.
+    displays
+        Numbers of the displays, increasing, shape (n,).
+    columns
+        Names of columns that the log keeps.
+    asked
+        The option that names them, for errors, with ``{}`` where a column stands.
+
+    Raises
+    ------
+    ParameterError
+        A column is not in the log, or its values are no groups.
+    """
+    kept = kept_columns(log.schema.names)
+    for name in columns:
+        if name not in kept:
+            raise ParameterError(
+                f"{asked.format(name)}: log {log.meta.name!r} "
+                f"keeps no such column (it keeps {', '.join(kept) or 'none'}).",
+                hint=f"read or convert its source anew with `keep=['{name}']`.",
+            )
+        kind = log.schema.field(name).type
+        if pa.types.is_floating(kind) or pa.types.is_nested(kind):
+            raise ParameterError(
+                f"{asked.format(name)}: values of type {kind} are no groups.",
+                hint="keep a column of words or whole numbers, such as a device or a country.",
+            )
+    read = log.take(displays, columns) if columns else {}
+    return [_codes(read[name]) for name in columns]
+
+
+def _codes(column: pa.ChunkedArray) -> Ints:
+    words = column.combine_chunks()
+    if pa.types.is_dictionary(words.type):
+        words = words.dictionary_decode()
+    codes: Ints = words.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+    return codes.astype(np.int64)

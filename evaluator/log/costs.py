@@ -16,6 +16,10 @@ from evaluator.log.schema import COST, to_numpy
 
 # Column of conversions that marks the costs among them; a log that was read has none.
 MARK = "is_cost"
+SAID = (
+    "refunds are taken off at once: a display that sold something is worth, when it first sells, what is left in the "
+    "end; nothing here tells how late refunds come"
+)
 
 
 def has_costs(log: Log) -> bool:
@@ -67,3 +71,20 @@ def sales(conversions: pa.Table) -> npt.NDArray[np.bool_] | None:
     """
     value = to_numpy(conversions["value"])
     return None if not len(value) or value.min() >= 0.0 else np.asarray(value >= 0.0)
+
+
+def refunds_at_once(log: Log) -> Log:
+    """Return a log in which a display's conversions are one, at its first sale, worth their sum; others as they are."""
+    sold = sales(log.conversions)
+    if sold is None:
+        return log
+    of, time, value = (to_numpy(log.conversions[name]) for name in ("display_id", "time", "value"))
+    first = np.flatnonzero(np.diff(of, prepend=-1))
+    # The first sale of each display; of one with refunds alone, its first refund.
+    order = np.lexsort((time, ~sold, of))
+    table = {
+        "display_id": pa.array(of[first]),
+        "time": pa.array(time[order[first]]),
+        "value": pa.array(np.add.reduceat(value, first)),
+    }
+    return log.with_conversions(pa.table(table)).with_meta(notes=(*log.meta.notes, SAID))

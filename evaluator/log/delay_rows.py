@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.contract import Log
-from evaluator.log.periods import DAY, TENTH, TENTHS, Periods, has_days, part_of, tenths, ticks_a_day
 from evaluator.log.schema import WEIGHT, kept_columns, to_numpy, words
 from evaluator.log.stamps import stamp_of
+from evaluator.log.times import DAY, TENTH, TENTHS, Periods, has_days, part_of, tenths, ticks_a_day
 from evaluator.log.traffic import TrafficCount
 from evaluator.units import SECONDS
 
@@ -204,3 +207,24 @@ def _check_groups(log: Log, by: str | None) -> None:
             f"`by='{by}'`: log {log.meta.name!r} keeps no such column (it keeps {', '.join(['action', *kept])}).",
             hint=f"read or convert its source anew with `keep=['{by}']`.",
         )
+
+
+def delays_hash(rows: DelayRows) -> str:
+    """Return the SHA-256, in hex, of delays, limits and groups, and of what their time stamps tell apart.
+
+    >>> import numpy as np
+    >>> rows = DelayRows("file", "s", np.arange(3), None, None, "")
+    >>> delays_hash(rows) == delays_hash(DelayRows("other", "s", np.arange(3), None, None, ""))
+    True
+    """
+    digest = hashlib.sha256(f"{len(rows.delay)} {rows.stamp}".encode())
+    for name, values in (("delay", rows.delay), ("limit", rows.limit)):
+        digest.update(f"\n{name}: {values is not None}\n".encode())
+        if values is not None:
+            digest.update(np.ascontiguousarray(values, np.int64).data)
+    digest.update(f"\ngroup: {rows.group is not None}\n".encode())
+    if rows.group is not None:
+        labels = pa.array(rows.group.astype(object, copy=False), pa.string()).dictionary_encode()
+        digest.update(json.dumps(labels.dictionary.to_pylist()).encode())
+        digest.update(np.ascontiguousarray(labels.indices.to_numpy(zero_copy_only=False), np.int32).data)
+    return digest.hexdigest()

@@ -21,11 +21,10 @@ import pyarrow.compute as pc
 from evaluator.log.contract import Log
 from evaluator.log.log_files import LogFile
 from evaluator.log.meta import LogMeta
-from evaluator.log.parquet import open_parquet
-from evaluator.log.part_batches import part_batches
+from evaluator.log.parquet import open_parquet, part_batches
+from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import BATCH, is_sets, to_numpy
 from evaluator.log.stored import StoredLog
-from evaluator.log.uneven import is_uneven
 from evaluator.streams import STEP, mixed
 
 BLOCK = 65_536

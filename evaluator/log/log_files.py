@@ -1,17 +1,30 @@
-"""The files of a log, on disk or far away: how they are opened, and what tells them from others put in their place."""
+"""The files of a log, on disk or in a store: how they are opened, read ahead, and told from others in their place."""
 
 from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from evaluator.errors import EvaluatorError
-from evaluator.inputs.regular import open_regular
-from evaluator.log.read_ahead import Ranges, ReadAhead
+from evaluator.inputs.open_regular import open_regular
+
+# Ranges nearer than this are fetched as one, with what lies between: a question costs as much as so many bytes.
+GAP = 1 << 20
+# Bytes of a piece, where ranges are not longer.
+PIECE = 4 << 20
+# Pieces fetched at a time, and pieces kept that were asked for: columns of a row group are read one after the other.
+AT_ONCE, KEPT = 4, 4
+
+Ranges = Iterable[tuple[int, int]]
 
 
 class RemoteFile(ABC):
@@ -135,3 +148,67 @@ class RemoteReader(io.RawIOBase):
             self._ahead.close()
             self._ahead = None
         super().close()
+
+
+class ReadAhead:
+    """Pieces that hold some ranges of a file, fetched in the order of their places, a few before they are asked for.
+
+    Memory: `AT_ONCE` + `KEPT` pieces.
+
+    Parameters
+    ----------
+    read
+        Function that gives the bytes from one place to before another, in any thread.
+    ranges
+        Places of the bytes that will be asked for, each from one to before another.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], ranges: Ranges) -> None:
+        self._read = read
+        self._pieces = pieces(ranges)
+        self._taken = 0
+        self._coming: deque[Future[bytes]] = deque()
+        self._kept: dict[int, bytes] = {}
+        self._pool = ThreadPoolExecutor(AT_ONCE)
+        self._one = Lock()
+        self._fetch()
+
+    def get(self, start: int, end: int) -> memoryview | None:
+        """Return the bytes from one place to before another; None where no piece has them, or has them any more."""
+        number = bisect_right(self._pieces, start, key=itemgetter(0)) - 1
+        if number < 0 or end > self._pieces[number][1]:
+            return None
+        with self._one:
+            while self._taken <= number:
+                self._kept[self._taken] = self._coming[0].result()
+                self._coming.popleft()
+                self._kept.pop(self._taken - KEPT, None)
+                self._taken += 1
+                self._fetch()
+            if number not in self._kept:
+                return None
+            first = start - self._pieces[number][0]
+            return memoryview(self._kept[number])[first : first + end - start]
+
+    def close(self) -> None:
+        """Fetch no more."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _fetch(self) -> None:
+        while len(self._coming) < AT_ONCE and (number := self._taken + len(self._coming)) < len(self._pieces):
+            self._coming.append(self._pool.submit(self._read, *self._pieces[number]))
+
+
+def pieces(ranges: Ranges) -> list[tuple[int, int]]:
+    """Return the pieces that hold some ranges, in the order of their places.
+
+    >>> pieces([(5_000_000, 5_000_100), (0, 10), (20, 30)])
+    [(0, 30), (5000000, 5000100)]
+    """
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1][1] + GAP and end - found[-1][0] <= PIECE:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log.meta import LogMeta
+from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import BATCH, Columns, is_sets, no_outcomes, read, take_rows, to_numpy
-from evaluator.log.uneven import is_uneven
 
 
 @dataclass(frozen=True, eq=False)

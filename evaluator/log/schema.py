@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log.eligible import to_bits, to_codes
-from evaluator.log.uneven import is_uneven
+from evaluator.log.ragged_vectors import is_uneven
 
 # Columns of displays as NumPy arrays, row by row together.
 Columns = dict[str, npt.NDArray[Any]]

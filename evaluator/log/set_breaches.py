@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from evaluator.log.eligible import SETS, beyond, holds, set_bytes, sizes
 from evaluator.log.log_tables import LogTables
+from evaluator.log.ragged_vectors import first_vectors
 from evaluator.log.schema import ACTION_SET, ELIGIBLE, Columns
-from evaluator.log.uneven import first_vectors
 
 # How far a propensity that is uniform by design may be from one over the size of its set.
 _ROUNDING = 1e-6

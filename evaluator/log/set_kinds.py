@@ -1,9 +1,13 @@
-"""Whether the eligible actions of a log move with time: on a calendar, and not by chance nor by context."""
+"""Whether displays differ in their eligible actions, and whether these move with time: on a calendar, not by chance."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+
+from evaluator.log.contract import Log
+from evaluator.log.eligible import SetCodes, members
+from evaluator.log.schema import ELIGIBLE
 
 # Sets that are drawn anew at each display are said to move with time with this probability at most.
 LEVEL = 1e-4
@@ -92,3 +96,19 @@ def moves_with_time(by_block: npt.NDArray[np.int64], displays: npt.NDArray[np.in
         return False
     off = ((by_block - displays[:, None] * share)[:, known] ** 2 / variance[:, known]).sum(axis=0)
     return bool(chi2.sf(off.max(), len(displays) - 1) < LEVEL / by_block.shape[1])
+
+
+def has_eligibility(log: Log) -> bool:
+    """Whether some action is not eligible at some display; a log may say of every display that all are.
+
+    One pass over the sets, up to the first that lacks an action.
+    """
+    if ELIGIBLE not in log.schema.names:
+        return False
+    for _, batch in log.batches([ELIGIBLE], coded=True):
+        sets = batch[ELIGIBLE]
+        assert isinstance(sets, SetCodes)
+        first, _ = members(sets.distinct)
+        if (np.diff(first)[np.asarray(sets)] < log.n_actions).any():
+            return True
+    return False

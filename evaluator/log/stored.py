@@ -16,8 +16,8 @@ from evaluator.log.contract import Log
 from evaluator.log.eligible import any_eligible, chosen_sets, sizes, to_codes
 from evaluator.log.log_files import LogFile, file_state, file_states
 from evaluator.log.meta import LogMeta
-from evaluator.log.parquet import damaged, open_parquet
-from evaluator.log.part_batches import one_batch, part_batches
+from evaluator.log.parquet import damaged, one_batch, open_parquet, part_batches
+from evaluator.log.ragged_vectors import chosen_lists, is_uneven
 from evaluator.log.schema import (
     ACTION_SET,
     BATCH,
@@ -33,7 +33,6 @@ from evaluator.log.schema import (
     to_numpy,
 )
 from evaluator.log.traffic import summed
-from evaluator.log.uneven import chosen_lists, is_uneven
 
 # Rows read at a time however few of them are kept.
 _MOST_READ = 8 * BATCH

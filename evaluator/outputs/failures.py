@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError, OutputError
-from evaluator.outputs.names import base_name
+from evaluator.outputs.locks import base_name
 
 
 @contextmanager

@@ -13,13 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.errors import EvaluatorError, OutputExistsError
+from evaluator.outputs.atomic import refuse_existing
 from evaluator.outputs.failures import writing
-from evaluator.outputs.foreign import refuse_foreign
-from evaluator.outputs.hidden import collect
-from evaluator.outputs.locks import locked
-from evaluator.outputs.names import base_name
-from evaluator.outputs.renames import sync
-from evaluator.outputs.whole import refuse_existing
+from evaluator.outputs.locks import base_name, locked
+from evaluator.outputs.ownership import refuse_foreign
+from evaluator.outputs.staging import collect, sync
 
 # Under which the metadata of a file says what it answers.
 RESULT = b"result"

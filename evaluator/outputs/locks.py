@@ -1,8 +1,9 @@
-"""One process at a time writes an output."""
+"""One process at a time writes an output, known by the lock beside it."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -11,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 from evaluator.errors import OutputInUseError
-from evaluator.outputs.names import base_name
 from evaluator.outputs.signals import held_back, undone_if_abandoned
 
 try:
@@ -19,6 +19,9 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+# Bytes: longer names leave no room, of the 255 that most systems allow, for what is put around them.
+_LONGEST = 128
+_KEPT = 40
 # What file systems without locks say.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
@@ -108,3 +111,15 @@ def _is_at(file: Path, handle: int) -> bool:
         return os.path.samestat(file.lstat(), os.fstat(handle))
     except FileNotFoundError:
         return False
+
+
+def base_name(name: str) -> str:
+    """Return what names beside an output begin with: its name, of a very long one the beginning and a hash.
+
+    >>> base_name("run1")
+    'run1'
+    >>> base_name("a" * 250)
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-3f3e35e0a775d9b1'
+    """
+    whole = os.fsencode(name)
+    return name if len(whole) <= _LONGEST else f"{name[:_KEPT]}-{hashlib.sha256(whole).hexdigest()[:16]}"

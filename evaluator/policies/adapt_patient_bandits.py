@@ -28,7 +28,7 @@ from evaluator.kernels.argmax import argmax
 from evaluator.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
-from evaluator.policies.estimates import estimate_rates
+from evaluator.policies.indices import estimate_rates
 from evaluator.policies.patient_bandits import log_term, patient_index
 
 

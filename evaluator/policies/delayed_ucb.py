@@ -17,11 +17,9 @@ import numpy.typing as npt
 from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
 from evaluator.kernels.kl_index import poisson_index, poisson_slope
 from evaluator.policies.base import Need, Policy, Setting, parameter
-from evaluator.policies.delayed_index import NOTHING_DUE
 from evaluator.policies.delayed_online import OnlineCounts, OnlineGeometric, start_online
 from evaluator.policies.dispatch import implement, index
-from evaluator.policies.estimates import estimate_rates
-from evaluator.policies.indices import Indices, largest_index, start_indices, touch
+from evaluator.policies.indices import NOTHING_DUE, Indices, estimate_rates, largest_index, start_indices, touch
 from evaluator.units import NO_WINDOW
 
 

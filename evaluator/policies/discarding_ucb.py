@@ -22,9 +22,8 @@ import numpy.typing as npt
 from evaluator.kernels.argmax import argmax
 from evaluator.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
-from evaluator.policies.delayed_index import delayed_index
 from evaluator.policies.dispatch import implement
-from evaluator.policies.estimates import estimate_rates
+from evaluator.policies.indices import delayed_index, estimate_rates
 
 
 class DiscardingState(NamedTuple):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from evaluator.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.dispatch import implement
-from evaluator.policies.estimates import NO_ESTIMATE
+from evaluator.policies.indices import NO_ESTIMATE
 from evaluator.units import NO_WINDOW
 
 

@@ -11,17 +11,27 @@ take every arm: `touch_all`.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.argmax import check_score
 from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.scores import check_score
+from evaluator.kernels.kl_index import poisson_index
 from evaluator.policies.dispatch import index
 
 # Far above the rounding of an index and of its bound, far below what tells arms apart. Arms within it are computed.
 _ROUNDING = 1e-11
+# A pulled arm whose effective pulls are still 0 has an infinite index, yet comes after the arms never pulled.
+NOTHING_DUE = 1e300
+# The greedy policy of what was learned shows the action with the largest estimate (`evaluator.replays.loop.frozen`),
+# actions with the same one with equal chance. An arm of which nothing is known has no estimate, and is shown only
+# where none has one. Models with a prior (Beta, ridge) have an estimate of every action, the prior's where nothing
+# is known.
+# Below every estimate.
+NO_ESTIMATE = -np.inf
 
 
 class Indices(NamedTuple):
@@ -98,3 +108,37 @@ def _computed(state: Any, indices: Indices, k: int, log_t: float) -> float:
     indices.slope[k] = slope
     indices.log_t[k] = log_t
     return value
+
+
+@inlinable
+def delayed_index(conversions: float, effective: float, stretch: float, beta: float, kl: bool) -> float:
+    """Return the index of an arm that has been pulled.
+
+    Parameters
+    ----------
+    conversions, effective
+        Value S of the arm's conversions, and effective number N~ of its pulls.
+    stretch
+        Ratio N / N~ for DelayedUCB, 1 for the discarding policies, whose pulls are all of one weight. Without effect on
+        KL.
+    beta
+        Exploration term beta.
+    kl
+        Whether the index is max{q in [S/N~, 1]: N~ d_Pois(S/N~, q) <= beta} instead of S/N~ + sqrt(stretch beta / (2
+        N~)).
+    """
+    if effective <= 0.0:
+        return 1.0 if kl else NOTHING_DUE
+    mean = conversions / effective
+    if kl:
+        return poisson_index(mean, beta / effective)
+    return mean + math.sqrt(stretch) * math.sqrt(beta / (2.0 * effective))
+
+
+@inlinable
+def estimate_rates(
+    conversions: npt.NDArray[np.float64], trials: npt.NDArray[np.float64], values: npt.NDArray[np.float64]
+) -> None:
+    """Write conversions / trials of each arm into `values`, all of shape (K,); `NO_ESTIMATE` without trials."""
+    for k in range(values.shape[0]):
+        values[k] = conversions[k] / trials[k] if trials[k] > 0.0 else NO_ESTIMATE

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from evaluator.kernels.kl_index import bernoulli_index, bernoulli_slope
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement, index
-from evaluator.policies.estimates import estimate_rates
-from evaluator.policies.indices import Indices, largest_index, start_indices, touch
+from evaluator.policies.indices import Indices, estimate_rates, largest_index, start_indices, touch
 
 
 class NaiveState(NamedTuple):

@@ -32,7 +32,7 @@ from evaluator.delays.moments import DelayMoments
 from evaluator.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
-from evaluator.policies.estimates import NO_ESTIMATE
+from evaluator.policies.indices import NO_ESTIMATE
 from evaluator.units import NO_WINDOW
 
 _BRIDGE = -1

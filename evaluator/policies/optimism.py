@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
+from evaluator.kernels.argmax import LOWEST_FIRST, check_score, goes_first, tie_key
 from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.memory import DISPLAYS_AHEAD, prefetch
 from evaluator.kernels.ridge import Ridge, block, length, row, start_ridge
-from evaluator.kernels.scores import check_score
 from evaluator.policies.base import Setting
 
 

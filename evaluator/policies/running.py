@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba.core.errors import NumbaError
 
-from evaluator.errors import SEE_TRACEBACK, EvaluatorError, PolicyError
+from evaluator.errors import SEE_TRACEBACK, EvaluatorError, ParameterError, PolicyError
 from evaluator.kernels.announcing import compiling_for
-from evaluator.kernels.not_compiled import why_not_compiled
-from evaluator.kernels.scores import NanScoreError
+from evaluator.kernels.argmax import NanScoreError
 from evaluator.policies.base import Policy, Setting
+from evaluator.policies.registry import POLICIES, resolve
+from evaluator.policies.user import UserPolicy
 
 
 @contextmanager
@@ -96,3 +100,58 @@ def is_plain_python(policy: Any) -> bool:
 def is_ours(policy: Any) -> bool:
     """Return whether a policy is of this package, whose version says what its code is."""
     return type(policy).__module__.startswith("evaluator.") and not is_plain_python(policy)
+
+
+def refuse_choosing_among(policy: Any, where: str, *, live: bool = False) -> None:
+    """Raise where a policy's definition has no answer to some of its actions being eligible.
+
+    Parameters
+    ----------
+    policy
+        Description of the policy.
+    where
+        Clause that says where they are not.
+    live
+        Whether there is no log, whose columns a policy could read.
+
+    Raises
+    ------
+    ParameterError
+        Naming those that have one.
+    """
+    if not policy.among:
+        raise ParameterError(
+            f"{policy.name} cannot choose among some of its actions, and {where}.", hint=_ways(policy, live=live)
+        )
+
+
+def has_random_ties(policy: Any) -> bool:
+    """Return whether the policy's equal scores go by a random order of the actions; else by the lower index."""
+    return bool(getattr(policy, "ties", "random") == "random")
+
+
+def _ways(policy: Any, *, live: bool) -> str:
+    if isinstance(policy, UserPolicy):
+        return "let its choose take them: choose(self, vectors, rng, eligible), and return one of `eligible`."
+    if not is_ours(policy):
+        return "give `implement` a `score` or a `choose_among`, and say among = True."
+    described = {name: resolve(name) for name in POLICIES}
+    able = [
+        name
+        for name, found in described.items()
+        if isinstance(found, Policy) and found.among and not (live and found.reads == "target")
+    ]
+    return f"take one that can: {', '.join(able)}."
+
+
+def why_not_compiled(error: Exception) -> str | None:
+    """Return the one reason of a page that tells of every call around it, with file and line where they are told.
+
+    None for an error that is none of compiling.
+    """
+    if not isinstance(error, NumbaError):
+        return None
+    inner = re.split(r"Failed in .* \(step: .*\)\n", re.sub(r"\x1b\[[0-9;]*m", "", str(error)))[-1]
+    reason = next((line.strip() for line in inner.splitlines() if line.strip()), type(error).__name__)
+    place = re.search(r'File "(.*)", line (\d+)', inner)
+    return f"{reason.rstrip('.')} ({Path(place[1]).name}, line {place[2]})" if place else reason.rstrip(".")

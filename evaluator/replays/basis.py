@@ -14,10 +14,10 @@ from evaluator.options.shared import PropensityMode
 from evaluator.replays.guardrails import parse_guardrails, refuse_unknown_outcomes
 from evaluator.replays.objective import objective_of
 from evaluator.replays.options import ReplayOptions
+from evaluator.replays.rounds.eligible_actions import EligibleSets, read_sets
+from evaluator.replays.rounds.held_out import known_share
 from evaluator.replays.rounds.known_delays import KnownDelays, known_delays
 from evaluator.replays.rounds.propensity import Propensities, resolve_propensities
-from evaluator.replays.rounds.sets import EligibleSets, read_sets
-from evaluator.replays.rounds.shares import known_share
 from evaluator.replays.rounds.survey import Survey, survey
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evaluator.errors import ParameterError, UnknownNameError
-from evaluator.estimates.combine import difference
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.contrast import difference
 from evaluator.log import Log
 
 Quantity = Literal["value", "uplift", "relative uplift"]

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ahead import LoopCall, compile_ahead
+from evaluator.kernels.precompile import LoopCall, compile_ahead
 from evaluator.log.costs import cost_events
 from evaluator.log.schema import ELIGIBLE
 from evaluator.replays.loop.engine import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream

@@ -24,8 +24,7 @@ from evaluator.options.shared import (
     ClockName,
     PropensityMode,
 )
-from evaluator.replays.rounds.held_out import FinalPolicyName
-from evaluator.replays.rounds.shares import final_share, known_share
+from evaluator.replays.rounds.held_out import FinalPolicyName, final_share, known_share
 
 GUARDRAILS = Option(
     default=None,
@@ -150,7 +149,7 @@ class BareReplayOptions(Options):
         ParameterError
             A value does not fit; the message names the option, the value and what it takes.
         """
-        from evaluator.estimates.spread import FEWEST
+        from evaluator.estimates.standard_errors import FEWEST
         from evaluator.replays.rounds.correction import correct_by
 
         super().__post_init__()

@@ -21,11 +21,11 @@ from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.objective import is_of_profit
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.clock import ReplayClock
+from evaluator.replays.rounds.eligible_actions import EligibleSets
 from evaluator.replays.rounds.known_delays import KnownDelays
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.propensity import Propensities
 from evaluator.replays.rounds.reward_range import RewardRange
-from evaluator.replays.rounds.sets import EligibleSets
 from evaluator.replays.rounds.stream import LogRounds
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
@@ -85,7 +85,7 @@ class ReplayPlan(ShownInNotebooks):
     sets
         How the displays' eligible actions vary; None where all are always eligible.
     outcomes
-        Plan of each outcome, by its name, whose rewards are the outcome's events (`evaluator.replays.outcome_plans`):
+        Plan of each outcome, by its name, whose rewards are the outcome's events (`evaluator.replays.planning`):
         it values the rounds of this one, and is never replayed.
     """
 

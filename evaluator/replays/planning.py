@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,27 +10,27 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.errors import ParameterError, PropensityError
+from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
 from evaluator.log.costs import cost_events
-from evaluator.log.in_order import in_order
+from evaluator.log.relabel_actions import in_order
 from evaluator.policies.base import Need, Setting
+from evaluator.policies.running import refuse_choosing_among
+from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.basis import Basis, read_basis
 from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.replays.objective import refuse_untold
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.outcome_plans import with_outcomes
 from evaluator.replays.parts import even_conversions, refuse_on_parts
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import least_acceptance
-from evaluator.replays.refuse_on_sets import refuse_on_sets
 from evaluator.replays.rounds.clock import ReplayClock, start_clock
+from evaluator.replays.rounds.eligible_actions import EligibleSets
 from evaluator.replays.rounds.held_out import held_out
-from evaluator.replays.rounds.maturity import judge_maturity
+from evaluator.replays.rounds.maturity import Maturity, judge_maturity
 from evaluator.replays.rounds.propensity import Propensities, display_weights, how_it_chose
 from evaluator.replays.rounds.reward_range import reward_range
-from evaluator.replays.rounds.sets import EligibleSets
 from evaluator.replays.rounds.stream import LogRounds, vectors_of
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning, thinning
@@ -38,6 +39,7 @@ from evaluator.replays.told_delays import fit_on_clock, told_delays
 from evaluator.replays.warm_start import WarmStart, displays_of, warm_start
 from evaluator.replays.within import in_unit_of_window, share_by, steps_of
 from evaluator.replays.words.clusters import check_clusters, said_of_clusters
+from evaluator.replays.words.costs_and_refunds import said_of_outcome
 from evaluator.replays.words.plan import assumptions, warnings
 
 
@@ -258,3 +260,65 @@ def _sampler(
     if options.clock == "wall" and sampler in ("keep", "queue"):
         raise PropensityError("`clock='wall'` needs a known acceptance rate.", hint="use `sampler='rejection'`.")
     return sampler
+
+
+# The plan of an outcome is that of the replay with the events in the place of the conversions. It is never replayed:
+# the rounds are those of the policy, which saw the conversions alone. From it follow which rounds can be judged,
+# what they brought, and how much they can at most, by the same rules as for rewards.
+
+
+def with_outcomes(plan: ReplayPlan, surveys: Mapping[str, Survey]) -> ReplayPlan:
+    """Return a plan that values outcomes, too, and warns where that is hard.
+
+    Parameters
+    ----------
+    plan
+        Plan of the replay.
+    surveys
+        Survey, by name of the outcome, of the log whose conversions are its events.
+    """
+    plans = {name: _valued(plan, survey) for name, survey in surveys.items()}
+    said = [line for name, of in plans.items() for line in said_of_outcome(name, of)]
+    return replace(plan, outcomes=plans, findings=ordered((*plan.findings, *said)))
+
+
+def _valued(plan: ReplayPlan, survey: Survey) -> ReplayPlan:
+    # What was seen by the horizon is what a policy was told by then, and it is told no events of outcomes.
+    options = replace(plan.options, reward="eventual")
+    maturity = _maturity(plan, survey)
+    used = min(plan.rounds.used, maturity.used)
+    delay = plan.window.revealed(survey, plan.clock)
+    return replace(
+        plan, survey=survey, options=options, maturity=maturity, rounds=LogRounds(survey.log, used, None, delay),
+        rewards=reward_range(survey, used), capped=None, outcomes={}, findings=(),
+    )  # fmt: skip
+
+
+def _maturity(plan: ReplayPlan, survey: Survey) -> Maturity:
+    """Return which displays can be judged by the events: none, where none was followed for long enough."""
+    for rule in dict.fromkeys((plan.options.immature, "drop")):
+        try:
+            return judge_maturity(survey, plan.window, plan.clock, rule)
+        except DataError:  # nothing to fit delays to; or no display was followed for long enough
+            continue
+    return Maturity(0, len(survey.log), None, True)
+
+
+def refuse_on_sets(log: Log, policy: Any, options: ReplayOptions) -> None:
+    """Raise where a policy, or an option, cannot deal with a log in which not every action is always eligible.
+
+    Raises
+    ------
+    ParameterError
+        Naming what can.
+    """
+    if isinstance(policy, LoggingPolicy):
+        return
+    where = f"the displays of log {log.meta.name!r} do not all have the same eligible actions"
+    refuse_choosing_among(policy, where)
+    if options.sampler in ("keep", "queue"):
+        raise ParameterError(
+            f"`sampler='{options.sampler}'` would be biased: {where}, and a choice that is held or queued until it is "
+            "eligible tilts the sets of the rounds.",
+            hint="use `sampler='rejection'`.",
+        )

@@ -14,8 +14,8 @@ import pyarrow as pa
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.arms import BestFixedAction
 from evaluator.estimates.best_order import BestOrder
-from evaluator.estimates.combine import difference, scaled, unknown
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.contrast import difference, scaled, unknown
 from evaluator.estimates.repeated import repeated_interval
 from evaluator.findings.codes import (
     ANY_ORDER,
@@ -58,12 +58,8 @@ from evaluator.replays.values.outcome_evidence import with_outcome_values
 from evaluator.replays.values.resampled import Lived, Resampling
 from evaluator.replays.values.rewards import ArmSample, observed_rewards, reward_bounds
 from evaluator.replays.values.segments import with_segments
-from evaluator.replays.words.bursts import bursts_warning
-from evaluator.replays.words.calendar import calendar_warning
 from evaluator.replays.words.clusters import few_of
-from evaluator.replays.words.little_learned import little_learned
-from evaluator.replays.words.meaning import meaning
-from evaluator.replays.words.no_rounds import no_rounds
+from evaluator.replays.words.run import bursts_warning, calendar_warning, little_learned, meaning, no_rounds
 from evaluator.replays.words.stamps import stamps_warning, value_of
 from evaluator.replays.words.unknown_maximum import said_of_bound, with_honest_kinds
 

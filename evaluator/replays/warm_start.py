@@ -13,11 +13,11 @@ from evaluator.errors import ParameterError, UsageError
 from evaluator.findings.codes import OUTSIDE_LEARNED_REWARDS, UNKNOWN_TRAINING
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
-from evaluator.log.in_order import in_order
+from evaluator.log.relabel_actions import in_order
 from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting
+from evaluator.replays.learned.about import LearnedFrom
 from evaluator.replays.learned.file import content_hash
-from evaluator.replays.learned.learned_from import LearnedFrom
 from evaluator.replays.learned.policy import LearnedPolicy, load_policy
 from evaluator.replays.loop.among import NO_KEY
 from evaluator.replays.loop.engine import Begun

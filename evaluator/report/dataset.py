@@ -137,7 +137,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, caption: st
 
 
 def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return what is said of the eligible actions, as of `evaluator.datasets.set_facts.set_facts`."""
+    """Return what is said of the eligible actions, as of `evaluator.datasets.summary.set_facts`."""
     if sets is None:
         return []
     smallest, largest, distinct, changes = (sets[name] for name in ("smallest", "largest", "distinct", "changes"))

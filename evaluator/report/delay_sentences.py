@@ -12,7 +12,7 @@ from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.spikes import narrow_components
 from evaluator.delays.study.words import since_words
 from evaluator.delays.study.words import words as duration
-from evaluator.log.periods import Periods
+from evaluator.log.times import Periods
 from evaluator.report.document import Words, lines, run, words
 from evaluator.report.numbers import significant_text
 

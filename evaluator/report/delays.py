@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from evaluator.delays.fitted_law import DelayFit
-from evaluator.delays.study.in_ticks import SCALES
+from evaluator.delays.study.goodness import SCALES
 from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.records import PeriodRate
 from evaluator.delays.study.result import DelayStudy

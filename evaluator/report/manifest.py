@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.errors import SourceError
-from evaluator.inputs.regular import open_regular
+from evaluator.inputs.open_regular import open_regular
 from evaluator.log.times import dated, time_words
 from evaluator.outputs.checksums import described
 from evaluator.units import ROUND, SECONDS

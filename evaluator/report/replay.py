@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from evaluator.estimates.clustered import clusters_text
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.estimators import ESTIMATORS
-from evaluator.estimates.weighted import NORMAL, WeightedValue
+from evaluator.estimates.standard_errors import clusters_text
+from evaluator.estimates.weighted import ESTIMATORS, NORMAL, WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult

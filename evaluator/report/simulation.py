@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from evaluator.datasets.flights import Flight
+from evaluator.datasets.scenario import Flight
 from evaluator.report.document import (
     Document,
     Grid,

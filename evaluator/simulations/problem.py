@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.flights import Flight, flight_parts
+from evaluator.datasets.scenario import Flight, flight_parts
 from evaluator.delays.laws import DelayLaw
 from evaluator.errors import ParameterError
 
@@ -35,7 +35,7 @@ class BernoulliProblem:
         Rule for zero rewards. ``window``: nobody is told of a zero, as in a log of conversions. ``told``: policies that
         take zeros (`evaluator.policies.base.Policy.takes_zeros`) are told of each, after a delay of the arm's law.
     flights
-        Rounds between which arms are eligible (`evaluator.datasets.flights.Flight`): an arm arrives, retires, and may
+        Rounds between which arms are eligible (`evaluator.datasets.scenario.Flight`): an arm arrives, retires, and may
         come again; one without any is always eligible, and in every round one is.
 
     Raises

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.flights import Flight
+from evaluator.datasets.scenario import Flight
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, arrow_table

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.datasets.flights import Part, flight_parts
+from evaluator.datasets.scenario import Part, flight_parts
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.given import given_cdf, told_cdf
 from evaluator.errors import ParameterError
-from evaluator.kernels.ahead import LoopCall, compile_ahead
+from evaluator.kernels.precompile import LoopCall, compile_ahead
 from evaluator.policies.base import Need, Setting
-from evaluator.policies.choosing_among import has_random_ties, refuse_choosing_among
-from evaluator.policies.running import blamed, loop_for
+from evaluator.policies.running import blamed, has_random_ties, loop_for, refuse_choosing_among
 from evaluator.replays.rounds.eligible_actions import stated_actions
 from evaluator.simulations import live_loop as loop
 from evaluator.simulations.options import SimulateOptions

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from evaluator.audits import display_column
+from evaluator.audits.arrivals import DisplayTimes
 from evaluator.audits.display_column import DisplayColumn
-from evaluator.audits.display_times import DisplayTimes
 from evaluator.audits.live import ContextPool, rate_of, rounds_after
 from evaluator.audits.means_in_blocks import mean_in_blocks, mean_of_columns
 

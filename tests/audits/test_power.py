@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from evaluator.audits.pair_differences import MeasuredDifference
 from evaluator.audits.power import DetectableDifference, LargerDifference, left_by_holm, powers
+from evaluator.audits.shown_displays import MeasuredDifference
 from evaluator.comparisons.realised import RealisedEvidence, radii
 from evaluator.estimates.contrast import Contrast
 from evaluator.estimates.multiplicity import holm
-from evaluator.estimates.spread import widened_by
+from evaluator.estimates.standard_errors import widened_by
 
 ALPHA, ROUNDS = 0.05, 1000
 

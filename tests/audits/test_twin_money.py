@@ -9,14 +9,14 @@ import pytest
 
 from evaluator import audit
 from evaluator.arguments import as_description
-from evaluator.audits.by_action import claims_of
+from evaluator.audits.estimand import claims_of
 from evaluator.audits.live import ContextPool, play_in_pool
 from evaluator.audits.live_money import live_money
-from evaluator.audits.live_pool import claimed_weights, display_weights, live_pool
+from evaluator.audits.live_runs import claimed_weights, display_weights, live_pool
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims, replay_twin
 from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_pools import own_or_all, pools_of
+from evaluator.audits.twin_refunds import own_or_all, pools_of
 from evaluator.audits.twins import draw_twin
 from evaluator.errors import ParameterError
 from evaluator.log.schema import to_numpy

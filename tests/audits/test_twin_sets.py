@@ -16,7 +16,7 @@ from evaluator.audits.twins import draw_twin
 from evaluator.errors import EvaluatorError
 from evaluator.log import Log
 from evaluator.log.eligible import pack, unpack
-from evaluator.log.uneven import uneven_lists
+from evaluator.log.ragged_vectors import uneven_lists
 from tests.audits.test_truth import truth_of
 from tests.audits.test_twins import entries_of
 from tests.logs_with_sets import K, Logger, SetKind, make_log

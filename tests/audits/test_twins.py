@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.audits.claim import claim_of
+from evaluator.audits.estimand import claim_of
 from evaluator.audits.truth import LogTruth
 from evaluator.audits.twin_log import TwinLog
 from evaluator.audits.twins import draw_twin, replay_seed

@@ -13,8 +13,8 @@ from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.result import CheckResult, with_causes
 from evaluator.checks.timeline import read_timeline
 from evaluator.errors import DataError
-from evaluator.log.periods import Periods
 from evaluator.log.schema import to_numpy
+from evaluator.log.times import Periods
 from evaluator.replays.rounds.clock import start_clock
 from evaluator.replays.rounds.maturity import Maturity, judge_maturity
 from evaluator.replays.rounds.survey import survey

@@ -13,7 +13,7 @@ import pytest
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.datasets import load
-from evaluator.datasets.attribution import asked_window
+from evaluator.datasets.outcomes import asked_window
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import UsageError
 from evaluator.replays.options import ReplayOptions

@@ -12,7 +12,7 @@ from evaluator.datasets.canonical import refuse_other
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import OutputExistsError, SourceError, UsageError
 from evaluator.log import Log
-from evaluator.outputs.whole import whole_folder
+from evaluator.outputs.atomic import whole_folder
 from tests.datasets.sources import ROWS, dataset
 
 

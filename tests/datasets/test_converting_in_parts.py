@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from evaluator.datasets import assembly, convert, validate, writing
 from evaluator.datasets import frames as scan
-from evaluator.datasets.stretches import joined_intake, stretch
+from evaluator.datasets.stretches import joined_intake
 from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError, SourceError
 from evaluator.log import StoredLog
 from evaluator.log.fingerprint import content_hash
@@ -29,7 +29,7 @@ from tests.datasets.sources import write_rows, write_spec
 def pieces_of(rows: int, group: int = 8) -> Iterator[None]:
     """Stretches of so many rows, chunks of fewer, and parts of two groups."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stretch, "STRETCH_ROWS", rows)
+        patch.setattr(joined_intake, "STRETCH_ROWS", rows)
         patch.setattr(scan, "CHUNK_ROWS", 5)
         patch.setattr(writing, "ROWS_PER_GROUP", group)
         patch.setattr(assembly, "PART_ROWS", 2 * group)

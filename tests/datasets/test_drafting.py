@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from evaluator.datasets import draft, load, validate
-from evaluator.datasets.column_looks import words_of
+from evaluator.datasets.column_profile import words_of
 from evaluator.datasets.draft_lines import Draft, Question
 from evaluator.errors import SourceError, UsageError
 

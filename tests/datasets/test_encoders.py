@@ -183,7 +183,7 @@ def test_a_display_that_does_not_fit_is_named(tmp_path: Path, change: dict[Any, 
 def test_slots_of_tokens_are_those_of_whole_columns() -> None:
     import pyarrow as pa
 
-    from evaluator.datasets.hashing import token_slots
+    from evaluator.datasets.contexts import token_slots
 
     labels = ["", "Rome", "Ås", "x" * 100]
     slots = token_slots("city", pa.array(labels, pa.large_string()), 7)

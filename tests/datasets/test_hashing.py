@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.datasets.hashing import token_slots
+from evaluator.datasets.contexts import token_slots
 
 
 @given(st.text(max_size=3), st.lists(st.text()), st.integers(1, 2**20), st.integers(0, 3))

@@ -13,8 +13,7 @@ from polars.testing import assert_frame_equal
 from evaluator import datasets, load
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.frames import Chunks
-from evaluator.datasets.json_columns import ObjectColumns
-from evaluator.datasets.json_lines import CAREFUL
+from evaluator.datasets.json_lines import CAREFUL, ObjectColumns
 from evaluator.datasets.sources.files import SourceFile, file_at
 from evaluator.datasets.spec_sections import Source
 from evaluator.datasets.text import LINE_MAX

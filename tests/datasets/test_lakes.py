@@ -14,13 +14,12 @@ from deltalake import DeltaTable
 
 from evaluator import datasets, load
 from evaluator.datasets import opening
+from evaluator.datasets.opening import SpecTable, find_parts
 from evaluator.datasets.resolve import read, sources
 from evaluator.datasets.sources.databases import Databases
+from evaluator.datasets.sources.objects import staging
 from evaluator.datasets.sources.part import TablePart
-from evaluator.datasets.sources.places import find_parts
-from evaluator.datasets.sources.staging import staging
 from evaluator.datasets.spec_sections import Table
-from evaluator.datasets.spec_tables import SpecTable
 from evaluator.errors import DataError, LogError, OutputExistsError, SourceError
 from evaluator.log import Log
 from tests.datasets.lakes import KINDS, STATE, append, current, iceberg_table, place, rows_of

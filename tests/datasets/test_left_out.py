@@ -13,8 +13,8 @@ import pytest
 
 from evaluator import check, datasets, replay, study_delays
 from evaluator.datasets.adapter import Reading
-from evaluator.datasets.left_out import LEVEL, LeftOut
 from evaluator.datasets.options import ReadingOptions
+from evaluator.datasets.quarantine import LEVEL, LeftOut
 from evaluator.errors import LogError, ParameterError, UsageError
 from tests.datasets.sources import dataset
 

@@ -14,7 +14,7 @@ from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import SourceError, SpecError
-from evaluator.inputs.regular import NotRegularError, open_regular, refuse_irregular
+from evaluator.inputs.open_regular import NotRegularError, open_regular, refuse_irregular
 from evaluator.replays.learned.policy import load_policy
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")

@@ -18,7 +18,7 @@ from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec import FileSpec, ScenarioSpec
 from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.errors import ParameterError, SourceError, SpecError
-from evaluator.inputs import regular, toml_file
+from evaluator.inputs import open_regular, toml_file
 
 WHOLE = (10**19, 10**30, -(10**19))
 NO_NUMBERS = (math.inf, -math.inf, math.nan)
@@ -160,7 +160,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, read: Any, monkeypatch: pytes
     def forbidden(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(regular, "open", forbidden, raising=False)
+    monkeypatch.setattr(open_regular, "open", forbidden, raising=False)
     with pytest.raises((SpecError, SourceError), match="Permission denied"):
         read(tmp_path / "x")
 

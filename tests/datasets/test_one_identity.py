@@ -13,7 +13,7 @@ import pytest
 from evaluator import Log
 from evaluator.datasets.labels import value_texts
 from evaluator.errors import LogError
-from evaluator.log.value_text import value_text
+from evaluator.log.encoder import value_text
 
 SEVENS = [7, 8, 7, 8]
 FORMS: dict[str, pa.Array] = {

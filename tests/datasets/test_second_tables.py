@@ -13,13 +13,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import adapter, convert, identity, named_ids, read, second_table, sorting
+from evaluator.datasets import adapter, convert, duplicates, join_by_id, read, sorting
 from evaluator.datasets import frames as scan
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.conversions import event_columns, event_rows
 from evaluator.datasets.event_kinds import EventKind
 from evaluator.datasets.frames import Chunks
-from evaluator.datasets.named_ids import NamedIds
+from evaluator.datasets.join_by_id import NamedIds
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.part import TablePart
@@ -86,9 +86,9 @@ def little_by_little(rows: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "CHUNK_ROWS", rows)
         patch.setattr(sorting, "RANGE_ROWS", rows)
-        patch.setattr(identity, "SORTED_HASHES", rows)
-        patch.setattr(second_table, "JOINED_ROWS", rows)
-        patch.setattr(named_ids, "BITS", 16)
+        patch.setattr(duplicates, "SORTED_HASHES", rows)
+        patch.setattr(join_by_id, "JOINED_ROWS", rows)
+        patch.setattr(join_by_id, "BITS", 16)
         yield
 
 
@@ -186,15 +186,15 @@ def test_a_join_holds_as_many_rows_as_it_may_and_forgets_who_is_not_named(
         conversion={"time": "when", "source": {"files": "sales.csv", "display": "of"}},
     )
     sizes: list[int] = []
-    whole = second_table._whole
+    whole = join_by_id._whole
 
     def counted(frames: Iterator[pl.DataFrame], empty: pl.DataFrame) -> pl.DataFrame:
         found = whole(frames, empty)
         sizes.append(found.height)
         return found
 
-    monkeypatch.setattr(second_table, "_whole", counted)
-    monkeypatch.setattr(second_table, "JOINED_ROWS", at_once)
+    monkeypatch.setattr(join_by_id, "_whole", counted)
+    monkeypatch.setattr(join_by_id, "JOINED_ROWS", at_once)
     monkeypatch.setattr(scan, "CHUNK_ROWS", 500)
     log = convert(spec, tmp_path / "out").log
     assert sorted(log.conversions["display_id"].to_pylist()) == sorted(of)
@@ -211,9 +211,9 @@ def test_ids_that_are_there_pass_and_others_as_seldom_as_bits_allow() -> None:
     n = 200_000
     ids, bits = NamedIds(), 2**20
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(named_ids, "BITS", bits)
+        patch.setattr(join_by_id, "BITS", bits)
         ids = NamedIds()
-        hashes = identity.hashed(pl.Series(range(2 * n)))["hash"]
+        hashes = duplicates.hashed(pl.Series(range(2 * n)))["hash"]
         ids.add(hashes.head(n))
         assert ids.may_hold(hashes.head(n)).all()
         share = float(ids.may_hold(hashes.tail(n)).mean())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evaluator import replay
 from evaluator.datasets import convert, load, read, sorting
 from evaluator.datasets import frames as scan
-from evaluator.datasets.shuffled_ties import TieShuffler
+from evaluator.datasets.sorting import TieShuffler
 from evaluator.datasets.spool import spools
 from evaluator.errors import LogError
 from evaluator.log import shuffle_ties
@@ -112,8 +112,8 @@ def test_the_order_depends_on_nothing_but_the_displays(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "CHUNK_ROWS", size)
         patch.setattr(sorting, "RANGE_ROWS", sorted_in_memory)
-        patch.setattr("evaluator.datasets.shuffled_ties.MARGIN", margin)
-        patch.setattr("evaluator.datasets.shuffled_ties.HELD_RANGES", 1)
+        patch.setattr("evaluator.datasets.sorting.MARGIN", margin)
+        patch.setattr("evaluator.datasets.sorting.HELD_RANGES", 1)
         assert outcome(lambda: convert(spec, folder / "out", **options).log) == expected
     if expected is None:
         return  # refused, so that nothing was written
@@ -159,7 +159,7 @@ def test_a_group_too_large_for_memory_is_shuffled_as_one_in_memory(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorting, "RANGE_ROWS", held)
         patch.setattr(scan, "CHUNK_ROWS", held)
-        patch.setattr("evaluator.datasets.shuffled_ties.HELD_RANGES", 1)
+        patch.setattr("evaluator.datasets.sorting.HELD_RANGES", 1)
         *found, largest = shuffled(folder)
     assert found == expected
     # What is handed on at a time is a chunk, a group that is held, or what of them is known at once.

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator import load
-from evaluator.datasets.instants import instants, why_no_format
+from evaluator.datasets.zones import instants, why_no_format
 from evaluator.errors import LogError, SpecError
 from tests.datasets.sources import dataset
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from evaluator.datasets import frames as scan
-from evaluator.datasets import load, read, text, widths
+from evaluator.datasets import load, read, text, text_rows
 from evaluator.datasets.delay_file import read_delay_file
 from evaluator.datasets.delay_file_options import DelayFileOptions
 from evaluator.datasets.sources.files import file_at
@@ -105,7 +105,7 @@ def test_rows_are_those_that_polars_reads(tmp_path: Path, monkeypatch: pytest.Mo
     for seed in range(60):
         draw = np.random.default_rng(seed)
         monkeypatch.setattr(text, "TEXT_PIECE", int(draw.choice([7, 50, 1000])))
-        monkeypatch.setattr(widths, "_ROWS", int(draw.choice([3, 1000])))
+        monkeypatch.setattr(text_rows, "_ROWS", int(draw.choice([3, 1000])))
         width, end = int(draw.integers(1, 5)), str(draw.choice(["\n", "\r\n"]))
         counts = np.where(draw.random(40) < 0.8, width, draw.integers(0, width + 3, 40))
         rows = [",".join(draw.choice(cells, count)) for count in counts]
@@ -124,9 +124,9 @@ def test_rows_are_those_that_polars_reads(tmp_path: Path, monkeypatch: pytest.Mo
         )
         source = Source(files=path.name)
         header = text_header(file_at(path, "csv"), source)
-        found = pl.concat(widths.text_frames(path, "utf-8", header, names[::-1], limit=None), how="diagonal")
+        found = pl.concat(text_rows.text_frames(path, "utf-8", header, names[::-1], limit=None), how="diagonal")
         said = found["__cells"].to_list() if "__cells" in found.columns else [None] * found.height
         assert [None if one is None else int(one.split()[0]) for one in said] == expected
         assert found.select(names).equals(read_by_polars.head(len(rows)))
-        first = pl.concat(widths.text_frames(path, "utf-8", header, names, limit=9), how="diagonal")
+        first = pl.concat(text_rows.text_frames(path, "utf-8", header, names, limit=9), how="diagonal")
         assert first.select(names).equals(found.select(names).head(9))

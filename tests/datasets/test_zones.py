@@ -16,7 +16,7 @@ import pytest
 from evaluator import Log, load
 from evaluator.datasets import convert, draft
 from evaluator.datasets.draft_lines import Question
-from evaluator.datasets.instants import read_instants
+from evaluator.datasets.zones import read_instants
 from evaluator.errors import LogError, SpecError, UsageError
 from tests.datasets.databases import VARIABLE, Shop
 from tests.datasets.sources import dataset, write_spec

@@ -14,7 +14,7 @@ from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.run import study_log, study_rows
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows
-from evaluator.log.periods import DAY, Periods
+from evaluator.log.times import DAY, Periods
 from tests.logs import build_log
 
 MINUTES = 1440  # of a day

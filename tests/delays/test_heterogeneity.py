@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evaluator.delays.study.heterogeneity import POOLED, fit_groups, heterogeneity
-from evaluator.delays.study.permutations import permutable, permuted
+from evaluator.delays.study.permuted_groups import permutable, permuted
 from evaluator.errors import DataError, ParameterError
 
 

@@ -16,9 +16,8 @@ import pytest
 
 from evaluator import DelayStudy, study_delays
 from evaluator.comparisons.log_places import at_a_place
-from evaluator.datasets.delay_file import read_delay_file
+from evaluator.datasets.delay_file import place_of_file, read_delay_file
 from evaluator.datasets.delay_file_options import DelayFileOptions
-from evaluator.datasets.delay_file_place import place_of_file
 from evaluator.datasets.writing import write_canonical
 from evaluator.delays.study import delay_workers, goodness, permuted_groups, tail
 from evaluator.delays.study.criteria import LawUnit
@@ -28,14 +27,12 @@ from evaluator.delays.study.fitting import fit_sample
 from evaluator.delays.study.goodness import BootstrapsUnit, delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.permutations import permutable, permuted
-from evaluator.delays.study.permuted_groups import permutation_test
+from evaluator.delays.study.permuted_groups import permutable, permutation_test, permuted
 from evaluator.delays.study.run import steps, study_log, study_rows
 from evaluator.errors import WorkerError
 from evaluator.executors.software import software
 from evaluator.log import Log
-from evaluator.log.delay_content import delays_hash
-from evaluator.log.delay_rows import delay_rows
+from evaluator.log.delay_rows import delay_rows, delays_hash
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.outputs.kept_units import KeptUnits
 from evaluator.streams import seed_stream, state_of

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.estimates.clustered import clustered_error, effective, few_clusters, too_few
-from evaluator.estimates.spread import spread_interval
+from evaluator.estimates.standard_errors import clustered_error, effective, few_clusters, spread_interval, too_few
 from evaluator.estimates.weighted import NORMAL, doubly_robust, ips, mean_value, snips
 
 LEVEL = 0.95

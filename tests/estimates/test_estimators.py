@@ -12,8 +12,7 @@ import pytest
 
 import evaluator
 from evaluator import replay
-from evaluator.estimates.estimators import ESTIMATORS, Estimator
-from evaluator.estimates.weighted import WeightedValue, mean_value
+from evaluator.estimates.weighted import ESTIMATORS, Estimator, WeightedValue, mean_value
 from evaluator.replays.values import final
 from evaluator.report import replay as replay_document
 from evaluator.report.document import Document

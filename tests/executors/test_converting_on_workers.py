@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 from evaluator.datasets import assembly, convert
-from evaluator.datasets.stretches import part_jobs, stretch
+from evaluator.datasets.stretches import joined_intake, part_jobs
 from evaluator.errors import WorkerError
 from evaluator.executors.software import software
 from evaluator.log import StoredLog
@@ -78,7 +78,7 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stretch, "STRETCH_ROWS", STRETCH)
+    monkeypatch.setattr(joined_intake, "STRETCH_ROWS", STRETCH)
     monkeypatch.setattr(assembly, "PART_ROWS", PART)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.kernels import ahead
+from evaluator.kernels import precompile
 from evaluator.kernels.compiling import compiled_uncached
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 HELPED = """
 import numpy as np
 from evaluator.kernels import ahead
-from evaluator.kernels.ranks import count_ranks
+from evaluator.replays.values.rewards import count_ranks
 
 def calls():
     for action in (np.int32, np.int64):
@@ -45,8 +45,11 @@ def test_helpers_compile_into_the_cache(tmp_path: Path) -> None:
 
 
 def test_what_no_cache_holds_is_left_to_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_processors", lambda: 1)
+    monkeypatch.setattr(precompile, "_processors", lambda: 1)
     loop = compiled_uncached(lambda x: x)
-    assert ahead.compile_ahead([ahead.LoopCall("mine", loop, (1,)), ahead.LoopCall("mine", loop, (1.0,))]) == []
-    assert ahead.compile_ahead([ahead.LoopCall("interpreted", abs, (1,))], least=1) == []
+    assert (
+        precompile.compile_ahead([precompile.LoopCall("mine", loop, (1,)), precompile.LoopCall("mine", loop, (1.0,))])
+        == []
+    )
+    assert precompile.compile_ahead([precompile.LoopCall("interpreted", abs, (1,))], least=1) == []
     assert not loop.overloads

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from numba.core import config
 
-from evaluator.kernels import cache_folder
-from evaluator.kernels.cache_folder import written_by_others
+from evaluator.kernels import code_cache
+from evaluator.kernels.code_cache import written_by_others
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the system has no user ids")
 
 
 def folder_now() -> Path:
-    return cache_folder.cache_folder.__wrapped__()
+    return code_cache.cache_folder.__wrapped__()
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_another_users_link_among_temporary_files_is_not_followed(base: Path, mo
 def test_without_a_folder_a_run_has_one_of_its_own(
     base: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(cache_folder, "_private", lambda folder: None)
+    monkeypatch.setattr(code_cache, "_private", lambda folder: None)
     folder = folder_now()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert "for this process alone" in caplog.text

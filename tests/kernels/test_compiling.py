@@ -10,7 +10,7 @@ import pytest
 from numba.core import config
 
 import evaluator
-from evaluator.kernels import cache_folder
+from evaluator.kernels import code_cache
 from evaluator.replays.loop import kernel as loop
 
 PACKAGE = Path(evaluator.__file__).resolve().parent
@@ -22,24 +22,24 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package = tmp_path / "evaluator"
     for folder in ("kernels", "policies", "replays/loop"):
         shutil.copytree(PACKAGE / folder, package / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(cache_folder, "__file__", str(package / "kernels" / "cache_folder.py"))
+    monkeypatch.setattr(code_cache, "__file__", str(package / "kernels" / "cache_folder.py"))
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
     return package
 
 
 def folder_now() -> Path:
-    return cache_folder.cache_folder.__wrapped__()
+    return code_cache.cache_folder.__wrapped__()
 
 
 def test_the_folder_lies_outside_the_package() -> None:
-    folder = cache_folder.cache_folder()
+    folder = code_cache.cache_folder()
     assert folder.is_dir()
     assert PACKAGE not in [folder, *folder.parents]
 
 
 def test_the_loops_are_cached_there() -> None:
     for step in (loop.match, loop.serve, loop.follow):
-        assert Path(step.stats.cache_path) == cache_folder.cache_folder()
+        assert Path(step.stats.cache_path) == code_cache.cache_folder()
     # No cache would see edits of a user's policy.
     assert loop.match_uncached.stats.cache_path is None
 
@@ -74,7 +74,7 @@ def test_old_versions_are_forgotten_but_not_the_latest(copy: Path) -> None:
 
 
 def test_what_a_killed_process_was_writing_is_removed_in_time(copy: Path) -> None:
-    left, current = (folder_now() / f"{cache_folder.UNFINISHED}{word}" for word in ("left", "current"))
+    left, current = (folder_now() / f"{code_cache.UNFINISHED}{word}" for word in ("left", "current"))
     for part in (left, current):
         part.touch()
     os.utime(left, (0, 0))

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from evaluator.kernels import internals
+from evaluator.kernels.argmax import NanScoreError, check_score
 from evaluator.kernels.compiling import compiled_uncached, inlinable
-from evaluator.kernels.scores import NanScoreError, check_score
 from tests.golden.replays import RECORD
 
 ROOT = Path(__file__).parents[2]

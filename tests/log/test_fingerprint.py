@@ -14,12 +14,12 @@ import pytest
 
 from evaluator.datasets import assembly, convert, load, writing
 from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.stretches import stretch
+from evaluator.datasets.stretches import joined_intake
 from evaluator.datasets.writing import write_canonical
 from evaluator.log import Log, fingerprint
 from evaluator.log.fingerprint import BlockHashes, content_hash
+from evaluator.log.ragged_vectors import uneven_lists
 from evaluator.log.schema import fixed_size_lists
-from evaluator.log.uneven import uneven_lists
 from tests.datasets.parted import write_parts
 from tests.datasets.sources import write_spec
 from tests.logs import linear_log
@@ -234,7 +234,7 @@ def test_parts_have_that_of_one_file(
 def test_threads_write_that_of_one_pass(tmp_path: Path, known: str) -> None:
     parquet_of_categories(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stretch, "STRETCH_ROWS", 40)
+        patch.setattr(joined_intake, "STRETCH_ROWS", 40)
         patch.setattr(assembly, "PART_ROWS", 64)
         patch.setattr(fingerprint, "BLOCK", 32)
         found = [convert(tmp_path / "spec.toml", tmp_path / f"{jobs}", jobs=jobs, keep=KEEP).log for jobs in (1, 2)]

@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluator.datasets.canonical import open_canonical, verify
+from evaluator.datasets.canonical import first_displays, only_actions, open_canonical, verify
 from evaluator.datasets.meta_file import OUTCOMES
-from evaluator.datasets.subset import first_displays, only_actions
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import LogError, SourceError, UnknownNameError
 from evaluator.log import Log, Outcome, StoredLog, find_breaches, shuffle_ties
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.in_order import in_order
+from evaluator.log.relabel_actions import in_order
 from tests.logs import build_log, with_outcome
 
 

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.errors import SourceError
-from evaluator.log import read_ahead
-from evaluator.log.log_files import RemoteFile, opened
+from evaluator.log import log_files
+from evaluator.log.log_files import AT_ONCE, KEPT, ReadAhead, RemoteFile, opened, pieces
 from evaluator.log.parquet import open_parquet
-from evaluator.log.read_ahead import AT_ONCE, KEPT, ReadAhead, pieces
 
 DATA = bytes(i * i % 251 for i in range(5000))
 SPANS = st.lists(st.tuples(st.integers(0, 4990), st.integers(1, 300)), max_size=30)
@@ -50,8 +49,8 @@ def test_what_is_fetched_ahead_is_what_is_there(
     spans: list[tuple[int, int]], asked: list[tuple[int, int]], gap: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_ahead, "GAP", gap)
-        patch.setattr(read_ahead, "PIECE", 500)
+        patch.setattr(log_files, "GAP", gap)
+        patch.setattr(log_files, "PIECE", 500)
         ahead = ReadAhead(lambda start, end: DATA[start:end], [(at, at + n) for at, n in spans])
         for at, n in [*asked, *sorted(spans)]:
             found = ahead.get(at, at + n)
@@ -76,7 +75,7 @@ def test_few_pieces_are_held_and_each_is_fetched_once() -> None:
             fetched.append(start)
         return bytes(end - start)
 
-    step = 2 * read_ahead.GAP
+    step = 2 * log_files.GAP
     ahead = ReadAhead(read, [(i * step, i * step + 10) for i in range(50)])
     for i in range(50):
         assert ahead.get(i * step, i * step + 10) is not None
@@ -123,7 +122,7 @@ def test_only_columns_that_are_read_travel() -> None:
     with open_parquet(file, None) as parquet:
         assert parquet.read().equals(table)
     # The end, and then pieces, two neighbours of which are longer than one may be.
-    assert len(file.reads) - own <= 2 + 2 * len(file.data) // read_ahead.PIECE + 1
+    assert len(file.reads) - own <= 2 + 2 * len(file.data) // log_files.PIECE + 1
 
 
 def test_an_error_of_the_store_is_told_as_such() -> None:

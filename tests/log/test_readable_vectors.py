@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from evaluator.log.readable_vectors import display_vectors, readable_vectors
 from evaluator.log.schema import fixed_size_lists
+from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
 from tests.logs import build_log
 
 SETS, CONTEXTS = np.zeros((4, 2, 3)), np.zeros((4, 5))

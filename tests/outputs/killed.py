@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from evaluator.errors import OutputExistsError
-from evaluator.outputs import renames
-from evaluator.outputs.whole import whole_file, whole_files, whole_folder
+from evaluator.outputs import staging
+from evaluator.outputs.atomic import whole_file, whole_files, whole_folder
 
 # What Python tells of, but for calls that only look.
 CALLS = ("open", "fcntl.flock", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "tests.exchange")
@@ -78,11 +78,11 @@ def killed(point: int, work: Callable[[], None]) -> bool:
 
 @contextlib.contextmanager
 def without_exchange() -> Iterator[None]:
-    known, renames.exchange = renames.exchange, lambda one, other: False
+    known, staging.exchange = staging.exchange, lambda one, other: False
     try:
         yield
     finally:
-        renames.exchange = known
+        staging.exchange = known
 
 
 def kill_everywhere(write: Callable[[Path, str | None], None], old: str | None, *, gap: bool = False) -> int:
@@ -133,7 +133,7 @@ def kill_everywhere(write: Callable[[Path, str | None], None], old: str | None, 
 def main() -> None:
     # What the disk keeps is not tested: only the order of calls.
     os.fsync = lambda handle: None
-    known = renames.exchange
+    known = staging.exchange
 
     def seen_exchange(one: Path, other: Path) -> bool:
         sys.audit("tests.exchange")
@@ -141,7 +141,7 @@ def main() -> None:
         assert done
         return done
 
-    renames.exchange = seen_exchange
+    staging.exchange = seen_exchange
     points = {
         "new folder": kill_everywhere(write_folder, None),
         "replaced folder": kill_everywhere(write_folder, "old"),

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.outputs import hidden, locks
+from evaluator.outputs import locks, staging
+from evaluator.outputs.atomic import whole_folder
 from evaluator.outputs.signals import held_back
-from evaluator.outputs.whole import whole_folder
 
 
 @pytest.fixture(autouse=True)
@@ -76,8 +76,8 @@ def test_an_old_output_is_removed_to_its_end(tmp_path: Path, monkeypatch: pytest
         known(folder)
 
     write("old")
-    known = hidden.shutil.rmtree
-    monkeypatch.setattr(hidden.shutil, "rmtree", stop_and_remove)
+    known = staging.shutil.rmtree
+    monkeypatch.setattr(staging.shutil, "rmtree", stop_and_remove)
     with pytest.raises(SystemExit):
         write("new")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

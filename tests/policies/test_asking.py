@@ -12,9 +12,8 @@ import pytest
 
 from evaluator.errors import PolicyError
 from evaluator.policies import user
-from evaluator.policies.attributes import changed_attributes
 from evaluator.policies.base import Setting
-from evaluator.policies.user import UserPolicy
+from evaluator.policies.user import UserPolicy, changed_attributes
 from evaluator.replays.loop.engine import run
 from evaluator.replays.loop.frozen import FrozenPolicy
 from tests.policies.rounds import random_rounds, setting_for

@@ -10,7 +10,7 @@ import pytest
 from evaluator.errors import PolicyError
 from evaluator.policies import dispatch, names, resolve
 from evaluator.policies.base import Setting
-from evaluator.policies.estimates import NO_ESTIMATE
+from evaluator.policies.indices import NO_ESTIMATE
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.loop.engine import run
 from evaluator.replays.loop.frozen import FrozenPolicy

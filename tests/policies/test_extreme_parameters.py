@@ -14,8 +14,7 @@ import pytest
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError, PolicyError
-from evaluator.kernels.argmax import argmax
-from evaluator.kernels.scores import NanScoreError
+from evaluator.kernels.argmax import NanScoreError, argmax
 from evaluator.options.declaration import declaration
 from evaluator.policies import names, resolve
 from evaluator.policies.base import Policy

@@ -14,7 +14,7 @@ from evaluator.arguments import as_description
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError
-from evaluator.estimates.spread import widened_by
+from evaluator.estimates.standard_errors import widened_by
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.replays.options import ReplayOptions

@@ -13,11 +13,11 @@ from evaluator import compare, replay
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError
-from evaluator.estimates.clustered import clustered_error
+from evaluator.estimates.standard_errors import clustered_error
 from evaluator.log import Log
 from evaluator.log.clusters import Clusters
 from evaluator.replays.values import resampled as bootstrap
-from evaluator.replays.values.cluster_draws import ClusterDraws
+from evaluator.replays.values.bootstrap_refits import ClusterDraws
 from evaluator.replays.values.expected_values import expected_differences
 from tests.logs import bernoulli_log
 

@@ -19,8 +19,8 @@ from evaluator.log.costs import with_costs
 from evaluator.log.schema import to_numpy
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
-from evaluator.policies.delayed_index import delayed_index
 from evaluator.policies.delayed_ucb import DelayedUCB, _converted, _displayed, _prepare
+from evaluator.policies.indices import delayed_index
 from tests.cli.runs import validate
 from tests.shops import World, make_shop
 

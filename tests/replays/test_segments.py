@@ -18,8 +18,8 @@ from evaluator.comparisons.kept import KeptResults
 from evaluator.comparisons.result import compare_results, execute_comparison, plan_comparison
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.errors import ParameterError
-from evaluator.estimates.combine import difference
 from evaluator.estimates.confidence import mean_interval
+from evaluator.estimates.contrast import difference
 from evaluator.estimates.paired import sums_of
 from evaluator.estimates.simultaneous import mean_of, p_of_one_value
 from evaluator.log import Log

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from evaluator import load, replay
-from evaluator.datasets.flights import Flight, flight_parts
-from evaluator.datasets.scenario import BernoulliScenario
+from evaluator.datasets.scenario import BernoulliScenario, Flight, flight_parts
 from evaluator.datasets.synthetic import generate
 from evaluator.delays.laws import fixed, geometric, pareto, parse_law
 from evaluator.errors import ParameterError, PolicyError, SpecError
@@ -22,7 +21,7 @@ from evaluator.log.eligible import unpack
 from evaluator.log.schema import to_numpy
 from evaluator.policies import dispatch, resolve
 from evaluator.policies.base import NO_WINDOW, Setting
-from evaluator.policies.choosing_among import has_random_ties
+from evaluator.policies.running import has_random_ties
 from evaluator.policies.user import UserPolicy
 from evaluator.simulations import LinearProblem, Problem, live_loop, simulate
 from evaluator.simulations.options import SimulateOptions

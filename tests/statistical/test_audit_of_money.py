@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import evaluator
-from evaluator.audits import by_action
-from evaluator.audits.by_action import MoneyClaim
+from evaluator.audits import estimand
+from evaluator.audits.estimand import MoneyClaim
 from evaluator.audits.result import Audit
 from evaluator.datasets import load
 from tests.audits.test_truth import truth_of
@@ -118,7 +118,7 @@ def test_intervals_hold(name: str) -> None:
 @pytest.mark.parametrize("name", ["tidy", "bursts, observed by the horizon", "promotions"])
 @pytest.mark.parametrize("left_out", ["owed", "cost"])
 def test_live_runs_without_refunds_or_costs_are_off(name: str, left_out: str) -> None:
-    whole = by_action._of_money
+    whole = estimand._of_money
 
     def without(*of: object) -> MoneyClaim:
         claim = whole(*of)  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def test_live_runs_without_refunds_or_costs_are_off(name: str, left_out: str) ->
         return MoneyClaim(**{**kept, left_out: np.zeros_like(claim.cost)})
 
     make, policies, options = AUDITS[name]
-    with patch.object(by_action, "_of_money", without):
+    with patch.object(estimand, "_of_money", without):
         wrong = evaluator.audit(make(), [policies[-1]], twins=TWINS, seed=3, **options)
     assert wrong.policies[0].z < -5
     assert wrong.policies[0].biased

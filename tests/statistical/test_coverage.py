@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from evaluator.estimates.spread import widened_by
+from evaluator.estimates.standard_errors import widened_by
 from tests.statistical.coverage import KINDS, Cell, coverage, live
 
 LOGS, BOOTSTRAP, LIVE, LEVEL = 100, 25, 4000, 0.95

@@ -14,8 +14,8 @@ from scipy.stats import t as student
 from evaluator import compare
 from evaluator.comparisons.expected import expected_difference
 from evaluator.comparisons.result import Comparison
-from evaluator.estimates.combine import difference
 from evaluator.estimates.confidence import mean_interval
+from evaluator.estimates.contrast import difference
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from tests.logs import bernoulli_log, linear_log

@@ -16,8 +16,8 @@ import pytest
 
 from evaluator import replay
 from evaluator.datasets import load
+from evaluator.datasets.promotions.promotion_log import true_values
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
-from evaluator.datasets.promotions.true_values import true_values
 from evaluator.datasets.resolve import dataset_spec, spec_path
 from evaluator.datasets.spec import ScenarioSpec
 from evaluator.log.schema import to_numpy

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator.datasets.left_out import LEVEL
+from evaluator.datasets.quarantine import LEVEL
 from evaluator.log import Log
 from tests.untidy.defects import rows_of
 from tests.untidy.settings import Untidy

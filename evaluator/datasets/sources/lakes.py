@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluator.datasets.sources.keyed import KeyedPart
-from evaluator.datasets.sources.part import first_line
+from evaluator.datasets.sources.part import KeyedPart, first_line
 from evaluator.datasets.sources.store_environment import refuse_unlisted_endpoint
 from evaluator.datasets.spec_sections import Storage, Table
 from evaluator.errors import EvaluatorError, SourceError

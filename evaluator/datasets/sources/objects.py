@@ -1,12 +1,16 @@
-"""Objects of an object store: which make up a table, and how each is read."""
+"""Objects of an object store: which make up a table, how each is read, and where local copies of them wait."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from evaluator.datasets.sources.files import (
@@ -21,12 +25,11 @@ from evaluator.datasets.sources.files import (
     told_format,
 )
 from evaluator.datasets.sources.part import TablePart, changed, first_line
-from evaluator.datasets.sources.staging import Staging
-from evaluator.datasets.sources.store_errors import is_of_store
-from evaluator.datasets.sources.stores import Store, StoredObject, open_store
+from evaluator.datasets.sources.stores import Store, StoredObject, is_of_store, open_store
 from evaluator.datasets.spec_sections import FileFormat, Storage, Table
 from evaluator.datasets.text import COMPRESSIONS
 from evaluator.errors import SourceError
+from evaluator.log.log_files import RemoteFile
 from evaluator.outputs.failures import writing
 
 if TYPE_CHECKING:
@@ -177,3 +180,81 @@ def _copied(
             stream.write(piece)
     check_packed(path, name)
     return SourceFile(name, values, path, kind)
+
+
+class Staging:
+    """A folder of temporary files, made when the first of them is.
+
+    Parameters
+    ----------
+    stack
+        What removes the folder in the end.
+    within
+        Folder that holds it; None for that of the system's temporary files.
+    """
+
+    def __init__(self, stack: ExitStack, within: Path | None) -> None:
+        self._stack, self._within = stack, within
+        self._folder: Path | None = None
+        self._files = 0
+
+    def new_file(self, name: str) -> Path:
+        """Return the path of a new file, whose name ends with `name`."""
+        if self._folder is None:
+            made = TemporaryDirectory(prefix="evaluate-", dir=self._within)
+            self._folder = Path(self._stack.enter_context(made))
+        self._files += 1
+        return self._folder / f"{self._files}-{name}"
+
+
+@contextmanager
+def staging(within: Path | None) -> Iterator[Staging]:
+    """Give a place for copies that vanishes with the block, inside of a folder or of that of temporary files."""
+    with ExitStack() as stack:
+        yield Staging(stack, within)
+
+
+@dataclass(frozen=True)
+class ObjectFile(RemoteFile):
+    """An object as it was listed.
+
+    Parameters
+    ----------
+    store
+        Store that holds it.
+    key
+        Path of the object within the bucket.
+    listed
+        Object as it was listed; None where there was none of this name.
+    """
+
+    store: Store
+    key: str
+    listed: StoredObject | None
+
+    def __str__(self) -> str:
+        return self.store.url(self.key)
+
+    @property
+    def name(self) -> str:
+        """Last part of its key."""
+        return self.key.rsplit("/", 1)[-1]
+
+    @property
+    def size(self) -> int:
+        """Number of bytes; FileNotFoundError where there was no such object."""
+        return self._listed.size
+
+    def state(self) -> object:
+        """Return its ETag and size as listed, by which every read of it goes; None where it is not there."""
+        return self.listed
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return its bytes from one place to before another."""
+        return self.store.read(self._listed, start, end)
+
+    @property
+    def _listed(self) -> StoredObject:
+        if self.listed is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return self.listed

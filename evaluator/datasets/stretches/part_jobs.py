@@ -13,14 +13,14 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.actions import KeptPropensities, by_design
 from evaluator.datasets.assembly import DisplayBatches, DisplayNumbers, KeptDisplays, PartPlace, write_part
 from evaluator.datasets.contexts import ContextVectors
+from evaluator.datasets.labels import KeptPropensities, by_design
 from evaluator.datasets.metadata import propensity_kind
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.spool import FileSpool, MemorySpool, Spool, Waiting
 from evaluator.datasets.stretches.joined_intake import StretchesInThreads
-from evaluator.datasets.stretches.taken import Ints, SettledTies, Taken
+from evaluator.datasets.stretches.pass_result import Ints, SettledTies, Taken
 from evaluator.errors import WorkerError
 from evaluator.executors.finished import finished
 from evaluator.executors.plain_values import as_text, from_text

@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.json_lines import text_lines
 from evaluator.datasets.row_breaches import LINE
-from evaluator.datasets.vw.decisions import Action, Decision, Unit
+from evaluator.datasets.vw.decisions import Action, Decision, Unit, Value
 from evaluator.datasets.vw.dsjson import dsjson_units
 from evaluator.datasets.vw.examples import text_units
 from evaluator.errors import SourceError
+from evaluator.log.encoder import token_slot
 
 # Of lines that are no decision: what they are instead.
 NO_DECISION = "__no_decision"
@@ -34,6 +37,8 @@ _SAMPLE = 1_000
 _HASHED = re.compile(r"hashed_(0|[1-9][0-9]{0,4})")
 _OF_ALL = ("event", "action.position", "action.tag", "probability")
 _OF_DECISIONS = ("time", "cost", "reward", "rewarded", "pdrop.weight")
+# Tokens are few: names of features and their words.
+_slot = lru_cache(1 << 18)(token_slot)
 
 
 def decision_columns(path: Path, encoding: str, kind: str, *, until: Iterable[str] = ()) -> list[str]:
@@ -72,7 +77,7 @@ def decision_frames(
     """Yield the first rows of a file of decisions, about `rows` at a time: the wanted columns as text, and `LINE`.
 
     Of lines that break a rule `NO_DECISION` says what they are, null elsewhere; they have no actions. ``hashed_i`` is
-    coordinate i of `evaluator.datasets.vw.hashed.hashed_vectors`, as wide as the largest i asked for.
+    coordinate i of `evaluator.datasets.vw.decision_frames.hashed_vectors`, as wide as the largest i asked for.
 
     Parameters
     ----------
@@ -181,8 +186,6 @@ def _action_rows(units: list[Unit], columns: list[str], width: int) -> pl.DataFr
                 cells.append(_cell_of_action(of, i, action, name))
     vectors = np.zeros((0, width))
     if width and sound:
-        from evaluator.datasets.vw.hashed import hashed_vectors
-
         vectors = np.concatenate([hashed_vectors(of, width) for _, of in sound])
     lines = [line for line, of in sound for _ in of.actions]
     cells_of = {
@@ -218,3 +221,29 @@ def _features(of: Decision, *, of_actions: bool) -> Iterator[str]:
 
 def _text(value: float | str | None) -> str | None:
     return value if value is None or isinstance(value, str) else repr(value)
+
+
+def hashed_vectors(decision: Decision, width: int) -> npt.NDArray[np.float64]:
+    """Return a vector for each action, shape (actions, width), of length 1, or 0 without features.
+
+    A word w of feature f is the token ``f=w`` with value 1, a number the token ``f=`` with its value; the product of a
+    feature s of the decision and one of the action is the token ``s×a``, with the product of both (VowpalWabbit's
+    ``-q``). Tokens are hashed as categories of a context are (`evaluator.log.encoder.token_slot`).
+    """
+    shared = list(_tokens(decision.shared))
+    out = np.zeros((len(decision.actions), width))
+    for row, action in zip(out, decision.actions, strict=True):
+        for token, value in _tokens(action.features):
+            where, sign = _slot(token, "", width)
+            row[where] += sign * value
+            for other, factor in shared:
+                where, sign = _slot(f"{other}×{token}", "", width)
+                row[where] += sign * value * factor
+    length = np.linalg.norm(out, axis=1, keepdims=True)
+    found: npt.NDArray[np.float64] = np.divide(out, length, out=out, where=length > 0)
+    return found
+
+
+def _tokens(features: Mapping[str, Value]) -> Iterator[tuple[str, float]]:
+    for name, value in features.items():
+        yield (f"{name}={value}", 1.0) if isinstance(value, str) else (f"{name}=", value)

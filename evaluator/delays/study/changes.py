@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.study.permutations import permutable, permuted
+from evaluator.delays.study.permuted_groups import permutable, permuted
 from evaluator.delays.study.stretched import DelayScores
 from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
 from evaluator.errors import DataError, ParameterError
@@ -147,7 +147,7 @@ def delay_drift(
     days, between the scores before and after, in standard deviations, so that a change in the last days, which say
     little of long delays, counts by what they do say; or the distance of a steady trend over the days. To changes of
     the newest displays alone, which hold a fifth of the information or less, .6 is added, and to a trend 1. The p-value
-    comes from admissible permutations (`evaluator.delays.study.permutations`); the flag goes up when it is at most
+    comes from admissible permutations (`evaluator.delays.study.permuted_groups`); the flag goes up when it is at most
     `false_alarms`, which is the probability of a false alarm.
 
     Parameters

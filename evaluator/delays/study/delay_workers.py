@@ -19,8 +19,7 @@ from evaluator.executors.plain_values import as_text, from_text
 from evaluator.executors.software import refuse_other_software, software
 from evaluator.executors.workers import tell, this_worker
 from evaluator.log import Log
-from evaluator.log.delay_content import delays_hash
-from evaluator.log.delay_rows import DelayRows, delay_rows
+from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
 from evaluator.outputs.kept_units import KeptUnits
 
 
@@ -28,7 +27,7 @@ class DelayPlace(Protocol):
     """Where delays lie, so that another process can open the same ones: a frozen dataclass of plain values.
 
     Of a log, `evaluator.comparisons.log_places.LogPlace`; of a bare file,
-    `evaluator.datasets.delay_file_place.DelayFilePlace`.
+    `evaluator.datasets.delay_file.DelayFilePlace`.
     """
 
     def opened(self) -> Log | DelayRows:
@@ -58,7 +57,7 @@ class StudiedDelays:
     software
         What computes (`evaluator.executors.software.software`).
     content
-        Hash of the delays (`evaluator.log.delay_content.delays_hash`).
+        Hash of the delays (`evaluator.log.delay_rows.delays_hash`).
     """
 
     place: DelayPlace | None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.criteria import FamilyComparison, compare_sample
 from evaluator.delays.study.delay_units import HERE, DelayWorkers
-from evaluator.delays.study.fitting import MIXTURE, fit_sample
+from evaluator.delays.study.fitting import MIXTURE, beyond_note, fit_sample
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.usable import Ticks, checked_delays
 from evaluator.errors import ParameterError
@@ -23,6 +24,8 @@ from evaluator.streams import StreamState, seed_stream, state_of, stream_from
 ROWS = 2000
 # Bootstraps of a unit, some half a second of work: a mixture takes a tenth of a second, other laws a fifth of that.
 _OF_MIXTURES, _OF_OTHERS = 8, 32
+# Parameters that are delays.
+SCALES = ("scale", "mean", "minimum")
 
 
 @dataclass(frozen=True)
@@ -306,3 +309,40 @@ def choose_law(
     if not fits:
         verdict = f"none fits; {comparison.best} comes nearest ({evidence})"
     return FamilyChoice(comparison=comparison, goodness=found, level=level, fits=fits, verdict=verdict)
+
+
+def choice_in_ticks(choice: FamilyChoice, stamp: int) -> FamilyChoice:
+    """Return laws of delays counted in stamps of so many ticks as laws in ticks; the geometric law has none."""
+    if stamp == 1:
+        return choice
+    fits = tuple(fit_in_ticks(fit, stamp) for fit in choice.comparison.fits)
+    tested = choice.goodness
+    return replace(
+        choice,
+        comparison=replace(choice.comparison, fits=fits),
+        goodness=replace(
+            tested,
+            observed=tuple(stamp * delay for delay in tested.observed),
+            fitted=tuple(stamp * delay for delay in tested.fitted),
+        ),
+    )
+
+
+def fit_in_ticks(fit: DelayFit, stamp: int) -> DelayFit:
+    """Return one of them: scales times `stamp`, means of log delays plus its logarithm; probabilities stay."""
+    factor = np.array([stamp if name in SCALES else 1.0 for name in fit.parameters])
+    shift = np.array([math.log(stamp) if name.startswith("mu") else 0.0 for name in fit.parameters])
+    values = np.array(list(fit.parameters.values())) * factor + shift
+    errors = np.array(list(fit.standard_errors.values())) * factor
+    covariance = np.array(fit.covariance) * np.outer(factor, factor)
+    longest = fit.longest * stamp
+    notes = tuple(beyond_note(longest) if note == beyond_note(fit.longest) else note for note in fit.notes)
+    return replace(
+        fit,
+        parameters=dict(zip(fit.parameters, values.tolist(), strict=True)),
+        standard_errors=dict(zip(fit.parameters, errors.tolist(), strict=True)),
+        covariance=tuple(map(tuple, covariance.tolist())),
+        longest=longest,
+        width=fit.width * stamp,
+        notes=notes,
+    )

@@ -193,7 +193,7 @@ def heterogeneity(
     distribution functions of group g and of all, and h the mass of a cell,
     sum_g n_g sum_b (H_g(b) - H(b))^2 h(b) / (H(b) (1 - H(b))) (k-sample Anderson-Darling, Scholz, Stephens 1987, on a
     grid). The permutation p-value puts the delays on rows at random such that none exceeds its row's limit; rows keep
-    limit and group (`evaluator.delays.study.permutations`). It is exact, also when the limits differ between groups,
+    limit and group (`evaluator.delays.study.permuted_groups`). It is exact, also when the limits differ between groups,
     provided that delays do not depend on limits. Pairs are tested alike, with Holm's adjustment.
 
     Parameters

@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.nonparametric import two_sided_quantile
-from evaluator.delays.study.joint import JointFit, fit_joint
+from evaluator.delays.study.joint import JointFit, check_conversions, check_follow_up, fit_joint
 from evaluator.delays.study.joint_checks import Calibration, calibrate
-from evaluator.delays.study.joint_limits import check_conversions, check_follow_up
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
-from evaluator.log.periods import Periods
 from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.log.stamps import stamp_of
+from evaluator.log.times import Periods
 
 # The fit's standard errors are small long before; beyond this an evenly spaced sample is fitted, and the study says so.
 JOINT_ROWS = 200_000
@@ -145,7 +144,7 @@ def study_joint(
     ------
     DataError
         All displays of the sample have converted, or none has; too few conversions for the contexts, or too short a
-        follow-up (`evaluator.delays.study.joint_limits`).
+        follow-up (`evaluator.delays.study.joint`).
     ParameterError
         The log has no contexts, or follows every display to its end.
 

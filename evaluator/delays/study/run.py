@@ -14,9 +14,8 @@ from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
 from evaluator.delays.study.changes import DelayDrift, delay_drift
 from evaluator.delays.study.delay_units import DelayWorkers, StepsByPart
 from evaluator.delays.study.delay_workers import Spread
-from evaluator.delays.study.goodness import FamilyChoice, choose_law
+from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choose_law
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity_of
-from evaluator.delays.study.in_ticks import choice_in_ticks
 from evaluator.delays.study.joint_rate import check_joint, study_joint
 from evaluator.delays.study.newest import NewestDelays, newest_delays
 from evaluator.delays.study.options import DelayOptions

@@ -6,7 +6,7 @@ import json
 import math
 import reprlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from evaluator.kernels.argmax import LOWEST_FIRST
 from evaluator.log.encoder import ContextEncoder, encoder_of
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.arrays import Arrays
-from evaluator.replays.learned.learned_from import LearnedFrom
 from evaluator.replays.loop.among import NO_KEY
 from evaluator.streams import stream_at
 from evaluator.units import NO_WINDOW
 from evaluator.version import __version__
+from evaluator.visible import visible
 
 SCHEMA = "evaluate.policy/5"
 # The fourth kept inverses of regressions. The third said neither how contexts were encoded nor what it learned from.
@@ -30,6 +30,44 @@ SCHEMA = "evaluate.policy/5"
 _READ = (SCHEMA, "evaluate.policy/4", "evaluate.policy/3", "evaluate.policy/2", "evaluate.policy/1")
 _BITS_32 = 2**32 - 1
 _SIZES = ("n_actions", "dimension", "rows", "window", "horizon")
+
+
+class LearnedFrom(NamedTuple):
+    """The displays that a replay went through.
+
+    Parameters
+    ----------
+    log, fingerprint
+        Name of their log, and hash of its source.
+    displays
+        Number of displays of the log.
+    first_display, end_display
+        Numbers in that log of the first of them, and of the first after them.
+    first_time, last_time
+        Times of the first and the last of them, in ticks.
+    window
+        Window that was asked for: rounds, a duration, or ``none``.
+    """
+
+    log: str
+    fingerprint: str
+    displays: int
+    first_display: int
+    end_display: int
+    first_time: int
+    last_time: int
+    window: str
+
+    def shares(self, other: LearnedFrom) -> bool:
+        """Return whether some displays may be those of `other`: of one source, and neither all before nor all after."""
+        same = self.fingerprint != "" and self.fingerprint == other.fingerprint
+        return same and not (self._before(other) or other._before(self))
+
+    def _before(self, other: LearnedFrom) -> bool:
+        """Whether its displays end before the others begin; those of one time are told apart within one log."""
+        if self.last_time != other.first_time:
+            return self.last_time < other.first_time
+        return self.displays == other.displays and self.end_display <= other.first_display
 
 
 @dataclass(frozen=True)
@@ -264,3 +302,45 @@ def _number(said: dict[str, Any], name: str) -> float:
 def _short(value: object) -> str:
     """Return a value as it is written in Python, in no more than a line."""
     return reprlib.repr(value)
+
+
+def three_lines(
+    policy: Any,
+    told: Setting,
+    rounds: int,
+    waiting: int,
+    encoder: ContextEncoder | None,
+    learned_from: tuple[LearnedFrom, ...],
+) -> str:
+    """Return what ``print`` shows of a learned policy.
+
+    Parameters
+    ----------
+    policy, told, rounds
+        Description of the policy, setting that it was told, and number of rounds that it has lived.
+    waiting
+        Number of conversions still to be revealed.
+    encoder, learned_from
+        Encoder of displays, None without; and displays that it learned from.
+    """
+    parameters = ", ".join(f"{name}={value!r}" for name, value in policy.parameters.items())
+    window = "no window" if told.window == NO_WINDOW else f"window {told.window:,} rounds"
+    logs = " and ".join(dict.fromkeys(repr(source.log) for source in learned_from))
+    log = f" on log {logs}" if logs else ""
+    given = [_context(told, encoder), "eligible=[...]" if told.among else ""]
+    choice = f"policy.labels[policy.choose({', '.join(filter(None, given))})]"
+    lines = (
+        f"{policy.name}{f' with {parameters}' if parameters else ''}: {told.n_actions:,} actions, {window}",
+        f"learned in {rounds:,} rounds{log}; {waiting:,} conversion{'s' * (waiting != 1)} still to come",
+        f"{choice} is its choice; then .displayed(), .converted(), .save()",
+    )
+    return "\n".join(map(visible, lines))
+
+
+def _context(told: Setting, encoder: ContextEncoder | None) -> str:
+    """Return what it is asked with."""
+    if told.rows == 0:
+        return ""
+    if encoder is not None:
+        return f"{{{', '.join(f'{column.name!r}: ...' for column in encoder.columns)}}}"
+    return f"<vectors of shape {told.context_shape}>"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evaluator.errors import ParameterError
 from evaluator.log.encoder import ContextEncoder
 from evaluator.policies.base import Setting
-from evaluator.policies.choosing_among import refuse_choosing_among
+from evaluator.policies.running import refuse_choosing_among
 from evaluator.visible import shortened
 
 # A display as a mapping of column values, or the vectors that it becomes.

@@ -14,21 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
-from evaluator.kernels.argmax import LOWEST_FIRST, tie_key
-from evaluator.kernels.scores import check_score
+from evaluator.kernels.argmax import LOWEST_FIRST, check_score, tie_key
 from evaluator.log.encoder import ContextEncoder
+from evaluator.outputs.atomic import whole_files
 from evaluator.outputs.failures import writing
-from evaluator.outputs.whole import whole_files
 from evaluator.policies import dispatch
 from evaluator.policies.base import Policy, Setting
-from evaluator.policies.choosing_among import has_random_ties
-from evaluator.policies.running import blamed, reward_unit
-from evaluator.replays.learned.about import PolicyDescription
+from evaluator.policies.running import blamed, has_random_ties, reward_unit
+from evaluator.replays.learned.about import LearnedFrom, PolicyDescription, three_lines
 from evaluator.replays.learned.displays import Display, Eligible, Truths, display_vectors, shown_vectors, told_eligible
 from evaluator.replays.learned.file import PolicyContent, fill_file, read_file, refuse_unsavable
-from evaluator.replays.learned.learned_from import LearnedFrom
 from evaluator.replays.learned.state import copied
-from evaluator.replays.learned.three_lines import three_lines
 from evaluator.replays.loop.among import NO_KEY, best_among
 from evaluator.replays.loop.pending import PendingConversions, nothing_pending, take
 from evaluator.replays.rounds.eligible_actions import stated_actions

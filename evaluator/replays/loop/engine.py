@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ahead import LoopCall
+from evaluator.kernels.precompile import LoopCall
 from evaluator.policies.base import Setting
-from evaluator.policies.choosing_among import has_random_ties
 from evaluator.policies.dispatch import choose
-from evaluator.policies.running import blamed, loop_for, reward_unit
+from evaluator.policies.running import blamed, has_random_ties, loop_for, reward_unit
 from evaluator.replays.loop import among
 from evaluator.replays.loop import kernel as loop
 from evaluator.replays.loop.among import NO_KEY, nothing_held

@@ -26,12 +26,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.argmax import check_score
 from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
-from evaluator.kernels.scores import check_score
-from evaluator.policies.choosing_among import has_random_ties
 from evaluator.policies.dispatch import choose, estimates, has_estimates, is_pure, prepare
-from evaluator.policies.running import blamed, is_plain_python, loop_for
+from evaluator.policies.running import blamed, has_random_ties, is_plain_python, loop_for
 from evaluator.replays.loop import frozen_among as among
 from evaluator.replays.rounds.batch import EligibleActions, read_only, read_only_sets
 from evaluator.replays.rounds.held_out import FinalPolicyName

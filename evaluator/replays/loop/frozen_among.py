@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import LOWEST_FIRST, tie_key
+from evaluator.kernels.argmax import LOWEST_FIRST, check_score, tie_key
 from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
-from evaluator.kernels.scores import check_score
 from evaluator.policies.dispatch import begin_among, estimates
 from evaluator.replays.loop.among import best_among, listed
 from evaluator.replays.rounds.batch import EligibleActions

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.errors import DataError, ParameterError
+from evaluator.log.clusters import group_codes
 from evaluator.log.costs import cost_events, sales
-from evaluator.log.groups import group_codes
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 

@@ -1,11 +1,10 @@
-"""The last displays of a log, left out of a replay so that its final policy can be evaluated on them."""
+"""Shares of a log: which displays are judged, and the last ones, held out to evaluate the final policy on them."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from evaluator.errors import DataError
-from evaluator.replays.rounds.shares import final_share
+from evaluator.errors import DataError, ParameterError
 
 FinalPolicyName = Literal["greedy", "exploring"]
 
@@ -25,3 +24,34 @@ def held_out(used: int, text: str) -> int:
             hint="take another share, or a longer log.",
         )
     return displays
+
+
+def parse_share(text: str, *, end: Literal["first", "last"], option: str) -> float:
+    """Return the share of the displays that ``first:20%`` or ``last:20%`` names.
+
+    >>> parse_share("first:20%", end="first", option="`delays_from`")
+    0.2
+
+    Raises
+    ------
+    ParameterError
+        The text has another form or end, or a share outside (0, 100) percent; the message names the option.
+    """
+    kind, _, percent = text.strip().partition(":")
+    try:
+        share = float(percent.removesuffix("%")) / 100.0
+        if kind == end and percent.endswith("%") and 0.0 < share < 1.0:
+            return share
+    except ValueError:
+        pass
+    raise ParameterError(f"{option} {text!r} is no part of the log.", hint=f"the {end} displays: {end}:20%.")
+
+
+def known_share(text: str) -> float:
+    """Return the share of ``--delays-from``."""
+    return parse_share(text, end="first", option="`delays_from`")
+
+
+def final_share(text: str) -> float:
+    """Return the share of ``--final``."""
+    return parse_share(text, end="last", option="`final`")

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError, PropensityError, nearest
 from evaluator.log import Log
-from evaluator.log.differing_sets import sets_differ
 from evaluator.log.eligible import sizes
 from evaluator.log.meta import PropensityKind
 from evaluator.log.schema import ELIGIBLE, WEIGHT, Columns
+from evaluator.log.set_kinds import has_eligibility
 from evaluator.options.shared import PropensityMode
 from evaluator.replays.rounds.choice_weights import choice_weights, chosen_with
 from evaluator.replays.rounds.fitted import FOLDS, Acceptance, FittedLogger, acceptance_of, fit_logger
@@ -251,11 +251,11 @@ def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) 
     log = survey.log
     if mode == "column":
         return _column(survey)
-    if mode == "uniform" and sets_differ(log):
+    if mode == "uniform" and has_eligibility(log):
         smallest, largest = _extremes(log, (ELIGIBLE,), _one_of_set)
         said = "actions were logged uniformly at random among the eligible ones"
         return Propensities("uniform", said, (ELIGIBLE,), _one_of_set, smallest, largest)
-    if mode.startswith("estimate") and sets_differ(log):
+    if mode.startswith("estimate") and has_eligibility(log):
         return _estimated_among(log, mode, weights)
     if mode == "uniform":
         return _by_action(

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evaluator.log.bounds import extremes
 from evaluator.log.costs import cost_events
-from evaluator.log.running_sums import extremes
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 

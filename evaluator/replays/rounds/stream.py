@@ -13,9 +13,9 @@ from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
 from evaluator.log.eligible import SetCodes, joined_codes, members, sizes
-from evaluator.log.readable_vectors import readable_vectors
+from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, Columns, to_numpy
-from evaluator.log.uneven import is_uneven
+from evaluator.log.vectors_of_displays import readable_vectors
 from evaluator.replays.rounds.batch import Batch, EligibleActions
 from evaluator.replays.rounds.eligible_actions import eligible_actions
 

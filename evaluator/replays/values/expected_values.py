@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
-from evaluator.estimates.clustered import effective, too_few
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.spread import spread_interval
+from evaluator.estimates.standard_errors import effective, spread_interval, too_few
 from evaluator.findings.codes import MIXED_HORIZONS, NO_SPREAD, PROPENSITIES_NOT_RESAMPLED, ordered
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult

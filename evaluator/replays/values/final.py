@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import LogError
-from evaluator.estimates.estimators import ESTIMATORS
 from evaluator.estimates.weighted import (
+    ESTIMATORS,
     WeightedValue,
     Weights,
     mean_value,
@@ -28,8 +28,8 @@ from evaluator.estimates.weighted import (
 from evaluator.findings.codes import FEW_WEIGHTED_REWARDS, FINAL_EXPLORES, FINAL_TIES, WEIGHTS_OFF
 from evaluator.findings.finding import Finding
 from evaluator.log.breaches import TARGET_REPAIR
-from evaluator.log.readable_vectors import readable_vectors
 from evaluator.log.schema import ELIGIBLE
+from evaluator.log.vectors_of_displays import readable_vectors
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.loop.frozen_among import shares_among
@@ -70,7 +70,7 @@ class FinalValue:
     tied
         Share of the displays at which the greedy policy has several actions to choose from; 0 for others.
     estimates
-        Value of the final policy by each of `evaluator.estimates.estimators.ESTIMATORS`, by name; the model of DR:
+        Value of the final policy by each of `evaluator.estimates.weighted.ESTIMATORS`, by name; the model of DR:
         `evaluator.replays.values.reward_model`.
     logging
         Mean reward of the same displays under the logging policy.

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.combine import difference, unknown
 from evaluator.estimates.confidence import Interval, mean_interval
+from evaluator.estimates.contrast import difference, unknown
 from evaluator.estimates.repeated import repeated_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.schema import to_numpy

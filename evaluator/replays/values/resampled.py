@@ -9,7 +9,7 @@ read the same resampled logs.
 Why draws, and not the log's order with each display repeated: copies of a display that follow one another show a
 policy that still explores the same reward several times in a row, which the world would not do. Drawing across the
 whole log would undo that too, but not on a log that stays on disk, and it would undo the log's drift. Where displays
-hang together, whole clusters of them are drawn: `evaluator.replays.values.cluster_draws`.
+hang together, whole clusters of them are drawn: `evaluator.replays.values.bootstrap_refits`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.reorder import GatheredDisplays, LogOrder, gather
 from evaluator.replays.rounds.stream import LogPiece, blocks
 from evaluator.replays.rounds.thinning import Thinning
-from evaluator.replays.values.cluster_draws import ClusterDraws
+from evaluator.replays.values.bootstrap_refits import ClusterDraws, refitted, rests_on_delays, rests_on_frequencies
 from evaluator.replays.values.expected_values import ResampledValues
-from evaluator.replays.values.refits import refitted, rests_on_delays, rests_on_frequencies
 from evaluator.replays.values.rewards import logged_rewards, observed_rewards
 from evaluator.streams import Stream, random_stream
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.kernels.solving import solved, varying
 from evaluator.log import Log
-from evaluator.log.readable_vectors import readable_vectors
+from evaluator.log.vectors_of_displays import readable_vectors
 from evaluator.replays.rounds.stream import LogRounds, pieces
 
 Floats = npt.NDArray[np.float64]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaluator.errors import ParameterError
-from evaluator.estimates.clustered import clusters_text, effective, few_clusters, too_few
+from evaluator.estimates.standard_errors import clusters_text, effective, few_clusters, too_few
 from evaluator.findings.codes import (
     CLUSTERS_CHANGE_NOTHING,
     FEW_CLUSTERS,

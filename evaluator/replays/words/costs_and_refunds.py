@@ -1,4 +1,4 @@
-"""What a replay says of costs and refunds, in sentences."""
+"""What a replay says of costs, refunds and guardrails, in sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.findings.codes import COSTS_AND_DELAYS, LATE_REFUNDS, LEARNS_FROM, OBJECTIVE
+from evaluator.findings.codes import (
+    COSTS_AND_DELAYS,
+    LATE_REFUNDS,
+    LEARNS_FROM,
+    OBJECTIVE,
+    OUTCOME_FOLLOW_UP_UNKNOWN,
+    OUTCOME_MAXIMUM_UNKNOWN,
+    OUTCOME_NOT_FOLLOWED,
+)
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.costs import cost_events, has_costs, sales
@@ -16,6 +24,7 @@ from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.told_delays import fit_on_clock
 from evaluator.replays.within import share_within
+from evaluator.units import ticks_words
 
 # Of refunds, so much less within the window than of sales that it is said.
 _FEWER = 0.01
@@ -79,4 +88,40 @@ def of_refunds(plan: ReplayPlan) -> list[Finding]:
             lost=lost,
         )
     )
+    return said
+
+
+def said_of_outcome(name: str, plan: ReplayPlan) -> list[Finding]:
+    """Return the warnings on an outcome, by the plan whose rewards are its events."""
+    meta, said = plan.log.meta, []
+    if not len(plan.rounds):
+        long = plan.window.describe(plan.clock) if meta.attribution_window is None else ticks_words(
+            meta.attribution_window, meta.tick_seconds
+        )  # fmt: skip
+        said.append(
+            OUTCOME_NOT_FOLLOWED.found(
+                f"Outcome {name}: no replayed display was followed for {long}, so nothing is known of it.", about=name
+            )
+        )
+    elif not plan.maturity.known:
+        said.append(
+            OUTCOME_FOLLOW_UP_UNKNOWN.found(
+                f"Outcome {name}: nothing says how long after a display such an event may come, and the log stops "
+                "looking: young displays count with what was seen of them, too little.",
+                "Name its attribution_window.",
+                about=name,
+            )
+        )
+    if not plan.bounded:
+        said.append(
+            OUTCOME_MAXIMUM_UNKNOWN.found(
+                f"Outcome {name}: the largest value of a display seen, {plan.rewards.largest:g}, is taken as the "
+                "largest "
+                "possible, which nobody knows: where larger ones are, its intervals, and what guardrails say by "
+                "them, hold less often than they say.",
+                "Name its value_max in the spec.",
+                about=name,
+                largest=plan.rewards.largest,
+            )
+        )
     return said

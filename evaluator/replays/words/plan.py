@@ -10,15 +10,15 @@ from evaluator.findings import codes
 from evaluator.findings.finding import Finding
 from evaluator.kernels.ridge import LARGEST_CONDITION
 from evaluator.log.bounds import CapLoss
-from evaluator.log.dwarfing import dwarfing_column
 from evaluator.log.schema import POSITION, WEIGHT
+from evaluator.log.vectors_of_displays import dwarfing_column
 from evaluator.policies.base import Need
 from evaluator.replays.basis import Basis
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.parts import said_of_parts
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rarest import binding_display, rarest_warning, unusable_warning
-from evaluator.replays.rounds.gaps import gap_warnings
+from evaluator.replays.rounds.gaps_and_bursts import gap_warnings
 from evaluator.replays.rounds.propensity import NOT_AT_REST
 from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.within import followed_for, of_conversions

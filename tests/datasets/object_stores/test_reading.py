@@ -10,14 +10,12 @@ import polars as pl
 import pytest
 
 from evaluator.datasets import convert, load
-from evaluator.datasets.opening import files_read
+from evaluator.datasets.opening import SpecTable, files_read, find_parts
 from evaluator.datasets.sources.databases import Databases
-from evaluator.datasets.sources.places import find_parts
-from evaluator.datasets.sources.staging import staging
+from evaluator.datasets.sources.objects import staging
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.spec_sections import Storage, Table
-from evaluator.datasets.spec_tables import SpecTable
 from evaluator.datasets.summary import show, validate
 from evaluator.errors import SourceError
 from tests.cli.runs import evaluate

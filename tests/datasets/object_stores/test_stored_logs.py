@@ -11,7 +11,7 @@ import pytest
 
 import evaluator
 from evaluator import load
-from evaluator.datasets import convert, show, uploading, validate
+from evaluator.datasets import convert, converting, show, validate
 from evaluator.datasets.sources.stores import Store, open_store
 from evaluator.errors import OutputExistsError, OutputInUseError, SourceError, UsageError
 from evaluator.log import StoredLog
@@ -127,13 +127,13 @@ def test_who_is_killed_before_the_end_leaves_no_log(
 
 def test_of_two_that_write_one_log_one_is_told(local: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     address = f"s3://{bucket.name}/log"
-    upload = uploading.refuse_taken
+    upload = converting.refuse_taken
 
     def overtaken(folder: Any) -> None:
         upload(folder)
         bucket.put("log/meta.json", local / "meta.json")
 
-    monkeypatch.setattr(uploading, "refuse_taken", overtaken)
+    monkeypatch.setattr(converting, "refuse_taken", overtaken)
     with pytest.raises(OutputExistsError, match=r"log exists"):
         convert(local, address)
 

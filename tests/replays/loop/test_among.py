@@ -15,8 +15,8 @@ from evaluator.api import plan
 from evaluator.errors import ParameterError, PolicyError
 from evaluator.log import Log
 from evaluator.log.eligible import pack
+from evaluator.log.ragged_vectors import uneven_lists
 from evaluator.log.schema import fixed_size_lists
-from evaluator.log.uneven import uneven_lists
 from evaluator.policies.registry import POLICIES, resolve
 from evaluator.replays.loop import among, engine, kernel
 from tests.logs import build_log

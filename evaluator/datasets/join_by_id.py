@@ -1,0 +1,271 @@
+"""Join the events of a second table to their displays by the id of the display."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evaluator.datasets import duplicates
+from evaluator.datasets.cells import Kind, merged_kinds
+from evaluator.datasets.conversions import event_columns, event_rows
+from evaluator.datasets.duplicates import HASH, ID
+from evaluator.datasets.event_kinds import EventKind
+from evaluator.datasets.frames import Chunks
+from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches, side_by_side
+from evaluator.datasets.row_rules import check_cells
+from evaluator.datasets.sources.part import TablePart
+from evaluator.datasets.spool import Spool, Waiting
+from evaluator.datasets.time_guesses import TimeGuesses
+from evaluator.datasets.time_section import Time
+from evaluator.datasets.zones import ZonesSeen
+
+# Number of a display among those that may be named.
+ASKED = "asked"
+# Bits, a power of two of at most 2^32. Of 5 million ids, 1 in 200 others passes; of 100 million, most do.
+BITS = 2**27
+# So many rows, and displays that they may name, are joined in memory.
+JOINED_ROWS = 1_000_000
+ROW, PLACE = "row", "place"
+
+
+class AskedDisplays:
+    """The displays of a pass that a table may name: in memory nothing but their number.
+
+    Parameters
+    ----------
+    named
+        Ids that the table names.
+    new_spool
+        Function that makes a temporary file.
+
+    Attributes
+    ----------
+    sample
+        Ids of the first displays, whether they may be named or not.
+    """
+
+    def __init__(self, named: NamedIds, new_spool: Callable[[], Spool]) -> None:
+        self.named, self._spool = named, new_spool()
+        self._joined: list[tuple[Waiting, int]] = []
+        self.rows = 0
+        self.sample: tuple[str, ...] = ()
+
+    def wanted(self, displays: pl.DataFrame) -> pl.DataFrame:
+        """Return those of the next displays that may be named, without their ids, numbered in `ASKED`.
+
+        Parameters
+        ----------
+        displays
+            Displays with the columns of `evaluator.datasets.duplicates.hashed`, and others.
+        """
+        if len(self.sample) < SHOWN:
+            self.sample = (*self.sample, *displays[ID].drop_nulls().head(SHOWN))[:SHOWN]
+        known = displays if displays[HASH].null_count() == 0 else displays.filter(pl.col(HASH).is_not_null())
+        found = known.filter(pl.Series(self.named.may_hold(known[HASH])))
+        found = found.with_columns(pl.int_range(self.rows, self.rows + found.height, dtype=pl.Int64).alias(ASKED))
+        self.rows += found.height
+        self._spool.add(found.select(ID, HASH, ASKED))
+        return found.drop(ID, HASH)
+
+    @property
+    def waiting(self) -> Waiting:
+        """The ids of this pass."""
+        self._spool.close()
+        return Waiting(self._spool, self.rows, self.sample)
+
+    def join(self, following: Waiting) -> int:
+        """Add the displays of a pass that follows; return the number that its first one gets."""
+        before = self.rows
+        self._joined.append((following, before))
+        self.rows += following.rows
+        self.sample = self.sample or following.sample
+        return before
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield the ids of all displays, with their hashes and numbers."""
+        yield from self._spool.frames()
+        for waiting, before in self._joined:
+            for frame in waiting.spool.frames():
+                yield frame.with_columns(pl.col(ASKED) + before)
+
+    def discard(self) -> None:
+        """Free what the ids take."""
+        for spool in (self._spool, *(waiting.spool for waiting, _ in self._joined)):
+            spool.discard()
+
+
+class NamedIds:
+    """The ids of a table, as two bits of each (Bloom 1970): an id that is there always passes, another one seldom.
+
+    Parameters
+    ----------
+    bits
+        Those of ids that are known, `BITS` of them, shape (BITS // 8,); None for no ids.
+    """
+
+    def __init__(self, bits: npt.NDArray[np.uint8] | None = None) -> None:
+        self.bits = np.zeros(BITS // 8, np.uint8) if bits is None else bits
+
+    def add(self, hashes: pl.Series) -> None:
+        """Add ids by their hashes, uint64 without nulls."""
+        for place in _places(hashes):
+            np.bitwise_or.at(self.bits, place >> 3, np.left_shift(1, place & 7).astype(np.uint8))
+
+    def may_hold(self, hashes: pl.Series) -> npt.NDArray[np.bool_]:
+        """Return whether ids may be there, by their hashes, shape (n,)."""
+        found = np.ones(len(hashes), np.bool_)
+        for place in _places(hashes):
+            found &= (self.bits[place >> 3] >> (place & 7).astype(np.uint8) & 1).astype(np.bool_)
+        return found
+
+
+def _places(hashes: pl.Series) -> list[npt.NDArray[np.int64]]:
+    of = hashes.to_numpy()
+    return [(half & np.uint64(BITS - 1)).astype(np.int64) for half in (of, of >> np.uint64(32))]
+
+
+class SecondTable:
+    """The rows of ``[conversion.source]``, or an outcome's, which wait in a spool until all displays have passed by.
+
+    Of the displays those wait, too, that may be named (`asking`). Both are then joined by id, those of some hashes at a
+    time: in memory 25 bytes of each display that may be named.
+
+    Parameters
+    ----------
+    kind
+        Kind of the events, which have a table of their own.
+    time
+        Section ``[time]`` of the spec.
+    files
+        Files of that table.
+    zones
+        Record of the times that say their zone, and of those that do not.
+    listed
+        Whether every breach will be asked for, as in `Breaches`.
+    new_spool
+        Function that makes a temporary file in which rows wait.
+    """
+
+    def __init__(
+        self,
+        kind: EventKind,
+        time: Time,
+        files: list[TablePart],
+        zones: ZonesSeen,
+        *,
+        listed: bool,
+        new_spool: Callable[[], Spool],
+    ) -> None:
+        source = kind.columns.source
+        assert source is not None
+        self._kind, self._time, self._column, self._new_spool = kind, time, source.display, new_spool
+        self._kinds: dict[str, Kind] = merged_kinds(event_columns(kind, time), {source.display: "text"})
+        self.breaches = Breaches(files, listed=listed)
+        self.rows = 0
+        self._spool, self.ids = new_spool(), NamedIds()
+        chunks = Chunks(files, source, self._kinds, time=time, zones=zones)
+        self._empty = chunks.empty()
+        for frame in chunks:
+            self.ids.add(duplicates.hashed(frame[source.display])[HASH].drop_nulls())
+            self._spool.add(frame)
+            self.rows += frame.height
+        self._place = np.zeros(0, np.int64)
+        self._sample: tuple[str, ...] = ()
+
+    def asking(self) -> AskedDisplays:
+        """Return what displays that pass by are shown to."""
+        return AskedDisplays(self.ids, self._new_spool)
+
+    def named(self, displays: pl.DataFrame, asked: AskedDisplays) -> pl.DataFrame:
+        """Return those displays that are named here.
+
+        Parameters
+        ----------
+        displays
+            All displays that may be, in their order, or some of them.
+        asked
+            Object that has been shown all displays, and numbered these; its ids are freed.
+        """
+        place = np.full(asked.rows, -1, np.int64)
+        place[displays[ASKED].to_numpy()] = np.arange(displays.height)
+        named = np.zeros(displays.height, np.bool_)
+        self._place = np.full(self.rows, -1, np.int64)
+        for some, rows in self._parts(asked):
+            some = some.select(ID, pl.Series(PLACE, place[some[ASKED].to_numpy()])).filter(pl.col(PLACE) >= 0)
+            named[some.join(rows, on=ID, how="semi")[PLACE].to_numpy()] = True
+            # Of displays listed twice the first one counts.
+            found = rows.join(some.unique(ID, keep="first", maintain_order=True), on=ID)
+            self._place[found[ROW].to_numpy()] = found[PLACE].to_numpy()
+        asked.discard()
+        self._sample = asked.sample
+        moved = np.append(np.where(named, np.cumsum(named) - 1, -1), -1)
+        self._place = moved[self._place]  # -1 takes the last
+        return displays.filter(pl.Series(named)).drop(ASKED)
+
+    def _parts(self, asked: AskedDisplays) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+        """Yield the ids of displays and those of rows, equal ones together, as many at a time as fit into memory."""
+        both = [asked.frames(), self._row_ids()]
+        parts = min((asked.rows + self.rows) // JOINED_ROWS + 1, duplicates.MOST_PARTS)
+        empty = [pl.DataFrame(schema={ID: pl.String, name: pl.Int64}) for name in (ASKED, ROW)]
+        if parts == 1:
+            some, rows = (_whole(frames, none) for frames, none in zip(both, empty, strict=True))
+            yield some, rows
+            return
+        for of in zip(*(duplicates.by_hash(frames, parts, self._new_spool) for frames in both), strict=True):
+            some, rows = (_whole(spool.frames(), none) for spool, none in zip(of, empty, strict=True))
+            yield some, rows
+            for spool in of:
+                spool.discard()
+
+    def _row_ids(self) -> Iterator[pl.DataFrame]:
+        """Yield the ids of the rows that have one, with their hashes and the number of the row."""
+        first = 0
+        for frame in self._spool.frames():
+            number = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True)
+            first += frame.height
+            yield duplicates.hashed(frame[self._column]).with_columns(number.alias(ROW)).drop_nulls()
+
+    def converted(self, displays: pl.DataFrame, *, limited: bool) -> tuple[pl.DataFrame, int]:
+        """Return the rows that hold an event of a display, and how many have none because of a limit.
+
+        Parameters
+        ----------
+        displays
+            All displays that are `named`: ``display`` (number), ``shown`` (time in ticks), ``sound``.
+        limited
+            Whether only the first displays were read, so that some events belong to none of them.
+        """
+        clock = self._kind.columns.time
+        times = TimeGuesses(self._time, [] if clock is None else [clock])
+        found, first, without = [], 0, 0
+        # The first one, without rows, has the columns where there are no others.
+        for frame in chain([self._empty], self._spool.frames()):
+            rows = self.breaches.check(frame)
+            check_cells(rows, frame, self._kinds, times)
+            shown = _gathered(displays, self._place[first : first + frame.height]).hstack(frame.select(FILE, LINE))
+            first += frame.height
+            lost = shown["display"].is_null()
+            without += int(lost.sum())
+            if not limited:
+                repair = f"check {self._kind.table}.source.display" + side_by_side("displays", self._sample)
+                rows.add(self._column, lost, f"{self._kind.word} without display", repair)
+            events = event_rows(frame, shown, self._kind, rows)
+            rows.close()
+            found.append(events.filter(pl.col("display").is_not_null()))
+        self._spool.discard()
+        self._place = np.zeros(0, np.int64)
+        return pl.concat(found), without
+
+
+def _whole(frames: Iterator[pl.DataFrame], empty: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([empty, *(frame.select(empty.columns) for frame in frames)])
+
+
+def _gathered(displays: pl.DataFrame, places: npt.NDArray[np.int64]) -> pl.DataFrame:
+    """Return the displays at some places, shape (n,), nulls where a place is -1."""
+    at = pl.Series(places)
+    return displays.select(pl.all().gather(at.set(at < 0, None)))

@@ -1,0 +1,180 @@
+"""Columns with a number for each action: probabilities of a policy to be evaluated, and vectors of the actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evaluator.datasets.frames import column_names
+from evaluator.datasets.row_breaches import CheckedRows
+from evaluator.datasets.sources.part import TablePart
+from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.spec_sections import Table
+from evaluator.errors import LogError, SpecError
+from evaluator.log.breaches import SUM_TOLERANCE
+from evaluator.log.encoder import value_text
+
+CODE = "__target_"
+PLACEHOLDER = "{action}"
+VECTOR_CODE = "__vector_"
+
+# For each number of a vector, the column of each action's label.
+VectorColumns = Sequence[Mapping[str, str]]
+
+
+def target_columns(spec: FileSpec, files: Sequence[TablePart]) -> dict[str, str]:
+    """Return the column of each action's label; empty without ``[target]``. Errors as of `columns_by_label`."""
+    if spec.target is None:
+        return {}
+    if not isinstance(spec.target.columns, str):
+        return {value_text(label): column for label, column in spec.target.columns.items()}
+    return columns_by_label(spec.target.columns, "target.columns", files[0], spec.source)
+
+
+def check_target(rows: CheckedRows, frame: pl.DataFrame, columns: Mapping[str, str]) -> None:
+    """Report displays whose probabilities are missing, outside [0, 1], or do not sum to 1."""
+    if not columns:
+        return
+    sound = rows.sound
+    repair = "give the probability with which the policy shows the action"
+    for column in columns.values():
+        p = frame[column].cast(pl.Float64)
+        rows.add(column, sound & (p.is_null() | p.is_nan()), "probability missing or nan", repair)
+        rows.add(column, sound & p.is_not_nan() & ((p < 0) | (p > 1)), "probability outside [0, 1]", repair)
+    # A row is told of once: of its cells if these are wrong, else of its sum.
+    cells = rows.sound
+    total = frame.select(pl.sum_horizontal(*dict.fromkeys(columns.values()))).to_series().cast(pl.Float64)
+    first = next(iter(columns.values()))
+    rows.add(
+        first, cells & ((total - 1.0).abs() > SUM_TOLERANCE), "probabilities of a row do not sum to 1",
+        f"name the columns of all actions in [target], {len(columns)} are named, and normalise them", values=total,
+    )  # fmt: skip
+
+
+def target_codes(frame: pl.DataFrame, columns: Mapping[str, str]) -> dict[str, pl.Series]:
+    """Return the probabilities of a chunk as columns of the spool, by place of the action."""
+    return {f"{CODE}{i}": frame[column].cast(pl.Float64) for i, column in enumerate(columns.values())}
+
+
+def target_places(columns: Mapping[str, str], labels: Sequence[str]) -> list[str]:
+    """Return the column of the spool that holds each action's probability, (K,). Errors as of `in_order_of`."""
+    place = {label: f"{CODE}{i}" for i, label in enumerate(columns)}
+    return in_order_of(labels, place, "target", "name one; if the policy never shows the action, a column of zeros.")
+
+
+def target_of(columns: Mapping[str, npt.NDArray[np.float64]], places: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return the probabilities of some displays, shape (n, K)."""
+    return np.column_stack([columns[place] for place in places])
+
+
+def columns_by_label(pattern: str, key: str, file: TablePart, source: Table) -> dict[str, str]:
+    """Return the column of each action's label.
+
+    Parameters
+    ----------
+    pattern
+        Name of the columns, with `PLACEHOLDER` for the label.
+    key
+        Key of the spec that says so.
+    file, source
+        First file of the displays, and how it is read.
+
+    Raises
+    ------
+    SpecError
+        No column of the source fits the pattern.
+    """
+    before, after = pattern.split(PLACEHOLDER)
+    names = column_names(file, source)
+    found = {
+        value_text(name[len(before) : len(name) - len(after)]): name
+        for name in names
+        if len(name) > len(before) + len(after) and name.startswith(before) and name.endswith(after)
+    }
+    if not found:
+        raise SpecError(
+            f"{file.name}: no column fits {key} = {pattern!r}.",
+            hint=f"the columns are {', '.join(names[:8])}{'...' if len(names) > 8 else ''}.",
+        )
+    return found
+
+
+def in_order_of(labels: Sequence[str], columns: Mapping[str, str], section: str, hint: str) -> list[str]:
+    """Return the column of each label, (K,).
+
+    Parameters
+    ----------
+    labels
+        Labels of the log's K actions.
+    columns
+        Column of each label that the source has one for.
+    section, hint
+        Section of the spec, and what to do about a label without a column, for the error.
+
+    Raises
+    ------
+    LogError
+        An action of the log has no such column.
+    """
+    for label in labels:
+        if label not in columns:
+            raise LogError(f"[{section}] has no column for action {label!r} of the log.", hint=hint)
+    return [columns[label] for label in labels]
+
+
+def vector_columns(spec: FileSpec, files: Sequence[TablePart]) -> list[dict[str, str]]:
+    """Return the columns of each number of the vectors, none without ``[action_set]``.
+
+    Raises
+    ------
+    SpecError
+        No column fits, or one is an outcome, which no policy may see.
+    """
+    patterns = [] if spec.action_set is None else spec.action_set.patterns
+    found = [columns_by_label(pattern, "action_set.columns", files[0], spec.source) for pattern in patterns]
+    for pattern, of in zip(patterns, found, strict=True):
+        for column in of.values():
+            if refused := spec.why_no_feature(column):
+                raise SpecError(
+                    f"{spec.name}: action_set.columns = {pattern!r}: {column!r} {refused}.",
+                    hint="name columns that are known before the display.",
+                )
+    return found
+
+
+def check_vectors(rows: CheckedRows, frame: pl.DataFrame, columns: VectorColumns) -> None:
+    """Report displays with a number that is missing, or none in single precision."""
+    sound, repair = rows.sound, "fill the cell, 0 where it says nothing of the action, or quarantine the row"
+    for column in dict.fromkeys(name for of in columns for name in of.values()):
+        finite = frame[column].cast(pl.Float32).is_finite().fill_null(False)
+        rows.add(column, sound & ~finite, "missing or not finite", repair)
+
+
+def vector_codes(frame: pl.DataFrame, columns: VectorColumns) -> dict[str, pl.Series]:
+    """Return the numbers of a chunk as columns of the spool."""
+    return {
+        _place(j, i): frame[column].cast(pl.Float32)
+        for j, of in enumerate(columns)
+        for i, column in enumerate(of.values())
+    }
+
+
+def vector_places(columns: VectorColumns, labels: Sequence[str]) -> list[list[str]]:
+    """Return the column of the spool that holds each number of each action, (d, K). Errors as of `in_order_of`."""
+    hint = "add it to the source, or leave the action out by `actions`."
+    placed = ({label: _place(j, i) for i, label in enumerate(of)} for j, of in enumerate(columns))
+    return [in_order_of(labels, of, "action_set", hint) for of in placed]
+
+
+def vectors_of(
+    columns: Mapping[str, npt.NDArray[np.float32]], places: Sequence[Sequence[str]]
+) -> npt.NDArray[np.float32]:
+    """Return the vectors of the actions of some displays, shape (n, K, d)."""
+    return np.stack([np.column_stack([columns[place] for place in of]) for of in places], axis=2)
+
+
+def _place(number: int, action: int) -> str:
+    return f"{VECTOR_CODE}{number}_{action}"

@@ -1,0 +1,78 @@
+"""Which vectors of a log policies and models read, and whether one column of them dwarfs another."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from evaluator.log.contract import Log
+from evaluator.log.ragged_vectors import is_uneven
+from evaluator.log.schema import FEATURES, to_numpy
+
+# Numbers so many times as large as others: with less, as ages beside a constant, policies learn all the same.
+DWARFING = 100.0
+# Displays that are looked at, of the first and of the last.
+_LOOKED_AT = 250
+
+
+def display_vectors(log: Log, *, first: Literal["action_set", "context"] = "action_set") -> str | None:
+    """Return the column with the vectors of each display, ``action_set`` or ``context``; None where there is none.
+
+    Parameters
+    ----------
+    log
+        Log whose vectors are wanted.
+    first
+        Column to prefer where there are both: a policy tells actions apart by their vectors; what a logger looked at is
+        best told by the context.
+    """
+    second = "context" if first == "action_set" else "action_set"
+    return next((name for name in (first, second) if name in log.schema.names), None)
+
+
+def readable_vectors(log: Log) -> str | None:
+    """Return the vectors that a policy or a model can read: a display's, else ``features`` of the actions; or None."""
+    return display_vectors(log) or (FEATURES if FEATURES in log.actions.column_names else None)
+
+
+class Dwarfing(NamedTuple):
+    """The columns with the largest and the smallest numbers, how many times as large they are, and what to do."""
+
+    largest: str
+    smallest: str
+    times: float
+    remedy: str
+
+
+def dwarfing_column(log: Log) -> Dwarfing | None:
+    """Return the column that dwarfs another by `DWARFING` or more; None where none does.
+
+    A column's size is the root mean square of its numbers that are not 0, so that a rare category is no small one.
+    """
+    name = display_vectors(log)
+    if name is None or is_uneven(log.schema.field(name).type):
+        return None
+    n = len(log)
+    at = np.unique(np.concatenate([np.arange(min(n, _LOOKED_AT)), np.arange(max(n - _LOOKED_AT, 0), n)]))
+    vectors = to_numpy(log.take(at, [name])[name])
+    x = vectors.reshape(-1, vectors.shape[-1]).astype(np.float64)
+    filled = np.count_nonzero(x, axis=0)
+    seen = np.flatnonzero(filled)
+    if not len(seen):
+        return None
+    size = np.sqrt((x[:, seen] ** 2).sum(axis=0) / filled[seen])
+    largest, smallest = int(size.argmax()), int(size.argmin())
+    times = float(size[largest] / size[smallest])
+    if times < DWARFING:
+        return None
+    encoder = log.meta.encoder if name == "context" else None
+    told = encoder.coordinates() if encoder is not None and encoder.dimensions == x.shape[1] else None
+    large, small = (f"{name}[{seen[j]}]" if told is None else told[seen[j]].name for j in (largest, smallest))
+    if name == "action_set" or encoder is None:
+        remedy = "Bring the columns to one scale before they become vectors."
+    elif any(column.centre is not None for column in encoder.columns):
+        remedy = f"The log's first tenth, by which numbers are scaled, has others: leave {large} out, or take ranks."
+    else:
+        remedy = 'Scale them: scale = "standard" in [context] of the spec (Log.from_frames: scale="standard").'
+    return Dwarfing(large, small, times, remedy)

@@ -1,0 +1,79 @@
+"""What must not be deleted when an output is replaced, because it is not a file of ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from evaluator.errors import OutputExistsError
+
+# What tells a converted log from other folders, beside its displays, in one file or in parts.
+LOG_FILES = ("meta.json", "conversions.parquet", "actions.parquet")
+DISPLAYS = ("displays.parquet", "displays-00001.parquet")
+
+
+def refuse_foreign(
+    folder: Path, ours: Callable[[Path], bool], *, kind: str, hint: str = "name another folder, or move it elsewhere."
+) -> None:
+    """Raise if a folder that is to be deleted holds anything but files of ours.
+
+    Parameters
+    ----------
+    folder
+        Existing folder that is to be deleted.
+    ours
+        Function that tells whether a file is one that we write. Links and folders never are.
+    kind
+        Name of what the folder should be, such as ``"a converted log"``.
+    hint
+        Sentence that says what to do about it.
+
+    Raises
+    ------
+    OutputExistsError
+        The folder holds something else, which the message names.
+    """
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or not path.is_file() or not ours(path):
+            raise OutputExistsError(
+                f"Output {folder} holds {path.name}, which is not of {kind}: it would be deleted.",
+                hint=hint,
+            )
+
+
+def refuse_sources(target: Path, sources: Iterable[Path]) -> None:
+    """Raise if something that is read lies in what is to be replaced, by whatever name or link.
+
+    Raises
+    ------
+    OutputExistsError
+        Something that is read lies there.
+    """
+    elsewhere: set[Path] = set()
+    for source in sources:
+        real = Path(os.path.realpath(source))
+        for folder in (real, *real.parents):
+            if folder in elsewhere:
+                break
+            if folder.exists() and folder.samefile(target):
+                raise OutputExistsError(
+                    f"Output {target} would replace {source}, which is read.", hint="name another folder."
+                )
+            elsewhere.add(folder)
+
+
+def refuse_inside_log(target: Path) -> None:
+    """Raise if an output would lie in a converted log, which holds nothing but its files.
+
+    Raises
+    ------
+    OutputExistsError
+        A folder above the output is a converted log.
+    """
+    for folder in Path(os.path.realpath(target)).parents:
+        has = [os.path.isfile(folder / name) for name in DISPLAYS]
+        if any(has) and all(os.path.isfile(folder / name) for name in LOG_FILES):
+            raise OutputExistsError(
+                f"Output {target} would lie in {folder}, which is a converted log.", hint="name a place beside it."
+            )
