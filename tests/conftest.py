@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
-import vl_convert
 from hypothesis import HealthCheck, settings
 
 # The first call of a compiled function compiles it, which no deadline should count.
@@ -50,14 +48,6 @@ def pytest_collection_finish() -> None:
     loops = sys.modules.get("evaluator.replays.loop.kernel")
     if any(getattr(getattr(loops, name, None), "signatures", ()) for name in ("match", "match_recorded", "serve")):
         raise pytest.UsageError("a test module replays when it is imported: put what it needs into a fixture")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def scripts_bundled_once() -> Iterator[None]:
-    """Bundle the scripts of the pages once for all tests of a process: two seconds a page, for the same bytes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vl_convert, "javascript_bundle", cache(vl_convert.javascript_bundle))
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

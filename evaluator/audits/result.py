@@ -11,7 +11,7 @@ import pyarrow as pa
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
 from evaluator.checks.result import CheckResult
-from evaluator.findings.finding import Finding, assumptions_of, warnings_of
+from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.options import ObjectiveName
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values
@@ -196,7 +196,7 @@ _PARTS = ("coverage", "alone", "ranked", "expected", "expected_ranked")
 
 
 @dataclass(frozen=True, eq=False)
-class Audit(ShownInNotebooks):
+class Audit(ShownInNotebooks, WithFindings):
     """What replays can tell on a log like this one.
 
     To keep it, as ``evaluate audit --out`` does: ``json.dumps(found.to_dict())`` is its ``result.json``, and
@@ -247,16 +247,6 @@ class Audit(ShownInNotebooks):
     twins: pa.Table
     differences: pa.Table
     live: pa.Table
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Sentences to read before the numbers."""
-        return tuple(map(str, warnings_of(self.findings)))
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Sentences that the numbers rest on, and the log's own notes."""
-        return tuple(map(str, assumptions_of(self.findings)))
 
     @property
     def policy_table(self) -> pa.Table:

@@ -33,7 +33,7 @@ from evaluator.comparisons.variants import Variants
 from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
-from evaluator.findings.finding import Finding, warnings_of
+from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.policies.registry import as_known
 from evaluator.replays.options import ReplayOptions
@@ -48,7 +48,7 @@ SCHEMA = "evaluate.compare/2"
 
 
 @dataclass(frozen=True)
-class Comparison(ShownInNotebooks):
+class Comparison(ShownInNotebooks, WithFindings):
     """Results of several replays of one log, and how they differ.
 
     Variants are numbered from 0, policy by policy, within it window by window.
@@ -98,11 +98,6 @@ class Comparison(ShownInNotebooks):
     segments: tuple[SegmentDifferences, ...] = ()
     verdict: Verdict | None = None
     check: CheckReport | None = None
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Sentences to read before the numbers."""
-        return tuple(map(str, warnings_of(self.findings)))
 
     @property
     def trajectory(self) -> pa.Table:

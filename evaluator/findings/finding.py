@@ -58,3 +58,20 @@ def warnings_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def assumptions_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return what the numbers rest on, and the log's own notes."""
     return having(findings, "assumption", "note")
+
+
+class WithFindings:
+    """What a result of `findings` says in sentences."""
+
+    __slots__ = ()
+    findings: tuple[Finding, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences to read before the numbers."""
+        return tuple(map(str, warnings_of(self.findings)))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences that the numbers rest on, and the log's own notes."""
+        return tuple(map(str, assumptions_of(self.findings)))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.findings.finding import Finding, assumptions_of, warnings_of
+from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss
 from evaluator.log.clusters import Clusters
@@ -37,7 +37,7 @@ from evaluator.units import NO_WINDOW
 
 
 @dataclass(frozen=True)
-class ReplayPlan(ShownInNotebooks):
+class ReplayPlan(ShownInNotebooks, WithFindings):
     """A replay with every choice made; it can be copied and pickled, and `evaluator.replays.run.execute` replays it.
 
     Parameters
@@ -121,16 +121,6 @@ class ReplayPlan(ShownInNotebooks):
             f"ReplayPlan({told['policy']} on {told['dataset']}: sampler {told['sampler']}, window {told['window']}, "
             f"{told['displays_used']:,} of {told['displays']:,} displays)"
         )
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Sentences to read before the numbers."""
-        return tuple(map(str, warnings_of(self.findings)))
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Sentences that the numbers rest on, and the log's own notes."""
-        return tuple(map(str, assumptions_of(self.findings)))
 
     @property
     def log(self) -> Log:

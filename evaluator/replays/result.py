@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
-from evaluator.findings.finding import Finding, assumptions_of, warnings_of
+from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.values.final import FinalValue
@@ -50,7 +50,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class ReplayResult(ShownInNotebooks):
+class ReplayResult(ShownInNotebooks, WithFindings):
     """Result of a replay.
 
     To keep it, as ``evaluate replay --out`` does: ``json.dumps(result.to_dict())`` is its ``result.json``,
@@ -169,16 +169,6 @@ class ReplayResult(ShownInNotebooks):
     outcomes: tuple[OutcomeValue, ...] = ()
     guardrails: tuple[GuardrailAnswer, ...] = ()
     segments: tuple[SegmentValues, ...] = ()
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Sentences to read before the numbers."""
-        return tuple(map(str, warnings_of(self.findings)))
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Sentences that the numbers rest on, and the log's own notes."""
-        return tuple(map(str, assumptions_of(self.findings)))
 
     @property
     def estimate_table(self) -> pa.Table:
