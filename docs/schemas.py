@@ -1,4 +1,4 @@
-"""Write what the JSON schemas in `evaluator/report` say of options: ``python docs/schemas.py``, from the declarations.
+"""Write what the JSON schemas in `evaluator/reports` say of options: ``python docs/schemas.py``, from the declarations.
 
 A schema that has options holds a definition by the name of their dataclass (``"ReplayOptions": {...}`` among its
 ``$defs``), which this fills in; the rest of it is written by hand. A test says when it is due.
@@ -27,9 +27,9 @@ from evaluator.options.declaration import (  # noqa: E402
     kinds_of,
     several,
 )
-from evaluator.report.command_words import DECLARED  # noqa: E402
+from evaluator.reports.command_words import DECLARED  # noqa: E402
 
-FILES = sorted((ROOT / "evaluator" / "report").glob("*.schema.json"))
+FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))
 _CLASSES: dict[str, type[Options]] = {cls.__name__: cls for cls in DECLARED}
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string", NoneType: "null"}
 _BOUNDS = {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from evaluator.replays.learned.policy import LearnedPolicy, load_policy
     from evaluator.replays.plan import ReplayPlan
     from evaluator.replays.result import ReplayResult
-    from evaluator.report.folder_pages import report_runs
+    from evaluator.reports.folder_pages import report_runs
     from evaluator.simulations.result import Simulation
 
 __all__ = [
@@ -80,7 +80,7 @@ _HOMES = {
     "load_policy": "evaluator.replays.learned.policy",
     "plan": "evaluator.api",
     "replay": "evaluator.api",
-    "report_runs": "evaluator.report.folder_pages",
+    "report_runs": "evaluator.reports.folder_pages",
     "study_delays": "evaluator.api",
     "Log": "evaluator.log",
     "LogMeta": "evaluator.log",
@@ -94,27 +94,27 @@ _HOMES = {
 
 
 def _as_text(result: Any) -> str:
-    from evaluator.report.documents import document_of
-    from evaluator.report.terminal import text_of
+    from evaluator.reports.documents import document_of
+    from evaluator.reports.terminal import text_of
 
     return text_of(document_of(result)).rstrip("\n")
 
 
 def _as_html(result: Any) -> str:
-    from evaluator.report.html import notebook_html
+    from evaluator.reports.html import notebook_html
 
     return notebook_html(result)
 
 
 def _as_page(result: Any) -> str:
-    from evaluator.report.documents import chapter_of
-    from evaluator.report.html import page_of
+    from evaluator.reports.documents import chapter_of
+    from evaluator.reports.html import page_of
 
     return page_of([chapter_of(result)])
 
 
 def _as_chart(result: Any, name: str | None) -> Any:
-    from evaluator.report.charts import chart_of
+    from evaluator.reports.charts import chart_of
 
     return chart_of(result, name)
 

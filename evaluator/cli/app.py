@@ -17,7 +17,7 @@ from evaluator.cli.standard_streams import guard_streams
 from evaluator.cli.stopping import answered
 from evaluator.errors import EvaluatorError, refuse_no_utf8
 from evaluator.options.declaration import Option
-from evaluator.report.command_words import in_command_words
+from evaluator.reports.command_words import in_command_words
 from evaluator.visible import visible
 
 app = App(

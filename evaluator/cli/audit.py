@@ -57,7 +57,7 @@ def audit_command(
     from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
     from evaluator.outputs.kept_units import KeptUnits
-    from evaluator.report.result_files import write_audit
+    from evaluator.reports.result_files import write_audit
 
     asked = AuditOptions(**auditing)
     descriptions = as_descriptions(policies)

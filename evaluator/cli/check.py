@@ -39,7 +39,7 @@ def check_command(
     """
     from evaluator.checks.run import check_log
     from evaluator.log.clusters import LIKE_USERS, source_columns
-    from evaluator.report.result_files import write_check
+    from evaluator.reports.result_files import write_check
 
     options, codes = CheckOptions(**checking), o.codes_of(fail_on)
     with new_folder(out) as save:

@@ -71,7 +71,7 @@ def show_command(
     with new_folder(out) as save:
         facts = show(dataset, **reading)
         if out is not None:
-            from evaluator.report.result_files import write_facts
+            from evaluator.reports.result_files import write_facts
 
             fingerprint = "" if facts["log"] is None else facts["log"]["fingerprint"]
             source = {"dataset": facts["name"], "fingerprint": fingerprint, "reading": reading}
@@ -103,7 +103,7 @@ def validate_command(
     if as_json:
         o.print_json({"schema": "evaluate.validation/1", **report})
     else:
-        from evaluator.report.dataset import validation_document
+        from evaluator.reports.dataset import validation_document
 
         o.show_document(validation_document(report))
     for note in report["notes"]:

@@ -73,7 +73,7 @@ def delays_command(
     from evaluator.datasets.delay_file import place_of_file
     from evaluator.delays.study.run import steps, study_log, study_rows
     from evaluator.outputs.kept_folder import kept_beside
-    from evaluator.report.result_files import write_study
+    from evaluator.reports.result_files import write_study
 
     options = DelayOptions(**studying)
     by = filing.pop("by", None if file is not None else "action")

@@ -27,6 +27,6 @@ def explain_command(
     if as_json:
         o.print_json({"schema": "evaluate.findings/1", "findings": [entry.to_dict() for entry in entries]})
         return
-    from evaluator.report.explained import entry_document, list_document
+    from evaluator.reports.explained import entry_document, list_document
 
     o.show_document(list_document(entries) if code is None else entry_document(entries[0]))

@@ -14,15 +14,15 @@ import typer
 from evaluator.cli.lending import offered, placed
 from evaluator.options.declaration import Option
 from evaluator.options.shared import DATASET, OUTPUT, POLICIES
-from evaluator.report.command_words import in_command_words
+from evaluator.reports.command_words import in_command_words
 from evaluator.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from evaluator.findings.finding import Finding
-    from evaluator.report.document import Document
-    from evaluator.report.terminal import ReportConsole
+    from evaluator.reports.document import Document
+    from evaluator.reports.terminal import ReportConsole
 
 debug = False
 stopped_by: int | None = None
@@ -111,7 +111,7 @@ def note(sentence: str) -> None:
 
 def stdout() -> ReportConsole:
     """Return the console of the result: coloured on a terminal, plain in a pipe, 120 or ``COLUMNS`` wide."""
-    from evaluator.report.terminal import ReportConsole
+    from evaluator.reports.terminal import ReportConsole
 
     console = ReportConsole()
     return console if console.is_terminal or _columns_asked() else ReportConsole(width=120)
@@ -122,15 +122,15 @@ def show(result: Any, *, full: bool, as_json: bool = False) -> None:
     if as_json:
         print_json(result.to_dict())
         return
-    from evaluator.report.documents import show as print_result
+    from evaluator.reports.documents import show as print_result
 
     print_result(stdout(), result, full=full)
 
 
 def show_document(document: Document) -> None:
     """Print a document with options named as on the command line."""
-    from evaluator.report.documents import in_words_of_commands
-    from evaluator.report.terminal import print_document
+    from evaluator.reports.documents import in_words_of_commands
+    from evaluator.reports.terminal import print_document
 
     print_document(stdout(), in_words_of_commands(document))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def save_result(save: Save, result: ReplayResult | Comparison, source: Reading, reading: Mapping[str, Any]) -> None:
     """Write what a command found on a log to its ``--out``."""
-    from evaluator.report.result_files import write_result
+    from evaluator.reports.result_files import write_result
 
     where = origin(source, reading)
     save(write_result, result, source=where, quarantine=source.quarantine, command=this_command())

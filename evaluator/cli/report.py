@@ -28,8 +28,8 @@ def report_command(
     check or an audit of the same log found goes into the verdict of a comparison. The page is one file that needs no
     network and runs no script.
     """
-    from evaluator.report.folder_pages import told_page
-    from evaluator.report.manifest import write_text
+    from evaluator.reports.folder_pages import told_page
+    from evaluator.reports.manifest import write_text
 
     page, left = told_page(folders)
     with new_file(out) as save:

@@ -57,7 +57,7 @@ def simulate_command(
     from evaluator.arguments import as_descriptions
     from evaluator.outputs.kept_folder import kept_beside
     from evaluator.outputs.kept_units import KeptUnits
-    from evaluator.report.result_files import write_simulation
+    from evaluator.reports.result_files import write_simulation
     from evaluator.simulations import simulate
     from evaluator.simulations.scenarios import load_problem
 

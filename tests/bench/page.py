@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from evaluator import Comparison, compare
-from evaluator.report.documents import chapter_of
-from evaluator.report.html import page_of
+from evaluator.reports.documents import chapter_of
+from evaluator.reports.html import page_of
 from tests.bench.tables import print_table
 from tests.logs import build_log
 

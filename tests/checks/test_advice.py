@@ -6,8 +6,8 @@ import numpy as np
 
 from evaluator import check
 from evaluator.checks.run import CheckReport
-from evaluator.report.documents import document_of
-from evaluator.report.terminal import text_of
+from evaluator.reports.documents import document_of
+from evaluator.reports.terminal import text_of
 from tests.logs import build_log
 
 

@@ -10,8 +10,8 @@ import pytest
 from evaluator import check, replay
 from evaluator.checks.run import CheckReport
 from evaluator.errors import UnknownNameError
-from evaluator.report.documents import show
-from evaluator.report.terminal import ReportConsole
+from evaluator.reports.documents import show
+from evaluator.reports.terminal import ReportConsole
 from tests.checks.defects import DEFECTS
 from tests.checks.shops import shop
 from tests.logs import bernoulli_log, build_log

@@ -59,7 +59,7 @@ def validate(document: Any) -> None:
 @cache
 def validator(name: str) -> jsonschema.Draft202012Validator:
     """Return what validates documents of a schema, which is checked once: that takes longer than a document."""
-    schema = json.loads((importlib.resources.files("evaluator.report") / f"{name}.schema.json").read_text("utf-8"))
+    schema = json.loads((importlib.resources.files("evaluator.reports") / f"{name}.schema.json").read_text("utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 

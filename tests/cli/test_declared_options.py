@@ -27,7 +27,7 @@ from evaluator.options.declaration import (
     several,
     under_own_names,
 )
-from evaluator.report.command_words import DECLARED, in_command_words, option_names
+from evaluator.reports.command_words import DECLARED, in_command_words, option_names
 from tests.cli.runs import evaluate
 
 ROOT: Any = typer.main.get_command(app)

@@ -35,7 +35,7 @@ def delay_file(path: Path, rows: list[tuple[object, ...]], head: str = "arm,dela
 def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw in this process, which is warm after its first picture; `test_pictures` is about the one that draws."""
     monkeypatch.setattr(
-        "evaluator.report.result_files.pictures",
+        "evaluator.reports.result_files.pictures",
         lambda charts: {name: vl_convert.vegalite_to_png(chart, scale=2) for name, chart in charts.items()},
     )
 
@@ -77,8 +77,8 @@ def test_the_terminal_says_what_the_log_can_see(shop: Path) -> None:
 
 def test_a_narrow_terminal_is_enough(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from evaluator import load, study_delays
-    from evaluator.report.documents import show
-    from evaluator.report.terminal import ReportConsole
+    from evaluator.reports.documents import show
+    from evaluator.reports.terminal import ReportConsole
 
     study = study_delays(load(str(shop)), families=["geometric"], bootstraps=19)
     for terminal in (False, True):
@@ -182,7 +182,7 @@ def test_the_folder_holds_fits_tables_charts_and_a_page(shop: Path, tmp_path: Pa
 
 
 def test_the_folder_is_there_whole_or_not_at_all(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evaluator.report import result_files
+    from evaluator.reports import result_files
 
     def fails(*_: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -52,7 +52,7 @@ def test_advice_names_options_of_its_command_or_says_of_which(room: str) -> None
 
 def test_hints_of_the_library_name_no_options_of_the_command_line() -> None:
     for file in PACKAGE.rglob("*.py"):
-        if {"cli", "report"}.isdisjoint(file.relative_to(PACKAGE).parts):
+        if {"cli", "reports"}.isdisjoint(file.relative_to(PACKAGE).parts):
             for text in advice(file):
                 assert re.sub(r"`?evaluate [a-z ]+[^`]*`?", "", text).count("--") == 0 or "pip" in text, (file, text)
 

@@ -14,9 +14,9 @@ from evaluator import datasets
 from evaluator.cli.lending import declarations
 from evaluator.findings.codes import FEW_ROUNDS, LOG_NOTE, PROPENSITIES_AS_GIVEN
 from evaluator.replays.result import ReplayResult
-from evaluator.report.command_words import in_command_words
-from evaluator.report.documents import show
-from evaluator.report.terminal import ReportConsole
+from evaluator.reports.command_words import in_command_words
+from evaluator.reports.documents import show
+from evaluator.reports.terminal import ReportConsole
 from tests.cli.runs import evaluate
 from tests.cli.test_declared_options import COMMANDS
 

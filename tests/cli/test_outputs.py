@@ -76,7 +76,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(words: tuple[str, ...], tmp_
 def test_it_is_in_place_before_the_result_is_printed(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluator.report.result_files.pictures", lambda _: {})
+    monkeypatch.setattr("evaluator.reports.result_files.pictures", lambda _: {})
     seen = []
     monkeypatch.setattr(options, "print_json", lambda _: seen.append(sorted(p.name for p in tmp_path.iterdir())))
     run = evaluate(*words, str(tmp_path / "run"), "--json")

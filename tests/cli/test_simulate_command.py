@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import evaluator
-from evaluator.report.numbers import column_digits, error_text
+from evaluator.reports.numbers import column_digits, error_text
 from evaluator.simulations import BernoulliProblem
 from evaluator.simulations.options import SimulateOptions
 from tests.cli.runs import evaluate, manifest_of

@@ -11,8 +11,8 @@ from evaluator import compare
 from evaluator.comparisons.realised import SAME
 from evaluator.comparisons.result import Comparison
 from evaluator.errors import ParameterError
-from evaluator.report.documents import show
-from evaluator.report.terminal import ReportConsole
+from evaluator.reports.documents import show
+from evaluator.reports.terminal import ReportConsole
 from tests.logs import bernoulli_log, build_log
 from tests.replays.test_scan import softmax_log
 

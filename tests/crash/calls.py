@@ -13,14 +13,12 @@ from tests.logs import bernoulli_log
 
 def prepare() -> None:
     """Do before anything forks what takes long, and neither writes nor starts threads."""
-    import vl_convert
     from altair.utils import schemapi
 
     from evaluator import compare, simulate
-    from evaluator.report import result_files
+    from evaluator.reports import result_files
     from evaluator.simulations.scenarios import load_problem
 
-    vl_convert.javascript_bundle = lambda *arguments, **options: "scripts"
     result_files.pictures = lambda charts: dict.fromkeys(charts, b"a picture")
     schemapi.DEBUG_MODE = False
     # Compiled code is read from its cache.

@@ -17,8 +17,8 @@ from evaluator.delays.study.result import DelayStudy
 from evaluator.errors import DataError, ParameterError, UnknownNameError
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows
-from evaluator.report.delay_charts import cdf_chart
-from evaluator.report.delay_sentences import drift_verdict
+from evaluator.reports.delay_charts import cdf_chart
+from evaluator.reports.delay_sentences import drift_verdict
 from tests.datasets.sources import dataset
 from tests.logs import bernoulli_log, build_log
 

@@ -12,8 +12,8 @@ import pytest
 from evaluator import study_delays
 from evaluator.delays.study.result import DelayStudy
 from evaluator.log import Log
-from evaluator.report.documents import document_of
-from evaluator.report.terminal import text_of
+from evaluator.reports.documents import document_of
+from evaluator.reports.terminal import text_of
 from tests.logs import build_log
 
 DAY = 86_400

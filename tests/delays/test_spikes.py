@@ -10,7 +10,7 @@ from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.run import study_rows
 from evaluator.delays.study.spikes import narrow_components, spikes
 from evaluator.log.delay_rows import DelayRows
-from evaluator.report.delay_sentences import spike_sentences, tail_sentence
+from evaluator.reports.delay_sentences import spike_sentences, tail_sentence
 
 QUICK = DelayOptions(families=["lognormal", "lognormal-mixture-2"], bootstraps=19)
 

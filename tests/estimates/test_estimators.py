@@ -14,13 +14,13 @@ import evaluator
 from evaluator import replay
 from evaluator.estimates.weighted import ESTIMATORS, Estimator, WeightedValue, mean_value
 from evaluator.replays.values import final
-from evaluator.report import replay as replay_document
-from evaluator.report.document import Document
-from evaluator.report.terminal import ReportConsole, print_document
+from evaluator.reports import replay as replay_document
+from evaluator.reports.document import Document
+from evaluator.reports.terminal import ReportConsole, print_document
 from tests.logs import bernoulli_log
 
 Floats = npt.NDArray[np.float64]
-SCHEMA = json.loads((Path(evaluator.__file__).parent / "report" / "replay.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(evaluator.__file__).parent / "reports" / "replay.schema.json").read_text(encoding="utf-8"))
 
 
 def logged(
@@ -35,7 +35,7 @@ LOGGED = Estimator(name="logged", short="LOG", title="as logged (LOG)", estimate
 def what_is_missing(estimators: tuple[Estimator, ...]) -> list[str]:
     frozen = SCHEMA["$defs"]["frozen"]
     return [
-        f"evaluator/report/replay.schema.json has no estimator {one.name!r}: write it in frozen, required"
+        f"evaluator/reports/replay.schema.json has no estimator {one.name!r}: write it in frozen, required"
         for one in estimators
         if one.name not in frozen["properties"] or one.name not in frozen["required"]
     ]
@@ -44,7 +44,7 @@ def what_is_missing(estimators: tuple[Estimator, ...]) -> list[str]:
 def test_the_schema_has_every_estimator() -> None:
     assert what_is_missing(ESTIMATORS) == []
     assert what_is_missing((*ESTIMATORS, LOGGED)) == [
-        "evaluator/report/replay.schema.json has no estimator 'logged': write it in frozen, required"
+        "evaluator/reports/replay.schema.json has no estimator 'logged': write it in frozen, required"
     ]
 
 

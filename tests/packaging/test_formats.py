@@ -9,7 +9,7 @@ from pathlib import Path
 import evaluator
 from evaluator import __version__
 from evaluator.datasets.meta_file import FILES, READS, SCHEMA_OF_PARTS, SCHEMA_VERSION
-from evaluator.report.manifest import write_json, write_manifest
+from evaluator.reports.manifest import write_json, write_manifest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
 PACKAGE = Path(evaluator.__file__).parent
@@ -38,7 +38,7 @@ def test_a_name_is_of_one_thing() -> None:
 
 def test_marked_schemas_are_those_there_are() -> None:
     marked = set(re.findall(r"`evaluate\.(\w+)/\d+` \*", PAGE))
-    assert marked == {file.name.split(".")[0] for file in (PACKAGE / "report").glob("*.schema.json")}
+    assert marked == {file.name.split(".")[0] for file in (PACKAGE / "reports").glob("*.schema.json")}
 
 
 def test_versions_of_the_converted_log() -> None:

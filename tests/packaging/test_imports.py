@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str] | None] = {
         "checks", "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop",
         "replays/rounds", "simulations",
     },
-    "report": {
+    "reports": {
         "audits", "checks", "comparisons", "datasets", "delays", "delays/study", "estimates", "log", "replays",
         "simulations",
     },
@@ -67,15 +67,16 @@ FENCES = {
         "delays/study",
         "simulations",
         "audits",
-        "report",
+        "reports",
     },
     "distributed": {"executors"},
     "typer": {"cli"},
-    "rich": {"cli", "report"},
-    "altair": {"report"},
-    "vl_convert": {"report"},
+    "rich": {"cli", "reports"},
+    "altair": {"reports"},
+    "vl_convert": {"reports"},
+    "jinja2": {"reports"},
     "numba": {"kernels"},
-    "pydantic": {"datasets", "delays", "report"},
+    "pydantic": {"datasets", "delays", "reports"},
 }  # fmt: skip
 
 
@@ -200,18 +201,18 @@ def test_no_name_stands_in_two_rooms_for_two_things() -> None:
         folder = file.parent.relative_to(PACKAGE).as_posix()
         if file.name not in SAME_PART and not folder.endswith("words"):
             names.setdefault(file.name, set()).add(folder)
-    twice = {name: folders for name, folders in names.items() if len(folders) > 1 and folders != {"cli", "report"}}
+    twice = {name: folders for name, folders in names.items() if len(folders) > 1 and folders != {"cli", "reports"}}
     assert twice == {}
 
 
 def test_results_find_their_report_when_a_notebook_asks() -> None:
     """No room but the command line knows the report: the package itself does, and loads it no sooner."""
-    reach = {f for f in PACKAGE.rglob("*.py") if any(room(module) == "report" for module in imports(f))}
-    assert {module_of(f) for f in reach if room(module_of(f)) not in ("report", "cli")} == {"evaluator.__init__"}
+    reach = {f for f in PACKAGE.rglob("*.py") if any(room(module) == "reports" for module in imports(f))}
+    assert {module_of(f) for f in reach if room(module_of(f)) not in ("reports", "cli")} == {"evaluator.__init__"}
     public = "from evaluator import Audit, CheckReport, Comparison, DelayStudy, Log, ReplayResult, Simulation"
     modules = loaded_by(public)
     assert "evaluator.results.in_notebooks" in modules
-    assert not {m for m in modules if m.startswith(("evaluator.report", "rich", "altair"))}
+    assert not {m for m in modules if m.startswith(("evaluator.reports", "rich", "altair"))}
 
 
 def loaded_by(code: str) -> set[str]:

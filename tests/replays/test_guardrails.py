@@ -20,7 +20,7 @@ from evaluator.estimates.confidence import ANYTIME, Interval
 from evaluator.replays.guardrails import Guardrail, parse_guardrail, relative
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.run import execute_all
-from evaluator.report.html import notebook_html
+from evaluator.reports.html import notebook_html
 from tests.cli.runs import evaluate, manifest_of, validate
 from tests.replays.test_outcomes import plain, with_complaints
 

@@ -14,7 +14,7 @@ from evaluator import compare, plan, replay
 from evaluator.log import Log
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.words.unknown_maximum import UNKNOWN
-from evaluator.report.html import notebook_html
+from evaluator.reports.html import notebook_html
 from tests.logs import bernoulli_log, linear_log, with_outcome
 
 RATES = np.array([0.05, 0.2, 0.02])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluator.report.documents import chapter_of
-from evaluator.report.html import page_of
+from evaluator.reports.documents import chapter_of
+from evaluator.reports.html import page_of
 from tests.bench.page import VARIANTS, comparison
 
 

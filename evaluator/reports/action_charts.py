@@ -1,0 +1,120 @@
+"""What a policy showed as time went on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from evaluator.replays.result import ReplayResult
+from evaluator.reports.delay_charts import CORRECTED, GREY, LINES, NAIVE, Spec, drawable, finished
+from evaluator.reports.interval_charts import line_name
+
+_PARTS = 25
+_NAMED = 6
+_OTHERS = "others"
+_HEIGHT = 180
+_WIDTH, _ROW, _MOST = 460, 24, 24
+Row = dict[str, Any]
+
+
+def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
+    """Return the share of each action in each part of the rounds; None of too few rounds, or of a single action.
+
+    Parameters
+    ----------
+    result
+        Result of a replay.
+    name
+        Name of it on pictures; empty for that of its policy.
+    """
+    played = np.flatnonzero(np.asarray(result.action_share) > 0)
+    if result.rounds < _PARTS or len(played) < 2:
+        return None
+    action, number = (result.trajectory[name].to_numpy() for name in ("action", "round"))
+    edges = np.linspace(0, int(number.max()), _PARTS + 1)
+    part = np.clip(np.searchsorted(edges, number, side="left") - 1, 0, _PARTS - 1)
+    counts = np.zeros((_PARTS, len(result.action_labels)))
+    np.add.at(counts, (part, action), 1.0)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    # Those that matter at any time, not on average alone.
+    order = played[np.argsort(-shares[:, played].max(axis=0), kind="stable")]
+    named = order[:_NAMED] if len(order) > _NAMED + 1 else order
+    names = [drawable(str(result.action_labels[i])) for i in named]
+    columns = {name: shares[:, i] for name, i in zip(names, named, strict=True)}
+    rest = np.setdiff1d(order, named)
+    if len(rest):
+        columns[_OTHERS] = shares[:, rest].sum(axis=1)
+    tops = np.cumsum(list(columns.values()), axis=0)
+    values: list[dict[str, Any]] = [
+        {"from": float(edges[i]), "to": float(edges[i + 1]), "low": float(top[i] - share[i]), "high": float(top[i]),
+         "of": name, "told": f"{name}: {share[i]:.1%} of rounds {edges[i] + 1:,.0f} to {edges[i + 1]:,.0f}"}
+        for (name, share), top in zip(columns.items(), tops, strict=True)
+        for i in range(_PARTS)
+    ]  # fmt: skip
+    colours = colours_of(named, len(result.action_labels), others=len(rest) > 0)
+    of = alt.Color("of:N", title=None, sort=list(columns), scale=alt.Scale(domain=list(columns), range=colours),
+                   legend=alt.Legend(orient="right", labelLimit=160))  # fmt: skip
+    x = alt.X("from:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False))
+    y = alt.Y("low:Q", stack=None, axis=alt.Axis(title="share of rounds", format="%"), scale=alt.Scale(domain=[0, 1]))
+    chart = (
+        alt.Chart(alt.InlineData(values))
+        .mark_rect(strokeWidth=0)
+        .encode(x=x, x2="to:Q", y=y, y2="high:Q", color=of, description="told:N")
+    )
+    who = name or drawable(result.plan["policy"])
+    return finished(chart, f"What {who} showed", "share of each action in each twenty-fifth of the rounds",
+                    height=_HEIGHT)  # fmt: skip
+
+
+def colours_of(actions: Iterable[int], n_actions: int, *, others: bool) -> list[str]:
+    """Return a colour for each of these actions, and one for the others together where they are shown.
+
+    Of few actions each has a colour of its own, the same in the charts of all policies and of their log.
+    """
+    few = n_actions <= len(LINES)
+    own = [LINES[i if few else place] for place, i in enumerate(actions)]
+    return [*own, *([GREY] if others else [])]
+
+
+def acceptance_chart(results: Sequence[ReplayResult]) -> Spec | None:
+    """Return what was read and accepted in each line, and its effective sample size; None of no rounds, or too many.
+
+    Of a single replay, the displays are shown too that value its final policy, with what their weights leave of them.
+    """
+    rows = [_row(line_name(of, i) if len(results) > 1 else "rounds", of) for i, of in enumerate(results) if of.rounds]
+    if not 0 < len(rows) <= _MOST:
+        return None
+    final = results[0].final
+    if len(results) == 1 and final is not None:
+        worth, n = final.weights.effective_sample_size, final.weights.n
+        said = f"{n:,} weighed, worth {worth:,.0f}"
+        told = (
+            f"final policy: valued on {n:,} displays, which its weights leave an effective sample size of {worth:,.0f}"
+        )
+        rows.append({"of": "final policy", "read": n, "accepted": 0, "worth": worth, "said": said, "told": told})
+    x = alt.X("read:Q", axis=alt.Axis(title="displays", format=",d", tickCount=5), scale=alt.Scale(zero=True))
+    y = alt.Y("of:N", sort=[row["of"] for row in rows], axis=alt.Axis(title=None, labelLimit=0))
+    base = alt.Chart(alt.InlineData(rows)).encode(y=y)
+    chart = alt.layer(
+        base.mark_bar(color=GREY, opacity=0.45, height=14).encode(x=x, description="told:N"),
+        base.mark_bar(color=CORRECTED, height=14).encode(x="accepted:Q"),
+        base.mark_point(color=NAIVE, shape="diamond", filled=True, size=90, opacity=1).encode(x="worth:Q"),
+        base.mark_text(align="left", fontSize=11).encode(x=alt.value(_WIDTH + 8), text="said:N"),
+    )
+    said = "grey: displays read; blue: accepted, a round each; diamond: effective sample size"
+    return finished(chart, "What the numbers rest on", said, height=_ROW * len(rows), width=_WIDTH)
+
+
+def _row(name: str, of: ReplayResult) -> Row:
+    """Return the displays of a line; of repeats, the mean over them."""
+    accepted = of.trajectory.num_rows / int(of.plan["options"]["repeats"])
+    read = accepted / of.acceptance_rate
+    worth = of.effective_sample_size
+    said = f"{accepted:,.0f} of {read:,.0f} ({of.acceptance_rate:.1%}), worth {worth:,.0f}"
+    expected = "" if math.isnan(of.acceptance_expected) else f"; {of.acceptance_expected:.1%} were to be expected"
+    told = f"{name}: {accepted:,.0f} of {read:,.0f} displays read were accepted ({of.acceptance_rate:.1%}){expected}"
+    return {"of": name, "read": read, "accepted": accepted, "worth": worth, "said": said, "told": told}

@@ -1,0 +1,155 @@
+"""The charts of every result, by name, as Vega-Lite specifications with their data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from evaluator.audits.result import Audit
+from evaluator.comparisons.result import Comparison
+from evaluator.delays.study.result import DelayStudy
+from evaluator.errors import LogError, UnknownNameError, nearest
+from evaluator.log import Log
+from evaluator.replays.result import ReplayResult
+from evaluator.reports.chapter import Spec
+from evaluator.simulations.result import Simulation
+
+if TYPE_CHECKING:
+    import altair as alt
+
+# Variants of which a page shows what they did as time went on.
+_MOST_SHOWN = 4
+# What no chart has that stands beside others: Altair refuses to join those that have it.
+_OF_A_WHOLE = frozenset({"$schema", "config", "datasets"})
+
+
+def charts_of(result: object) -> dict[str, Spec]:
+    """Return the charts of a result or a log, the most telling one first; none of what has no chart."""
+    return {name: chart for name, draw in _charts(result).items() if (chart := draw()) is not None}
+
+
+def first_chart(result: object) -> dict[str, Spec]:
+    """Return the most telling chart alone, by its name, where there is one."""
+    drawn = ((name, draw()) for name, draw in _charts(result).items())
+    return next(({name: chart} for name, chart in drawn if chart is not None), {})
+
+
+# Draws a chart, or finds that there is none to draw.
+Draw = Callable[[], Spec | None]
+
+
+def _charts(result: object) -> Mapping[str, Draw]:
+    match result:
+        case ReplayResult():
+            from evaluator.reports.action_charts import acceptance_chart, action_chart
+            from evaluator.reports.curve_charts import replay_chart
+            from evaluator.reports.interval_charts import group_charts, guardrail_chart
+            from evaluator.reports.window_charts import window_chart
+
+            return {
+                "replay": lambda: replay_chart(result) if result.rounds else None,
+                "guardrails": lambda: guardrail_chart([result]),
+                "actions": lambda: action_chart(result),
+                "window": lambda: window_chart([result]),
+                **_drawn(group_charts(result) if result.segments else {}),
+                "acceptance": lambda: acceptance_chart([result]),
+            }
+        case Comparison():
+            from evaluator.reports.action_charts import acceptance_chart, action_chart
+            from evaluator.reports.curve_charts import comparison_chart
+            from evaluator.reports.interval_charts import difference_chart, guardrail_chart, line_name, segment_charts
+            from evaluator.reports.window_charts import window_chart
+
+            first = enumerate(result.results[:_MOST_SHOWN])
+            return {
+                "comparison": lambda: comparison_chart(result),
+                "differences": lambda: difference_chart(result),
+                "windows": lambda: window_chart(result.results),
+                "acceptance": lambda: acceptance_chart(result.results),
+                "guardrails": lambda: guardrail_chart(result.results),
+                **_drawn(segment_charts(result)),
+                **{f"actions {i + 1}": partial(action_chart, replay, line_name(replay, i)) for i, replay in first},
+            }
+        case Audit():
+            from evaluator.reports.curve_charts import audit_chart, detectable_chart
+
+            return {"audit": lambda: audit_chart(result), "detectable": lambda: detectable_chart(result)}
+        case Simulation():
+            from evaluator.reports.curve_charts import observed_chart, simulation_chart
+
+            return {"simulation": lambda: simulation_chart(result), "observed": lambda: observed_chart(result)}
+        case DelayStudy():
+            from evaluator.reports.delay_charts import cdf_chart, density_chart, groups_chart
+            from evaluator.reports.rate_charts import calibration_chart, rates_chart
+
+            # There are none of delays if all are 0.
+            of_delays: dict[str, Draw] = {
+                "cdf": lambda: cdf_chart(result),
+                "density": lambda: density_chart(result),
+                "groups": lambda: groups_chart(result),
+            }
+            return {
+                **(of_delays if result.drawable else {}),
+                "rates": lambda: rates_chart(result),
+                "calibration": lambda: calibration_chart(result),
+            }
+        case Log():
+            from evaluator.reports.log_charts import log_chart
+
+            try:
+                result.checked()
+            except LogError:
+                return {}
+            return {"log": lambda: log_chart(result)}
+    return {}
+
+
+def _drawn(charts: Mapping[str, Spec | None]) -> dict[str, Draw]:
+    return {name: partial(_same, chart) for name, chart in charts.items()}
+
+
+def _same(chart: Spec | None) -> Spec | None:
+    return chart
+
+
+def chart_of(result: object, name: str | None) -> alt.Chart:
+    """Return a chart of a result by its name, the most telling one for None.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such chart.
+    """
+    import altair as alt
+
+    charts = charts_of(result)
+    wanted = next(iter(charts), "") if name is None else name
+    if wanted not in charts:
+        of = f"This {type(result).__name__}"
+        if not charts:
+            raise UnknownNameError(f"{of} has no chart.", hint="its tables say all that it holds.")
+        raise UnknownNameError(f"{of} has no chart {wanted!r}.", hint=nearest(wanted, charts))
+    spec = charts[wanted]
+    parts = {
+        part: _with_data(value, spec.get("datasets", {})) for part, value in spec.items() if part not in _OF_A_WHOLE
+    }
+    found: alt.Chart = alt.Chart.from_dict(parts)
+    return found
+
+
+def _with_data(part: Any, data: Mapping[str, Any]) -> Any:
+    """Return a part of a chart whose data stand in it instead of having a name, without what only pages point at."""
+    if isinstance(part, list):
+        return [_with_data(one, data) for one in part if not _is_unseen(one)]
+    if not isinstance(part, dict):
+        return part
+    if set(part) == {"name"} and part["name"] in data:
+        return {"values": data[part["name"]]}
+    return {name: _with_data(value, data) for name, value in part.items()}
+
+
+def _is_unseen(part: Any) -> bool:
+    """Whether a part of a chart is marks that nobody sees."""
+    mark = part.get("mark") if isinstance(part, dict) else None
+    return isinstance(mark, dict) and mark.get("opacity") == 0

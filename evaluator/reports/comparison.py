@@ -1,0 +1,364 @@
+"""The document of a comparison: one line a variant, what differs and of what, then what to read before trusting it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from evaluator.comparisons.differences import Difference
+from evaluator.comparisons.lines import window_text
+from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.variant_inputs import VariantInputs
+from evaluator.estimates.confidence import Interval
+from evaluator.estimates.weighted import WeightedValue
+from evaluator.findings.finding import assumptions_of, warnings_of
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
+from evaluator.reports.check import checks_of_log
+from evaluator.reports.decision_table import SAME_DISPLAYS, decision_table, notes
+from evaluator.reports.document import (
+    Block,
+    Document,
+    Grid,
+    Layout,
+    Paragraph,
+    Section,
+    VerdictBlock,
+    Wordable,
+    Words,
+    column,
+    grid,
+    lines,
+    listed,
+    named,
+    paragraph,
+    run,
+    section,
+    words,
+)
+from evaluator.reports.numbers import interval_cells, significant_text
+from evaluator.reports.outcome_tables import guardrails, outcomes, segments
+from evaluator.reports.replay import action_shares, delivered_each, resting
+from evaluator.reports.shared_sections import coded, counted, left_out, of_intervals, warnings_section
+
+_ACTIONS_SHOWN = 4
+HOW_TO_READ = (
+    "told: conversions delivered to the policy within its rounds. {which} holds for its own number. Whether two "
+    "of them overlap says little about the difference of the two: that is below."
+)
+REALISED = (
+    "n: displays that only one of the two runs showed; those that both did cancel. A difference is realised: it is of "
+    "what these two runs showed, and another log or seed would give others, of either sign. "
+)
+HOLDS = "Each interval (Howard et al. 2021) holds for its own difference."
+MAY_NOT_HOLD = "Each interval holds for its own difference only if no display can earn {}, which nobody knows."
+OF_CLUSTERS = (
+    "Displays hang together by {by}: realised differences, and the ranking below, are for the clusters of this log; "
+    "expected differences are for new ones."
+)
+Number = tuple[str, Callable[[int], "Interval | str"]]
+
+NO_EXPECTED = "No difference of expected values: "
+APART = "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
+
+
+def document(comparison: Comparison, layout: Layout) -> Document:
+    """Return what a comparison found, with all of its sections or with those that fit a screen."""
+    title = f"{len(comparison.results)} replays of {comparison.results[0].plan['dataset']}"
+    verdict = comparison.verdict
+    first = [] if verdict is None else [section("", VerdictBlock(verdict, brief=not layout.full))]
+    rest = _all_sections(comparison, layout) if layout.full else _short_sections(comparison, layout)
+    return Document("compare", title, (*first, *rest))
+
+
+def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
+    """Yield the lines as they rank, what was asked for, and what to read before trusting the numbers."""
+    results = comparison.results
+    meaning = _together([result.meaning[:1] for result in results]) if comparison.verdict is None else []
+    yield section(
+        "",
+        _heading(results),
+        *(paragraph(_dim(line)) for line in meaning),
+        decision_table(comparison, layout),
+        *(paragraph(line, style="dim") for line in notes(comparison)),
+    )
+    if results[0].guardrails:
+        yield guardrails(results, layout)
+    yield from _weighted(results)
+    yield from segments(results, comparison.segments, full=False)
+    if comparison.check is not None:
+        yield checks_of_log(comparison.check)
+    yield from warnings_section(_warnings(comparison), full=False)
+    yield from resting(_together([of_intervals(result.findings) for result in results]))
+    yield left_out(
+        "regret and uplift",
+        "ranking" if len(results) > 1 else "",
+        "cost of the window" if comparison.window_costs else "",
+        "other outcomes" if any(result.outcomes for result in results) else "",
+        "actions",
+        counted(len(_assumptions(comparison)), "assumption"),
+    )
+
+
+def _heading(results: Sequence[ReplayResult]) -> Paragraph:
+    return paragraph(f"{len(results)} replays of ", run(results[0].plan["dataset"], "bold"))
+
+
+def _dim(sentence: Words) -> Words:
+    return tuple(replace(part, dim=True) for part in sentence)
+
+
+def _warnings(comparison: Comparison) -> list[Words]:
+    each = _together([coded(warnings_of(result.findings)) for result in comparison.results])
+    return [*coded(warnings_of(comparison.findings)), *each]
+
+
+def _assumptions(comparison: Comparison) -> list[Words]:
+    each = zip(comparison.results, comparison.assumed, strict=True)
+    return _together([(*coded(assumptions_of(one.findings)), *_given_to_policy(inputs)) for one, inputs in each])
+
+
+def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
+    results = comparison.results
+    level = f"{results[0].value.level:.0%}"
+    ends = ends_seen(results)
+    which = f"If no display can earn {outside_seen(ends)}, each interval" if ends else "Each interval"
+    yield section(
+        "",
+        _heading(results),
+        *(paragraph(_dim(line)) for line in _together([result.meaning[:1] for result in results])),
+        *_line_tables(results, level, layout),
+        paragraph(HOW_TO_READ.format(which=which)),
+    )
+    if results[0].guardrails:
+        yield guardrails(results, layout)
+    if any(result.outcomes for result in results):
+        yield outcomes(results, layout)
+    yield from _weighted(results)
+    if len(results) > 1:
+        yield from _difference_sections(comparison, level)
+        yield _ranking(comparison)
+    yield from segments(results, comparison.segments)
+    if any(len(curve.rounds) for curve in comparison.curves):
+        yield _regret(comparison, level, wide=layout.wide)
+    shares = [(str(i), action_shares(result, _ACTIONS_SHOWN)) for i, result in enumerate(results, start=1)]
+    yield named("Actions (share of rounds)", shares)
+    if comparison.check is not None:
+        yield checks_of_log(comparison.check)
+    yield from warnings_section(_warnings(comparison), full=True)
+    yield listed("Assumptions", _assumptions(comparison), id="assumptions", folded=True)
+
+
+def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) -> list[Grid]:
+    """Return value, regret and uplift of each line: one table, or two where there is little room."""
+    numbers: list[Number] = [
+        ("window", lambda i: window_text(results[i])),
+        ("rounds", lambda i: f"{results[i].rounds:,}"),
+        ("told", lambda i: f"{delivered_each(results[i]):,}"),
+        ("value", lambda i: results[i].value),
+    ]
+    expected = [result.expected_value for result in results]
+    if any(expected):
+        numbers.append((f"expected value, {level}", lambda i: _ends(expected[i])))
+    against: list[Number] = [("regret", lambda i: results[i].regret), ("uplift", lambda i: results[i].uplift)]
+    policies = [result.plan["policy"] for result in results]
+    if layout.wide:
+        return [_line_table(policies, [*numbers, *against], level)]
+    return [
+        _line_table(policies, numbers, level, stacked=True),
+        _line_table(policies, against, level, stacked=True, named=False),
+    ]
+
+
+def _weighted(results: Sequence[ReplayResult]) -> Iterator[Section]:
+    """Yield what displays that were weighed say of each line, if anything: another target than its rounds."""
+    if all(result.final is None and result.doubly_robust is None for result in results):
+        return
+    level = f"{results[0].value.level:.0%}"
+    columns = [
+        column("", "number", folds=True),
+        column("final policy"),
+        column("value (DR)", "number", folds=True),
+        column(level, "number"),
+        column("over all displays read (DR)", "number", folds=True),
+        column(level, "number"),
+    ]
+    rows = [
+        (
+            str(i),
+            "" if result.final is None else result.final.policy,
+            *_weighed(None if result.final is None else result.final.dr),
+            *_weighed(result.doubly_robust),
+        )
+        for i, result in enumerate(results, start=1)
+    ]
+    yield section(
+        words(run("Weighted values ", "bold"), "per round: other targets than the rounds above"),
+        grid(columns, rows),
+        paragraph("Other estimators, and what the weights are worth, are in --json and in replay."),
+    )
+
+
+def _weighed(value: WeightedValue | None) -> tuple[str, str]:
+    if value is None:
+        return "", ""
+    return interval_cells(value.value) if value.given else ("not given", "too few rewards")
+
+
+def _difference_sections(comparison: Comparison, level: str) -> Iterator[Section]:
+    base = comparison.results[comparison.baseline]
+    horizon, differences, costs = comparison.horizon, comparison.differences, comparison.window_costs
+    why = f", {horizon.why}" if horizon.fixed else ""
+    clusters = base.plan["clusters"]
+    ends = ends_seen(comparison.results)
+    below: list[Wordable] = [
+        *_limit_lines(differences),
+        REALISED + (MAY_NOT_HOLD.format(outside_seen(ends)) if ends else HOLDS),
+        *([] if clusters is None else [OF_CLUSTERS.format(by=clusters["by"])]),
+    ]
+    yield section(
+        words(
+            run("Difference per round ", "bold"),
+            f"to line {comparison.baseline + 1} ({base.plan['policy']}, window {window_text(base)})",
+            f" over the first {horizon.rounds:,} rounds{why}",
+        ),
+        _differences(differences, level),
+        *map(paragraph, below),
+        id="difference",
+    )
+    if costs:
+        yield section(
+            words(run("Cost of the window ", "bold"), "per round: to the widest one of the same policy"),
+            _differences(costs, level, to=True),
+            *map(paragraph, _limit_lines(costs)),
+        )
+
+
+def _limit_lines(differences: Sequence[Difference]) -> list[Words]:
+    """Return why there is no difference, or no expected one, each with the lines that it is of."""
+    numbers = [difference.variant + 1 for difference in differences]
+    found = _together([_limits(difference) for difference in differences], numbers)
+    return [words(line, ".") for line in found]
+
+
+def _limits(of: Difference) -> list[str]:
+    expected = f"{NO_EXPECTED}{of.why_not_expected}" if of.why_not_expected else ""
+    return [line for line in (of.why_not, expected) if line]
+
+
+def _differences(differences: Sequence[Difference], level: str, *, to: bool = False) -> Grid:
+    expects = any(difference.expected for difference in differences)
+    last = [f"expected difference, {level}"] if expects else []
+    rows: list[tuple[str, ...]] = []
+    for difference in differences:
+        realised = difference.realised
+        if realised is None:
+            cells: tuple[str, ...] = ("none", "", "")
+        elif not realised.n:  # an interval of width 0 would look like a measurement
+            cells = (significant_text(realised.estimate, 4), SAME_DISPLAYS, "0")
+        else:
+            cells = (*interval_cells(realised), f"{realised.n:,}")
+        rows.append(
+            (
+                str(difference.variant + 1),
+                *([str(difference.reference + 1)] if to else []),
+                *cells,
+                *([_ends(difference.expected)] if expects else []),
+            )
+        )
+    columns = ["", *(["to"] if to else []), "difference", level, "n", *last]
+    return grid([column(name, "number", folds=True) for name in columns], rows)
+
+
+def _ends(of: Interval | None) -> str:
+    return "none" if of is None else interval_cells(of)[1]
+
+
+def _ranking(comparison: Comparison) -> Section:
+    ranking = comparison.ranking
+    expected = ranking.target == "expected"
+    ahead = "expected ahead of lines" if expected else "ahead in these runs of lines"
+    columns = [
+        column("", "number", folds=True),
+        column(f"value after {comparison.horizon.rounds:,}", "number", folds=True),
+        column(ahead + (", if so" if ranking.rests_on else "")),
+    ]
+    rows = []
+    for group in ranking.groups:
+        if group is not ranking.groups[0]:
+            rows.append(("", "", ""))
+        for i in group:
+            behind = ", ".join(str(j + 1) for j in ranking.ahead_of[i])
+            rows.append((str(i + 1), significant_text(comparison.curves[i].value.estimate[-1], 4), behind or "-"))
+    target = "of expected values" if expected else "of these runs"
+    tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
+    below: list[Block] = [paragraph(ranking.conclusion, style="bold")]
+    if len(ranking.groups) > 1:
+        below.append(paragraph(APART))
+    title = words(run("Ranking ", "bold"), f"{target} ({tested}, adjusted for their number by Holm's method)")
+    return section(title, grid(columns, rows), *below)
+
+
+def _regret(comparison: Comparison, level: str, *, wide: bool) -> Section:
+    rounds = max((curve.rounds for curve in comparison.curves), key=len)
+    total = int(rounds[-1])
+    at = np.searchsorted(rounds, [-(-total * share // 100) for share in (10, 25, 50, 100)])
+    rows = []
+    for i, curve in enumerate(comparison.curves, start=1):
+        band = curve.regret
+        cells = ["none" for _ in at]
+        if len(curve.rounds):
+            points = [interval_cells(Interval(band.estimate[k], band.low[k], band.high[k], 0, 0.95, "")) for k in at]
+            cells = [" ".join(point) if wide else point[0] for point in points]
+        rows.append((str(i), *cells))
+    bands = f"approximate {level} bands" if ends_seen(comparison.results) else f"{level} bands"
+    printed = bands if wide else f"{bands} with --json or --out"
+    kind = comparison.results[0].best_fixed_action.kind
+    columns = [column("after", "number", folds=True), *(column(f"{rounds[k]:,}", "number", folds=True) for k in at)]
+    title = words(run("Regret ", "bold"), f"against the best fixed {kind} ({printed})")
+    return section(title, grid(columns, rows))
+
+
+def _given_to_policy(assumed: VariantInputs) -> list[str]:
+    said = []
+    if assumed.needs_cdf:
+        said.append(f"the policy was told the delay CDF: {assumed.delay_cdf or 'none, for there are no conversions'}")
+    if assumed.horizon is not None:
+        said.append(f"the policy was told the horizon: at most {assumed.horizon:,} rounds")
+    return said
+
+
+def _line_table(
+    policies: Sequence[str], numbers: Sequence[Number], level: str, *, stacked: bool = False, named: bool = True
+) -> Grid:
+    columns = [column("", "number", folds=True), *([column("policy")] if named else [])]
+    for title, cell_of in numbers:
+        interval = isinstance(cell_of(0), Interval)
+        columns.append(column(lines(title, level) if interval and stacked else title, "number", folds=True))
+        if interval and not stacked:
+            columns.append(column(level, "number", folds=True))
+    rows = []
+    for i, policy in enumerate(policies):
+        row: list[Wordable] = [str(i + 1), *([policy] if named else [])]
+        for _, cell_of in numbers:
+            cell = cell_of(i)
+            if isinstance(cell, str):
+                row.append(cell)
+            else:
+                row += [lines(*interval_cells(cell))] if stacked else interval_cells(cell)
+        rows.append(row)
+    return grid(columns, rows, gap=1)
+
+
+def _together(said: Sequence[Sequence[Wordable]], numbers: Sequence[int] = ()) -> list[Words]:
+    """Return every sentence once, with the lines it is about unless these are all."""
+    about: dict[Words, list[int]] = {}
+    for i, sentences in zip(numbers or range(1, len(said) + 1), said, strict=True):
+        for sentence in sentences:
+            about.setdefault(words(sentence), []).append(i)
+    return [
+        sentence if len(own) == len(said) else words(sentence, f" (line {', '.join(map(str, own))})")
+        for sentence, own in about.items()
+    ]

@@ -1,0 +1,250 @@
+"""Charts of replays, comparisons, simulations and audits, as Vega-Lite specifications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.audits.result import Audit
+from evaluator.comparisons.curves import checkpoints
+from evaluator.comparisons.result import Comparison
+from evaluator.estimates.confidence import Interval
+from evaluator.replays.result import ReplayResult
+from evaluator.reports.chart_parts import MOST_LABELS, Frame, LineEnd, frame, label_layers
+from evaluator.reports.delay_charts import CORRECTED, GREY, LINES, NAIVE, Spec, drawable, finished
+from evaluator.reports.interval_charts import line_name
+from evaluator.reports.numbers import interval_text
+from evaluator.simulations.result import Simulation
+
+# Of the rounds: before that a mean says nothing, and would take all of the axis.
+_FIRST_SHARE = 0.05
+_WIDTH, _HEIGHT = 640, 220
+# Marks that tell their numbers: of a line, and of a picture.
+_MARKS, _ALL_MARKS = 40, 400
+# More bands hide each other.
+_MOST_BANDS = 4
+_MOST_PAIRS = 20
+# Points of a curve of a simulation, which is smooth: a mean over runs.
+_POINTS = 60
+Row = dict[str, Any]
+Floats = npt.NDArray[np.float64]
+
+
+def replay_chart(result: ReplayResult) -> Spec:
+    """Return the mean reward of the rounds so far, a line a repeat, up to the realised value with its interval."""
+    policy, logger = drawable(result.plan["policy"]), "logging policy"
+    repeat, reward = (result.trajectory[name].to_numpy() for name in ("repeat", "reward"))
+    values: list[Row] = []
+    for r in np.unique(repeat):
+        own = reward[repeat == r]
+        at = checkpoints(len(own))
+        at = at[at >= _FIRST_SHARE * len(own)]
+        means = np.cumsum(own)[at - 1] / at
+        values += [
+            {"round": int(t), "mean": float(m), "repeat": int(r), "of": policy} for t, m in zip(at, means, strict=True)
+        ]
+    value, logged = result.value, result.logging_value.estimate
+    ends = [
+        LineEnd(f"{policy} {_number(value)}", result.rounds, value.estimate, CORRECTED),
+        LineEnd(f"{logger} {_number(result.logging_value)}", result.rounds, logged, GREY),
+    ]
+    known = [row["mean"] for row in values] + [value.low, value.high, value.estimate, logged]
+    longest = float(max(row["round"] for row in values))
+    of = frame((0.0, longest), known, [end.name for end in ends], width=_WIDTH, height=_HEIGHT)
+    x = of.axis_x("round:Q", title="round", format=",d", tickCount=8)
+    y = of.axis_y("mean:Q", title="mean reward of the rounds so far")
+    lines = alt.Chart(alt.InlineData(values)).mark_line(strokeWidth=1.5, color=CORRECTED)
+    level = alt.Chart(alt.InlineData([{"mean": logged}])).mark_rule(color=GREY, strokeDash=[4, 3])
+    end = {"round": result.rounds, "low": value.low, "high": value.high}
+    interval = alt.Chart(alt.InlineData([end])).mark_rule(color=CORRECTED, strokeWidth=3, opacity=0.5)
+    layers = [
+        level.encode(y=y),
+        *([interval.encode(x=x, y=of.axis_y("low:Q"), y2="high:Q")] if np.isfinite(value.low) else []),
+        lines.encode(x=x, y=y, detail="repeat:N"),
+        _pointed_at(values, "mean", of),
+        *label_layers(ends, of),
+    ]
+    return finished(
+        alt.layer(*layers),
+        "Mean reward per round",
+        f"at the end the realised value with its {value.level:.0%} interval",
+        height=of.height,
+        width=of.width,
+    )
+
+
+def comparison_chart(comparison: Comparison) -> Spec | None:
+    """Return the regret of every variant that was compared, with bands that hold at all rounds where these are few.
+
+    None where the regret of none is known.
+    """
+    lived = [i for i, curve in enumerate(comparison.curves) if len(curve.rounds)]
+    names = {}
+    for i in lived:
+        names[i] = line_name(comparison.results[i], i)
+    values = [
+        {"round": int(t), "regret": float(of), "low": _known(low), "high": _known(high), "of": names[i]}
+        for i in lived
+        for t, of, low, high in zip(
+            comparison.curves[i].rounds, *vars(comparison.curves[i].regret).values(), strict=True
+        )
+        if np.isfinite(of)
+    ]
+    if not values:
+        return None
+    level = comparison.results[0].value.level
+    bands = len(lived) <= _MOST_BANDS
+    said = f"with {level:.0%} bands that hold at all rounds at once" if bands else ""
+    return _curves(values, list(names.values()), "Regret against the best fixed action", said, bands=bands)
+
+
+def simulation_chart(found: Simulation) -> Spec:
+    """Return the regret of every policy, with bands of one standard error where these are few, and the lower bound."""
+    regrets = [(curve.regret, curve.regret_se) for curve in found.curves]
+    return _simulated(found, regrets, found.lower_bound, "Regret", "conversions that come sooner or later")
+
+
+def observed_chart(found: Simulation) -> Spec:
+    """Return the regret observed by each round, within the window, in the same way."""
+    regrets = [(curve.observed, curve.observed_se) for curve in found.curves]
+    return _simulated(found, regrets, found.observed_lower_bound, "Regret observed so far", "those within the window")
+
+
+def _simulated(
+    found: Simulation, regrets: Sequence[tuple[Floats, Floats]], bound: Floats | None, title: str, what: str
+) -> Spec:
+    names = [drawable(curve.policy) for curve in found.curves]
+    some = np.unique(np.linspace(0, len(found.rounds) - 1, min(_POINTS, len(found.rounds))).astype(np.int64))
+    at = found.rounds[some]
+    values = [
+        {"round": int(t), "regret": float(of), "low": float(of - se), "high": float(of + se), "of": name}
+        for name, (regret, error) in zip(names, regrets, strict=True)
+        for t, of, se in zip(at, regret[some], np.nan_to_num(error)[some], strict=True)
+    ]
+    pairs = [] if bound is None else zip(at, bound[some], strict=True)
+    floor = [{"round": int(t), "regret": float(b)} for t, b in pairs]
+    said = f"{what}; mean over the runs, with one standard error"
+    return _curves(values, names, title, said, bands=len(names) <= _MOST_BANDS, bound=floor)
+
+
+def audit_chart(audit: Audit) -> Spec:
+    """Return the replayed values of all twins beside the live value, policy by policy."""
+    twins = audit.twins
+    policies, replayed = twins["policy"].to_pylist(), twins["value"].to_numpy()
+    values = [{"policy": drawable(p), "value": float(v)} for p, v in zip(policies, replayed, strict=True)]
+    live = [{"policy": drawable(p.policy), "value": p.live_value} for p in audit.policies]
+    x = alt.X("value:Q", axis=alt.Axis(title="value per round"), scale=alt.Scale(zero=False))
+    y = alt.Y("policy:N", sort=[drawable(p.policy) for p in audit.policies], axis=alt.Axis(title=None, labelLimit=0))
+    chart = alt.layer(
+        alt.Chart(alt.InlineData(values))
+        .mark_tick(color=CORRECTED, opacity=0.6, thickness=2, size=24)
+        .encode(x=x, y=y),
+        alt.Chart(alt.InlineData(live))
+        .mark_point(color=NAIVE, shape="diamond", filled=True, size=110, opacity=1)
+        .encode(x=x, y=y),
+    )
+    said = "blue: replayed, a line a twin; orange: live, expected"
+    return finished(chart, "Replayed and live value", said, height=60 + 40 * len(audit.policies))
+
+
+def detectable_chart(audit: Audit) -> Spec | None:
+    """Return each pair's live difference beside the smallest one that such a log shows; None where none is known."""
+    rows: list[Row] = []
+    for pair in audit.pairs:
+        high, live = pair.alone.high, pair.live_difference
+        if not np.isfinite([high, live]).all():
+            continue
+        better, worse = (pair.first, pair.second) if live >= 0 else (pair.second, pair.first)
+        error = 2.0 * pair.live_standard_error
+        name = f"{drawable(better)} over {drawable(worse)}"
+        said = f"{abs(live):.3g}, detects {high:.3g}"
+        rows.append(
+            {"pair": name, "detects": high, "live": abs(live), "low": abs(live) - error, "high": abs(live) + error,
+             "most": max(high, abs(live) + error), "said": said, "told": f"{name}: live difference {said}"}
+        )  # fmt: skip
+    if not 0 < len(rows) <= _MOST_PAIRS:
+        return None
+    y = alt.Y("pair:N", sort=[str(row["pair"]) for row in rows], axis=alt.Axis(title=None, labelLimit=0))
+    base = alt.Chart(alt.InlineData(rows)).encode(y=y)
+    x = alt.X("live:Q", axis=alt.Axis(title="difference per round"), scale=alt.Scale(zero=True))
+    chart = alt.layer(
+        base.mark_bar(color=GREY, opacity=0.35, height=16).encode(x=alt.X("detects:Q", title="difference per round")),
+        base.mark_rule(color=NAIVE, strokeWidth=2.5).encode(x="low:Q", x2="high:Q"),
+        base.mark_point(color=NAIVE, shape="diamond", filled=True, size=90, opacity=1).encode(
+            x=x, description="told:N"
+        ),
+        base.mark_text(align="left", dx=8, fontSize=11).encode(x="most:Q", text="said:N"),
+    )
+    about = "orange: live difference; what reaches beyond grey is told from 0 on 80 % of such logs, as the only pair"
+    return finished(chart, "Which differences such a log shows", about, height=30 + 30 * len(rows))
+
+
+def _curves(
+    values: Sequence[Row], names: Sequence[str], title: str, said: str, *, bands: bool, bound: Sequence[Row] = ()
+) -> Spec:
+    """Return regrets along the rounds, a line a name, and a lower bound of them."""
+    colours = {name: LINES[i % len(LINES)] for i, name in enumerate(names)}
+    labelled = len(names) <= MOST_LABELS
+    last = {row["of"]: row for row in values}
+    ends = [LineEnd(name, row["round"], row["regret"], colours[name]) for name, row in last.items()]
+    if bound:
+        ends.append(LineEnd("lower bound", bound[-1]["round"], bound[-1]["regret"], GREY))
+    ys = [row[end] for row in values for end in ("regret", *(("low", "high") if bands else ())) if row[end] is not None]
+    rounds = [row["round"] for row in values]
+    written = [end.name for end in ends] if labelled else [""]
+    of = frame(
+        (float(min(rounds)), float(max(rounds))), ys + [row["regret"] for row in bound], written,
+        width=_WIDTH, height=_HEIGHT,
+    )  # fmt: skip
+    colour = alt.Color("of:N", title=None, sort=names, legend=None if labelled else _legend(2),
+                       scale=alt.Scale(domain=list(colours), range=list(colours.values())))  # fmt: skip
+    base = alt.Chart(alt.InlineData(values)).encode(
+        x=of.axis_x("round:Q", title="round", format=",d", tickCount=8), color=colour
+    )
+    layers = [base.mark_area(opacity=0.15).encode(y=of.axis_y("low:Q"), y2="high:Q")] if bands else []
+    layers.append(base.mark_line(strokeWidth=1.5).encode(y=of.axis_y("regret:Q", title="regret")))
+    if bound:
+        line = alt.Chart(alt.InlineData(bound)).mark_line(color=GREY, strokeDash=[4, 3])
+        layers.append(line.encode(x=of.axis_x("round:Q"), y=of.axis_y("regret:Q")))
+    layers += [_pointed_at(values, "regret", of), *(label_layers(ends, of) if labelled else [])]
+    return finished(alt.layer(*layers), title, said, height=of.height, width=of.width)
+
+
+def _number(of: Interval) -> str:
+    """Return an estimate in the digits that its interval carries; nothing where it is not known."""
+    if not np.isfinite(of.estimate):
+        return ""
+    return interval_text(of.estimate, of.low, of.high, sign=False).partition(" ")[0]
+
+
+def _pointed_at(values: Sequence[Row], name: str, of: Frame) -> Any:
+    """Return marks that nobody sees, a few a line, which tell their numbers when pointed at."""
+    lines: dict[tuple[str, int], list[Row]] = {}
+    for row in values:
+        lines.setdefault((row["of"], row.get("repeat", 0)), []).append(row)
+    most = max(2, min(_MARKS, _ALL_MARKS // max(len(lines), 1)))
+    few = [
+        {"round": line[i]["round"], name: line[i][name], "told": _told(line[i], name)}
+        for line in lines.values()
+        for i in np.unique(np.linspace(0, len(line) - 1, min(most, len(line))).astype(np.int64))
+    ]
+    marks = alt.Chart(alt.InlineData(few)).mark_point(filled=True, size=160, opacity=0)
+    return marks.encode(x=of.axis_x("round:Q"), y=of.axis_y(f"{name}:Q"), description="told:N")
+
+
+def _told(row: Row, name: str) -> str:
+    ends = "" if row.get("low") is None else f" [{row['low']:.4g}, {row['high']:.4g}]"
+    return f"{row['of']}, round {row['round']:,}: {name} {row[name]:.4g}{ends}"
+
+
+def _known(end: float) -> float | None:
+    """Return an end of a band as JSON has it; where there is none, the band has a gap."""
+    return float(end) if np.isfinite(end) else None
+
+
+def _legend(columns: int = 0) -> alt.Legend:
+    return alt.Legend(orient="top", symbolType="stroke", symbolOpacity=1, labelLimit=0, columns=columns)

@@ -1,0 +1,213 @@
+"""Facts of a dataset, and what a validation counted, as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from evaluator.errors import LogError
+from evaluator.log import Log
+from evaluator.log.times import dated, time_words
+from evaluator.reports.document import (
+    Block,
+    Bullets,
+    Document,
+    Grid,
+    Layout,
+    Paragraph,
+    Section,
+    column,
+    grid,
+    names,
+    paragraph,
+    run,
+    section,
+    words,
+)
+from evaluator.reports.numbers import count_text, significant_text
+from evaluator.reports.shared_sections import counted, left_out
+from evaluator.units import ROUND, SECONDS, format_duration
+
+# Actions that a screen holds.
+_ACTIONS = 4
+_TRUTHS = ("revenue", "cost", "profit", "unsubscribe")
+
+
+def document(described: dict[str, Any] | Log, layout: Layout) -> Document:
+    """Return what `evaluator.datasets.show` says of a dataset, or of a log: all of it, or what fits a screen.
+
+    Of a log that breaks a rule of logs, say which.
+    """
+    if not isinstance(described, Log):
+        return Document("datasets show", f"The log {described['name']}", _facts(described, layout))
+    return Document("log", described.meta.name, _sections_of_log(described, layout))
+
+
+def validation_document(report: dict[str, Any]) -> Document:
+    """Return what `evaluator.datasets.validate` found: the verdict, and every count that is not 0."""
+    verdict = "sound" if report["ok"] else "rows were left out"
+    counts = ((name.replace("_", " "), count_text(value)) for name, value in report["counts"].items() if value)
+    heading = paragraph(run(report["name"], "bold"), f": {verdict}")
+    sections = (section("", heading, _named([*counts, *_set_rows(report["eligible"])])),)
+    return Document("datasets validate", f"Validation of {report['name']}", sections)
+
+
+def _sections_of_log(log: Log, layout: Layout) -> tuple[Section, ...]:
+    from evaluator.datasets.summary import log_facts
+
+    try:
+        log.checked()
+    except LogError as error:
+        return (section("", paragraph(repr(log)), paragraph(str(error), style="bold yellow")),)
+    if not len(log):
+        return (section("", paragraph(repr(log))),)
+    return _facts({"name": log.meta.name, "spec": None, "log": log_facts(log)}, layout)
+
+
+def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
+    spec, log = facts["spec"], facts["log"]
+    blocks: list[Block] = [_heading(facts)]
+    if spec:
+        blocks.append(_named([("licence", spec["licence"]), ("homepage", spec.get("homepage", ""))]))
+    if log is None:
+        return section("", *blocks), section("", paragraph(f"The spec alone: {facts['missing']}"))
+    # What the adapter did not have to do is no news.
+    counts = {name: value for name, value in log["counts"].items() if layout.full or (value and name not in log)}
+    blocks.append(
+        _named([*_log_rows(log), *((name.replace("_", " "), count_text(value)) for name, value in counts.items())])
+    )
+    actions = log["top_actions"] if layout.full else log["top_actions"][:_ACTIONS]
+    rows = [(of["label"], f"{of['displays']:,}", f"{of['conversions']:,}") for of in actions]
+    blocks.append(_table(("action", "displays", "conversions"), rows, caption="most shown"))
+    truth = facts.get("truth", [])
+    few = truth if layout.full or len(truth) <= 3 else [*truth[:2], truth[-1]]
+    if few:
+        rows = [(of["chooses"], *(f"{of[number]:.4f}" for number in _TRUTHS)) for of in few]
+        blocks.append(_table(("chooses", *_TRUTHS), rows, caption="true values a display"))
+    if log["notes"]:
+        # The log's own words: no option of ours is named in them.
+        blocks.append(Bullets(tuple(words(replace(run(note), verbatim=True)) for note in log["notes"])))
+    omitted = [
+        "counts that are 0" if len(counts) < len(log["counts"]) else "",
+        counted(len(log["top_actions"]) - len(actions), "more action"),
+        "more true values" if len(few) < len(truth) else "",
+    ]
+    rest = (left_out(*omitted),) if any(omitted) and not layout.full else ()
+    return (section("", *blocks), *rest)
+
+
+def _heading(facts: dict[str, Any]) -> Paragraph:
+    return paragraph(run(facts["name"], "bold"), f"  {facts['spec']['title']}" if facts["spec"] else "")
+
+
+def _log_rows(log: dict[str, Any]) -> list[tuple[str, str]]:
+    tick = log["tick"]
+    return [
+        ("displays", f"{log['displays']:,}"),
+        ("conversions", f"{log['conversions']:,} ({significant_text(log['conversions_per_display'], 4)} per display)"),
+        ("reward per display", f"{significant_text(log['reward_per_display'], 6)}"),
+        ("refunds", _refunds(log["refunds"])),
+        ("cost per display", _costs(log["costs"])),
+        ("actions", f"{log['actions']:,}"),
+        ("time", _span(log["time_range"], tick)),
+        ("followed until", _until(log["observed_until"], log["time_range"][1], tick)),
+        (
+            "attribution window",
+            "none" if log["attribution_window"] is None else _delay(log["attribution_window"], tick),
+        ),
+        ("propensities", log["propensity"]),
+        ("context dimensions", str(log["context_dimensions"] or "none")),
+        ("numbers about each action", str(log["action_vector_dimensions"] or "")),
+        ("columns to group by", ", ".join(log["kept_columns"])),
+        ("delays", ", ".join(f"{q} {_delay(v, tick)}" for q, v in log["delay_quantiles"].items()) or "no conversions"),
+        *_set_rows(log["eligible"]),
+        *((f"outcome {outcome['name']}", _outcome(outcome, log)) for outcome in log["outcomes"]),
+        ("fingerprint", log["fingerprint"][:16]),
+    ]
+
+
+def _named(rows: Iterable[tuple[str, str]]) -> Grid:
+    """Return names and what is said of each, where anything is."""
+    return names((name, text) for name, text in rows if text)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str) -> Grid:
+    return grid([column(columns[0]), *(column(name, "number") for name in columns[1:])], rows, caption=caption)
+
+
+def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return what is said of the eligible actions, as of `evaluator.datasets.summary.set_facts`."""
+    if sets is None:
+        return []
+    smallest, largest, distinct, changes = (sets[name] for name in ("smallest", "largest", "distinct", "changes"))
+    size = (
+        f"{largest:,}"
+        if smallest == largest
+        else f"{smallest:,} to {largest:,}, {significant_text(sets['mean'], 4)} on average"
+    )
+    vary = {
+        "never": "the same at every display",
+        "with time": f"{distinct:,} sets, which change with time ({changes:,} {'time' if changes == 1 else 'times'})",
+        "otherwise": f"{distinct:,} sets, which differ between displays ({changes:,} unlike the one before)",
+    }[sets["vary"]]
+    rows = [("eligible actions", f"{size}; {vary}")]
+    for what in ("never_eligible", "never_logged", "hardly_eligible"):
+        actions = sets[what]
+        if actions["count"]:
+            more = ", ..." if actions["count"] > len(actions["labels"]) else ""
+            labels = ", ".join(actions["labels"])
+            rows.append((what.replace("_", " "), f"{actions['count']:,} ({labels}{more})"))
+    return rows
+
+
+def _refunds(refunds: dict[str, float] | None) -> str:
+    if refunds is None:
+        return ""
+    mean, smallest = significant_text(refunds["per_display"], 4), significant_text(refunds["smallest"], 6)
+    return (
+        f"{refunds['conversions']:,} of the conversions, {mean} per display; at the least a display has earned "
+        f"{smallest}"
+    )
+
+
+def _costs(costs: dict[str, float] | None) -> str:
+    if costs is None:
+        return ""
+    mean, smallest, largest = (significant_text(costs[name], 4) for name in ("per_display", "smallest", "largest"))
+    return f"{mean}, from {smallest} to {largest}"
+
+
+def _span(ends: list[int], tick: str) -> str:
+    first, last = ends
+    if tick == ROUND:
+        return f"{first:,} to {last:,} rounds"
+    seconds = SECONDS[tick]
+    text = f"{first:,} to {last:,} {tick}"
+    if dated(first, seconds):
+        text = " to ".join(time_words(time, seconds, start=first) for time in ends)
+    return f"{text} ({format_duration((last - first) * seconds)})"
+
+
+def _until(until: int | None, last: int, tick: str) -> str:
+    if until is None:
+        return "every display to its end"
+    if tick == ROUND:
+        return f"{until:,}"
+    seconds = SECONDS[tick]
+    when = time_words(until, seconds, start=until) if dated(until, seconds) else f"{until:,} {tick}"
+    return f"{when} ({format_duration((until - last) * seconds)} after the last display)" if until > last else when
+
+
+def _outcome(outcome: dict[str, Any], log: dict[str, Any]) -> str:
+    window, tick = outcome["attribution_window"], log["tick"]
+    text = f"{outcome['events']:,} events, {significant_text(outcome['value_per_display'], 4)} per display"
+    text += "" if window is None else f", attribution window {_delay(window, tick)}"
+    if outcome["observed_until"] != log["observed_until"]:
+        text += f", followed until {_until(outcome['observed_until'], log['time_range'][1], tick)}"
+    quantiles = outcome["delay_quantiles"]
+    return f"{text}; delays p50 {_delay(quantiles['p50'], tick)}" if quantiles else text
+
+
+def _delay(ticks: float, tick: str) -> str:
+    return f"{ticks:,.0f} rounds" if tick == ROUND else format_duration(ticks * SECONDS[tick])

@@ -1,0 +1,128 @@
+"""A comparison in its short form: one table that ranks its lines, and what to know before reading it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from evaluator.comparisons.differences import Difference
+from evaluator.comparisons.lines import window_text
+from evaluator.comparisons.result import Comparison
+from evaluator.estimates.confidence import Interval
+from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
+from evaluator.reports.document import Grid, Layout, Wordable, column, fits, grid, lines, run
+from evaluator.reports.numbers import interval_cells, significant_text
+from evaluator.reports.terminal import VERDICT_STYLES
+
+BASELINE = "baseline"
+SAME_DISPLAYS = "same displays"
+SEEN_BOUNDS = "These intervals hold only if no display can earn {}, which nobody knows."
+
+
+def decision_table(comparison: Comparison, layout: Layout) -> Grid:
+    """Return the lines of a comparison, the best ones first, each with its value and its difference to the baseline.
+
+    Intervals stand beside their estimates where there is room, else below them.
+    """
+    table = _table(comparison, stacked=False)
+    longest = max(len(result.plan["policy"]) for result in comparison.results)
+    return table if fits(table, layout, longest) else _table(comparison, stacked=True)
+
+
+def _table(comparison: Comparison, *, stacked: bool) -> Grid:
+    results, level = comparison.results, f"{comparison.results[0].value.level:.0%}"
+    decisions = {}
+    if comparison.verdict is not None:
+        decisions = {one.line.variant: one.decision for one in comparison.verdict.candidates}
+    differences = {difference.variant: difference for difference in comparison.differences}
+    several = len(results) > 1
+    columns = [column("", "number")]
+    if stacked:
+        columns.append(column(lines("policy", "window")))
+    else:
+        columns += [column("policy"), column("window", "number")]
+    expected = _of_expected(comparison)
+    value = "expected value" if all(result.expected_value for result in results) else "value"
+    for title in (value, "difference" if several else "uplift"):
+        # The name stands above the interval, which is the wider one.
+        names: list[Wordable] = [lines(title, level)] if stacked else ["", f"{title}, {level}"]
+        columns += [column(name, "number") for name in names]
+    if decisions:
+        columns.append(column("verdict", "whole"))
+    rows = []
+    for i in _order(comparison):
+        result = results[i]
+        values = _cells(result.value if value == "value" else result.expected_value)
+        against = _difference(differences.get(i), expected=expected) if several else _cells(result.uplift)
+        name = (result.plan["policy"], window_text(result))
+        parts = (name, values, against)
+        cells: list[Wordable] = (
+            [lines(*part) for part in parts] if stacked else [cell for part in parts for cell in part]
+        )
+        if decisions:
+            decision = decisions.get(i, "")
+            cells.append(run(decision, VERDICT_STYLES.get(decision, "")))
+        rows.append((str(i + 1), *cells))
+    return grid(columns, rows, gap=1)
+
+
+def notes(comparison: Comparison) -> Iterator[str]:
+    """Yield what the differences are of, which are told apart, and which lines have none and why."""
+    results, ranking = comparison.results, comparison.ranking
+    if len(results) > 1:
+        kind = "expected, over logs and seeds" if _of_expected(comparison) else "of what these runs earned"
+        yield (
+            f"difference: to line {comparison.baseline + 1}, per round, over the first {comparison.horizon.rounds:,} "
+            f"rounds, {kind}."
+        )
+        yield _apart(comparison)
+    if ends := ends_seen(results):
+        yield SEEN_BOUNDS.format(outside_seen(ends))
+    for of in comparison.differences:
+        if of.realised is None and of.why_not:
+            yield f"Line {of.variant + 1} has no difference: {of.why_not}."
+        elif of.expected is None and of.why_not_expected:
+            yield f"Line {of.variant + 1} has no expected difference: {of.why_not_expected}."
+    if len(ranking.groups) > 1:
+        yield "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
+
+
+def _apart(comparison: Comparison) -> str:
+    """Return of the line with the highest value, which others it is told from."""
+    ranking = comparison.ranking
+    tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
+    if not ranking.tests or not ranking.groups:
+        return "No two lines can be compared."
+    said = []
+    for group in ranking.groups:
+        ahead = ", ".join(str(j + 1) for j in sorted(ranking.ahead_of[group[0]]))
+        others = f"of line{'s' * (len(ranking.ahead_of[group[0]]) > 1)} {ahead} only" if ahead else "of no other"
+        if len(ranking.ahead_of[group[0]]) == len(group) - 1 > 0:
+            others = "of all others"
+        said.append(f"line {group[0] + 1} is ahead {others}")
+    return f"Told apart ({tested}, Holm): {'; '.join(said)}."
+
+
+def _of_expected(comparison: Comparison) -> bool:
+    return any(of.expected is not None for of in comparison.differences)
+
+
+def _order(comparison: Comparison) -> Sequence[int]:
+    """Return the lines, the highest value first, then those without rounds."""
+    ranked = [i for group in comparison.ranking.groups for i in group]
+    return [*ranked, *(i for i in range(len(comparison.results)) if i not in ranked)]
+
+
+def _difference(of: Difference | None, *, expected: bool) -> tuple[str, str]:
+    if of is None:
+        return "", BASELINE
+    interval = of.expected if expected else of.realised
+    if interval is None:
+        return "none", ""
+    # An interval of width 0 would look like a measurement.
+    return (
+        (significant_text(interval.estimate, 4), SAME_DISPLAYS) if not expected and not interval.n else _cells(interval)
+    )
+
+
+def _cells(interval: Interval | None) -> tuple[str, str]:
+    return ("unknown", "none") if interval is None else interval_cells(interval)

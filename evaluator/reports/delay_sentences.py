@@ -1,0 +1,167 @@
+"""What a study of delays concludes, in sentences: a verdict and what stands behind it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from evaluator.delays.study.changes import POWER, DelayDrift
+from evaluator.delays.study.joint_checks import CalibrationPart
+from evaluator.delays.study.joint_rate import JointStudy
+from evaluator.delays.study.result import FEWEST, DelayStudy
+from evaluator.delays.study.spikes import narrow_components
+from evaluator.delays.study.words import since_words
+from evaluator.delays.study.words import words as duration
+from evaluator.log.times import Periods
+from evaluator.reports.document import Words, lines, run, words
+from evaluator.reports.numbers import significant_text
+
+_NAMED = 5
+
+
+class Conclusion(NamedTuple):
+    """A verdict, what follows it in the same line, and further lines."""
+
+    verdict: str
+    rest: str
+    more: tuple[str, ...] = ()
+    alarming: bool = False
+
+    def __str__(self) -> str:
+        return "; ".join((f"{self.verdict}{self.rest}", *self.more))
+
+    @property
+    def words(self) -> Words:
+        """Return it with its verdict in bold."""
+        return words(run(self.verdict, "bold yellow" if self.alarming else "bold"), lines(self.rest, *self.more))
+
+    @property
+    def brief(self) -> Words:
+        """Return it with its further lines only where it alarms."""
+        return (self if self.alarming else self._replace(more=())).words
+
+
+def groups_verdict(study: DelayStudy) -> Conclusion:
+    """Whether the groups have one law."""
+    test = study.heterogeneity
+    if test is None:
+        return Conclusion("not compared", f": {study.missing['heterogeneity']}")
+    rest = (
+        f": statistic {significant_text(test.statistic, 4)}, p = {test.p:.2g}, {len(test.groups)} groups tested on "
+        f"{test.rows:,} conversions, the {test.compared} largest in pairs"
+    )
+    more = []
+    differing = [pair for pair in test.pairs if pair.adjusted_p <= test.level]
+    if differing:
+        names = ", ".join(f"{pair.first} and {pair.second}" for pair in differing[:_NAMED])
+        others = f" and {len(differing) - _NAMED} more pairs" if len(differing) > _NAMED else ""
+        more.append(f"{test.groups_differing} of {test.compared} differ from another: {names}{others}")
+        more.append("policies that assume one delay law for all arms may favour the fast ones")
+    if test.pooled:
+        more.append(f"{len(test.pooled)} groups of fewer than {FEWEST} conversions are pooled in the test")
+    return Conclusion("the groups differ" if test.p <= test.level else "no difference shown", rest, tuple(more))
+
+
+def spike_sentences(study: DelayStudy) -> list[str]:
+    """Return what to make of the components of the best mixture that are no more than ties."""
+    if study.choice is None:
+        return []
+    return [
+        f"a component of the mixture ({spike.share:.0%} of it) is a spike at {duration(study.rows, spike.delay)}, no "
+        "wider than the fit or the time stamps can tell: it may be ties, a rule of some system, or the stamps, and is "
+        "no evidence of a subpopulation with a law of its own"
+        for spike in narrow_components(study.choice.comparison.best_fit)
+    ]
+
+
+def tail_sentence(study: DelayStudy) -> str:
+    """Return the tail index with its interval."""
+    tail = study.tail
+    if tail is None:
+        return study.missing["tail"]
+    text = (
+        f"{tail.alpha:.3g} [{tail.low:.3g}, {tail.high:.3g}] if the tail is a power law, which is not tested, above "
+        f"{duration(study.rows, tail.threshold)} "
+    )
+    return text + f"({tail.exceedances:,} delays)" + "".join(f"; {note}" for note in tail.notes)
+
+
+def drift_verdict(study: DelayStudy) -> Conclusion:
+    """Whether delays change along the log."""
+    drift, periods = study.drift, study.rows.periods
+    if drift is None or periods is None:
+        return Conclusion(study.missing["drift"], "")
+    verdict = "no change shown"
+    if drift.changed:
+        after = "" if drift.change_after is None else periods.label(drift.change_after, study.rows.tick_seconds)
+        named = f"{periods.name} {after}" if after.isdecimal() else after
+        verdict = f"delays change, most likely after {named}"
+    rest = f" (p = {drift.p:.2g}; flagged without drift {drift.false_alarms:.0%} of the time)"
+    if not drift.changed:
+        rest = f" (p = {drift.p:.2g}){_could_be_shown(study, drift, periods)}"
+    doubt = drift.changed and study.rows.deduplicated
+    more = ["de-duplication alone can do this (see above): look at `deduplicate='all'`"] if doubt else []
+    if study.newest is not None:
+        of = study.newest
+        high = f"{of.high:.2f}" if math.isfinite(of.high) else "more than 20"
+        more.insert(
+            0,
+            f"displays since {since_words(study.rows, of)} have delays {_times(of.ratio)} as long as those before "
+            f"({of.low:.2f} to {high} at {of.fit.confidence:.0%}), if short and long ones changed alike",
+        )
+    return Conclusion(verdict, rest, tuple(more), drift.changed)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f} times" if math.isfinite(ratio) else "more than 20 times"
+
+
+def _could_be_shown(study: DelayStudy, drift: DelayDrift, periods: Periods) -> str:
+    """Say which changes the test finds on 4 of 5 such logs."""
+    detectable = [change for change in drift.shown if change.ratio is not None]
+    if not detectable:
+        return ": such a log is too small to show a change, even of delays that become 20 times as long"
+    changes: list[str] = []
+    for change in detectable:
+        after = periods.label(change.after, study.rows.tick_seconds)
+        named = f"{periods.name} {after}" if after.isdecimal() else after
+        changes.append(f"{change.ratio:.2f} times{'' if changes else ' as long'} after {named}")
+    worst = max(change.ratio for change in detectable if change.ratio is not None)
+    kept = float(study.fit(study.advice.recommended / worst))
+    found = f"{', or '.join(changes)}, would be found on {POWER:.0%} of such logs"
+    return f": {found}; the recommended window would keep {kept:.0%} then"
+
+
+def joint_sentences(study: DelayStudy, joint: JointStudy) -> list[str]:
+    """Return what the joint model corrects for, and whether it holds."""
+    until = "conversions however late, as the law goes on"
+    if joint.window is not None:
+        until = f"conversions within the attribution window of {duration(study.rows, joint.window)}"
+    sentences = [
+        f"corrected: {until}, of these displays; traffic to come varies more than the interval",
+        f"mean delay at the average context: {duration(study.rows, joint.mean_delay)}",
+    ]
+    return [*sentences, *joint.notes, _calibration(study, joint)]
+
+
+def _calibration(study: DelayStudy, joint: JointStudy) -> str:
+    found = joint.calibration
+    by, part = found.worst
+    of = f"predicted rates of {part.low:.2%} to {part.high:.2%}" if by == "rate" else _ages(study, part)
+    tested = (
+        f"conversions so far were compared with those expected, in {len(found.by_rate)} parts of the displays by "
+        f"predicted rate and {len(found.by_age)} by age: p = {found.p:.2g}; furthest off are displays "
+        f"{'with' if by == 'rate' else 'followed for'} {of}: {part.seen:,} converted, {part.expected:,.0f} expected"
+    )
+    if not found.holds:
+        return f"the model does not hold: its corrected rates may be off ({tested})"
+    return (
+        f"nothing speaks against the model ({tested}). Such a test finds a middling part that is off by "
+        f"{found.detectable:.0%} on 4 of 5 logs, smaller differences less often, and nothing about conversions later "
+        "than the displays were followed"
+    )
+
+
+def _ages(study: DelayStudy, part: CalibrationPart) -> str:
+    low, high = duration(study.rows, part.low), duration(study.rows, part.high)
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,125 @@
+"""The document of any result: one function a kind builds it, and text, HTML and notebooks lay it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib import import_module
+
+from rich.console import Console
+
+from evaluator.comparisons.verdict import Verdict
+from evaluator.reports.chapter import Chapter
+from evaluator.reports.command_words import in_command_words
+from evaluator.reports.document import (
+    Block,
+    Bullets,
+    Document,
+    Grid,
+    Layout,
+    Lights,
+    Paragraph,
+    Section,
+    VerdictBlock,
+    Words,
+)
+from evaluator.reports.terminal import layout_of, print_document
+
+FULL = Layout()
+# The module and function that build the document of each kind of result; imported where they are asked for.
+_BUILDERS = {
+    "Audit": ("audit", "document"),
+    "CheckReport": ("check", "document"),
+    "Comparison": ("comparison", "document"),
+    "dict": ("dataset", "document"),
+    "DelayStudy": ("delays", "document"),
+    "Log": ("dataset", "document"),
+    "ReplayPlan": ("replay", "plan_document"),
+    "ReplayResult": ("replay", "document"),
+    "Simulation": ("simulation", "document"),
+}
+
+
+def document_of(result: object, layout: Layout = FULL) -> Document:
+    """Return what a result, a plan or a log says, with options named as in Python.
+
+    Parameters
+    ----------
+    result
+        What a function of `evaluator` returned.
+    layout
+        Room that the document has, and whether it says everything.
+
+    Raises
+    ------
+    TypeError
+        The object is none of these.
+    """
+    for kind in type(result).__mro__:
+        if kind.__name__ in _BUILDERS:
+            module, function = _BUILDERS[kind.__name__]
+            document: Document = getattr(import_module(f"evaluator.reports.{module}"), function)(result, layout)
+            return document
+    raise TypeError(f"A {type(result).__name__} has no report.")
+
+
+def chapter_of(result: object, reproduce: Mapping[str, str] | None = None) -> Chapter:
+    """Return a result as a chapter of a page: its document, its charts, and the facts that give it again."""
+    # Here, because a terminal's report needs no charts.
+    from evaluator.reports.charts import charts_of
+
+    document = document_of(result)
+    return Chapter(document.kind, document.title, document.sections, charts_of(result), reproduce or {})
+
+
+def in_words_of_commands(document: Document) -> Document:
+    """Return a document whose options are named as on the command line."""
+    return replace(document, sections=sections_in_words_of_commands(document.sections))
+
+
+def sections_in_words_of_commands(sections: Iterable[Section]) -> tuple[Section, ...]:
+    """Return sections whose options are named as on the command line; the log's own words stay as they are."""
+    said = in_command_words
+
+    def of_words(text: Words) -> Words:
+        return tuple(part if part.verbatim else replace(part, text=said(part.text)) for part in text)
+
+    def of_verdict(verdict: Verdict) -> Verdict:
+        candidates = tuple(
+            replace(one, conditions=tuple(replace(c, said=said(c.said), settle=said(c.settle)) for c in one.conditions))
+            for one in verdict.candidates
+        )
+        return replace(
+            verdict, headline=said(verdict.headline), sentence=said(verdict.sentence),
+            settle=tuple(map(said, verdict.settle)), candidates=candidates,
+        )  # fmt: skip
+
+    def of_block(block: Block) -> Block:
+        match block:
+            case Paragraph():
+                return Paragraph(of_words(block.words))
+            case Bullets():
+                return Bullets(tuple(map(of_words, block.items)))
+            case Grid():
+                columns = tuple(replace(own, name=of_words(own.name)) for own in block.columns)
+                rows = tuple(tuple(map(of_words, row)) for row in block.rows)
+                return replace(block, columns=columns, rows=rows, caption=of_words(block.caption))
+            case VerdictBlock():
+                return replace(block, verdict=of_verdict(block.verdict))
+            case Lights():
+                return replace(
+                    block,
+                    lights=tuple(
+                        replace(of, number=said(of.number), what=said(of.what), remedy=said(of.remedy))
+                        for of in block.lights
+                    ),
+                )
+
+    return tuple(
+        replace(part, title=of_words(part.title), blocks=tuple(map(of_block, part.blocks))) for part in sections
+    )
+
+
+def show(console: Console, result: object, *, full: bool = True) -> None:
+    """Print a result with options named as on the command line: all of it, or what fits a screen."""
+    print_document(console, in_words_of_commands(document_of(result, layout_of(console, full=full))))

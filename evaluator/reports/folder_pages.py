@@ -1,0 +1,118 @@
+"""One page of the folders that commands wrote: what ``evaluate report`` makes, and its twin in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evaluator.comparisons.log_conditions import with_audit, with_checks
+from evaluator.comparisons.verdict import Verdict
+from evaluator.errors import ParameterError, SourceError
+from evaluator.reports.chapter import Chapter, read_chapter
+from evaluator.reports.document import Block, Section, VerdictBlock
+from evaluator.reports.html import page_of
+from evaluator.reports.manifest import AGAIN, read_json
+from evaluator.reports.over_time import in_order_of_time
+
+_RESULT = "result.json"
+_FINGERPRINT = "fingerprint"
+_KNOWN: dict[str, Callable[[Verdict, Mapping[str, Any]], Verdict]] = {"check": with_checks, "audit": with_audit}
+
+
+def report_runs(folders: Sequence[str | Path]) -> str:
+    """Return one self-contained page of HTML on results that commands wrote with ``--out``, a chapter each.
+
+    Where several ask the same of logs of different dates (one command, policies, windows and options), how value,
+    difference and checks moved stands first, and they follow in the order of these dates.
+
+    Parameters
+    ----------
+    folders
+        Folders of the results.
+
+    Raises
+    ------
+    SourceError
+        A folder holds no result of this version, or is damaged.
+    ParameterError
+        No folder is named.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> page = report_runs(["monday", "tuesday"])  # doctest: +SKIP
+    >>> Path("watch.html").write_text(page, encoding="utf-8")  # doctest: +SKIP
+    """
+    return told_page(folders)[0]
+
+
+def told_page(folders: Sequence[str | Path]) -> tuple[str, list[str]]:
+    """Return the page of `report_runs`, and a line on each run that is in no order though others of its kind are."""
+    places = [Path(folder) for folder in folders]
+    if not places:
+        raise ParameterError("No folder is named.", hint="name those that commands wrote with --out.")
+    found = in_order_of_time(places, with_known(places, [read_chapter(folder) for folder in places]))
+    return page_of(found.chapters), found.left
+
+
+def with_known(folders: Sequence[Path], chapters: Sequence[Chapter]) -> list[Chapter]:
+    """Return the chapters with verdicts that know the checks and audits among them, of the same log each.
+
+    Parameters
+    ----------
+    folders
+        Folders of the results.
+    chapters
+        Chapter of each.
+
+    Raises
+    ------
+    SourceError
+        The result of a check or of an audit cannot be read.
+    """
+    known = [
+        (chapter.reproduce.get(_FINGERPRINT), _adding(_KNOWN[chapter.kind], folder / _RESULT))
+        for folder, chapter in zip(folders, chapters, strict=True)
+        if chapter.kind in _KNOWN
+    ]
+
+    def decided(chapter: Chapter) -> Chapter:
+        of = chapter.reproduce.get(_FINGERPRINT)
+        own = [add for fingerprint, add in known if fingerprint == of is not None]
+        return replace(chapter, sections=tuple(_decided(section, own) for section in chapter.sections))
+
+    return [decided(chapter) if chapter.kind == "compare" else chapter for chapter in chapters]
+
+
+def _adding(add: Callable[[Verdict, Mapping[str, Any]], Verdict], path: Path) -> Callable[[Verdict], Verdict]:
+    """Return what adds the result in a file to a verdict."""
+    found = _read(path)
+
+    def added(verdict: Verdict) -> Verdict:
+        try:
+            return add(verdict, found)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise SourceError(f"{path}: not as a command wrote it, at {error}.", hint=AGAIN) from None
+
+    return added
+
+
+def _decided(section: Section, known: Sequence[Callable[[Verdict], Verdict]]) -> Section:
+    def block_of(block: Block) -> Block:
+        if not isinstance(block, VerdictBlock):
+            return block
+        verdict = block.verdict
+        for add in known:
+            verdict = add(verdict)
+        return replace(block, verdict=verdict)
+
+    return replace(section, blocks=tuple(map(block_of, section.blocks)))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found = read_json(path)
+    if not {"checks", "policies"} & found.keys():
+        raise SourceError(f"{path}: not as a command wrote it.", hint=AGAIN)
+    return found

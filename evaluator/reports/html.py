@@ -1,0 +1,162 @@
+"""Documents as HTML: a page that runs nothing and asks no host for anything, and what a notebook shows of a result."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from evaluator.comparisons.verdict import Verdict
+from evaluator.reports.chapter import Chapter
+from evaluator.reports.charts import first_chart
+from evaluator.reports.document import Column, Light, Run, Section, VerdictBlock, Words
+from evaluator.reports.documents import document_of, sections_in_words_of_commands
+from evaluator.reports.figures import figures
+from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, split
+from evaluator.version import __version__
+from evaluator.visible import visible
+
+PAGE = "report.html"
+# The part of a chapter that each condition of a verdict rests on, and the kind of chapter that says more of it.
+_RESTS_ON = {
+    "difference": "difference",
+    "guardrails": "guardrails",
+    "propensities": "assumptions",
+    "checks": "checks",
+    "users": "checks",
+}
+_MORE = {"check": "checks", "audit": "audit"}
+_VERDICT_COLOUR = {"ship": "green", "wait": "yellow", "don't": "red"}
+_CHECK_COLOUR = {"pass": "green", "warn": "yellow", "fail": "red"}
+_WORST_FIRST = ("fail", "warn", "pass", "not applicable")
+_PAGE_COLOURS = {name: f"var(--{name})" for name in ("green", "yellow", "red", "cyan")}
+# Seen on light and dark backgrounds alike: about as far from white as from black.
+NOTEBOOK_COLOURS = {"green": "#1f8a45", "yellow": "#a86a00", "red": "#d5433f", "cyan": "#1c86a5"}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A chapter on a page: its number, its sections, where its verdict's conditions are explained, its figures."""
+
+    number: int
+    chapter: Chapter
+    sections: tuple[Section, ...]
+    links: Mapping[str, str]
+    figures: Markup
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        blocks = (block for section in self.sections for block in section.blocks)
+        return [block.verdict for block in blocks if isinstance(block, VerdictBlock)]
+
+
+def page_of(chapters: Sequence[Chapter]) -> str:
+    """Return the page of some chapters, in their order; the verdict of the only comparison among them comes first."""
+    alone = len(chapters) == 1
+    title = chapters[0].title if alone else " · ".join(dict.fromkeys(chapter.title for chapter in chapters))
+    places = [
+        _Place(
+            number,
+            chapter,
+            sections_in_words_of_commands(chapter.sections),
+            _links(chapters, number),
+            _figures(chapter.charts, focusable=True),
+        )
+        for number, chapter in enumerate(chapters, start=1)
+    ]
+    decided = [place for place in places if place.verdicts]
+    first = decided[0] if len(decided) == 1 and not alone else None
+    if first is not None:
+        places = [replace(place, sections=tuple(map(_without_verdict, place.sections))) for place in places]
+    return _filled(
+        "page.html", colours=_PAGE_COLOURS, focus=' tabindex="0"', title=title, alone=alone, places=places,
+        first=first, version=__version__,
+    )  # fmt: skip
+
+
+def notebook_html(result: object) -> str:
+    """Return a result, a plan or a log, as HTML, with the most telling of its charts and options as Python names them.
+
+    Raises
+    ------
+    TypeError
+        The object is none of these.
+    """
+    sections = document_of(result).sections
+    chart = _figures(first_chart(result), focusable=False)
+    return _filled("notebook.html", colours=NOTEBOOK_COLOURS, focus="", sections=sections, figures=chart)
+
+
+def _filled(template: str, **values: Any) -> str:
+    return _environment().get_template(template).render(values)
+
+
+@functools.cache
+def _environment() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+        # Characters that no one sees are spelled out in whatever a template shows.
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    found.globals |= {
+        "style": _css,
+        "styled": _styled,
+        "split": split,
+        "rule": rule_text,
+        "worst_first": _worst_first,
+        "verdict_colour": _VERDICT_COLOUR,
+        "check_colour": _CHECK_COLOUR,
+        "marks": MARKS,
+        "settle": SETTLE,
+        "do": DO,
+    }
+    return found
+
+
+def _css(run: Run, colours: Mapping[str, str]) -> str:
+    parts = ["font-weight:600"] if run.bold else []
+    parts += ["opacity:.75"] if run.dim else []
+    parts += [f"color:{colours[run.colour]}"] if run.colour else []
+    return ";".join(parts)
+
+
+def _styled(words: Words, column: Column) -> Words:
+    """Return words of a cell in the style of its column."""
+    if not (column.bold or column.dim):
+        return words
+    return tuple(replace(run, bold=run.bold or column.bold, dim=run.dim or column.dim) for run in words)
+
+
+def _worst_first(lights: Sequence[Light]) -> list[Light]:
+    return sorted(lights, key=lambda light: _WORST_FIRST.index(light.verdict))
+
+
+def _figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool) -> Markup:
+    # Drawn by the library, which escapes what it writes; no script is in them.
+    return Markup("".join(figures(charts, focusable=focusable).values()))
+
+
+def _without_verdict(section: Section) -> Section:
+    return replace(section, blocks=tuple(block for block in section.blocks if not isinstance(block, VerdictBlock)))
+
+
+def _links(chapters: Sequence[Chapter], number: int) -> dict[str, str]:
+    """Return where the page has what each condition of a chapter's verdict rests on."""
+    own = chapters[number - 1]
+    ids = {section.id for section in own.sections}
+    here = {name: f"chapter-{number}-{id}" for name, id in _RESTS_ON.items() if id in ids}
+    log = own.reproduce.get("fingerprint")
+    more = {
+        _MORE[other.kind]: f"chapter-{i}"
+        for i, other in enumerate(chapters, start=1)
+        if other.kind in _MORE and log is not None and other.reproduce.get("fingerprint") == log
+    }
+    return here | more

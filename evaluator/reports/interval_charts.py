@@ -1,0 +1,186 @@
+"""Charts of intervals on one axis: differences to a baseline, groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from evaluator.comparisons.lines import window_text
+from evaluator.comparisons.result import Comparison
+from evaluator.estimates.confidence import Interval
+from evaluator.replays.guardrails import GuardrailAnswer, parse_guardrail
+from evaluator.replays.result import ReplayResult
+from evaluator.reports.delay_charts import CORRECTED, GREY, Spec, drawable, finished, titled
+from evaluator.reports.numbers import interval_text
+
+# Beside the axis there is room for names and numbers.
+_WIDTH, _ROW = 460, 26
+# More rows are a table, not a picture.
+_MOST = 40
+Row = dict[str, Any]
+# By shape, word and colour: any one of them tells them apart.
+_MARKS = {
+    "holds": ("circle", "#009E73"), "broken": ("cross", "#D55E00"), "cannot tell": ("triangle-up", "#808080")
+}  # fmt: skip
+_GUARDRAIL_WIDTH, _GUARDRAIL_ROW, _MOST_GUARDRAILS = 400, 26, 40
+_ROOM = 0.08
+
+
+def difference_chart(comparison: Comparison) -> Spec | None:
+    """Return the difference of every variant to the baseline, realised and, where it was estimated, expected."""
+    rows: list[Row] = []
+    for difference in comparison.differences:
+        name = line_name(comparison.results[difference.variant], difference.variant)
+        for kind, found in (("realised", difference.realised), ("expected", difference.expected)):
+            rows += _row(found, name, kind)
+    base = line_name(comparison.results[comparison.baseline], comparison.baseline)
+    kinds = "filled: of these runs; open: expected" if any(row["kind"] == "expected" for row in rows) else ""
+    return _intervals(rows, "Difference per round to the baseline", [f"baseline: {base}", *filter(None, [kinds])])
+
+
+def group_charts(result: ReplayResult) -> dict[str, Spec]:
+    """Return the uplift in the groups of each column that was asked for, by name."""
+    found = {}
+    for split in result.segments:
+        rows = [row for group in split.groups for row in _row(group.uplift, drawable(group.label), "realised")]
+        column = drawable(split.column)
+        about = "the intervals of all groups hold at once"
+        if chart := _intervals(rows, f"Uplift over the logging policy by {column}", about):
+            found[f"groups by {column}"] = chart
+    return found
+
+
+def segment_charts(comparison: Comparison) -> dict[str, Spec]:
+    """Return the differences to the baseline in the groups of each column that was asked for, by name."""
+    found = {}
+    for column in dict.fromkeys(of.column for of in comparison.segments):
+        compared = [of for of in comparison.segments if of.column == column and not of.why_not]
+        several = len(comparison.results) > 2
+        rows = [
+            row
+            for groups in zip(*(of.groups for of in compared), strict=True)
+            for of, group in zip(compared, groups, strict=True)
+            for row in _row(group.realised, _group_name(group.label, of.variant if several else None), "realised")
+        ]
+        base = f"baseline: {line_name(comparison.results[comparison.baseline], comparison.baseline)}"
+        about = [base, "all these intervals hold at once"]
+        if chart := _intervals(rows, f"Difference per round by {drawable(column)}", about):
+            found[f"differences by {drawable(column)}"] = chart
+    return found
+
+
+def _group_name(label: str, variant: int | None) -> str:
+    return drawable(label) + ("" if variant is None else f", line {variant + 1}")
+
+
+def line_name(result: ReplayResult, i: int) -> str:
+    """Return the name of a variant, numbered from 0, on pictures."""
+    return f"{i + 1} {drawable(result.plan['policy'])}, window {window_text(result)}"
+
+
+def _row(found: Interval | None, name: str, kind: str) -> list[Row]:
+    if found is None or not np.isfinite([found.estimate, found.low, found.high]).all():
+        return []
+    # An interval of width 0 would look like a measurement.
+    same = not found.n and not found.estimate
+    said = "0: the same displays" if same else interval_text(found.estimate, found.low, found.high)
+    told = f"{name}, {kind}: {said}"
+    ends = {"estimate": found.estimate, "low": found.low, "high": found.high}
+    return [{"of": name, **ends, "said": said, "told": told, "kind": kind}]
+
+
+def _intervals(rows: Sequence[Row], title: str, subtitle: str | Iterable[str]) -> Spec | None:
+    """Return intervals, one below the other, beside 0; None without any, or with too many to be seen."""
+    if not 0 < len(rows) <= _MOST:
+        return None
+    names = list(dict.fromkeys(row["of"] for row in rows))
+    two = len({row["kind"] for row in rows}) > 1
+    x = alt.X("estimate:Q", axis=alt.Axis(title=None), scale=alt.Scale(zero=True))
+    y = alt.Y("of:N", sort=names, axis=alt.Axis(title=None, labelLimit=0))
+    place: dict[str, Any] = (
+        {"y": y, "yOffset": alt.YOffset("kind:N", sort=["realised", "expected"])} if two else {"y": y}
+    )
+    base = alt.Chart(alt.InlineData(list(rows)))
+    chart = alt.layer(
+        alt.Chart(alt.InlineData([{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="zero:Q"),
+        base.mark_rule(color=CORRECTED, strokeWidth=2.5).encode(x=alt.X("low:Q", title=None), x2="high:Q", **place),
+        base.mark_point(color=CORRECTED, size=70, opacity=1, strokeWidth=2)
+        .encode(x=x, fill=alt.Fill("kind:N", legend=None, scale=alt.Scale(
+            domain=["realised", "expected"], range=[CORRECTED, "transparent"])), description="told:N", **place),
+        base.mark_text(align="left", fontSize=11).encode(x=alt.value(_WIDTH + 8), text="said:N", **place),
+    )  # fmt: skip
+    about = [subtitle] if isinstance(subtitle, str) else list(subtitle)
+    return finished(chart, title, about, height=_ROW * len(rows) + 10, width=_WIDTH)
+
+
+def guardrail_chart(results: Sequence[ReplayResult]) -> Spec | None:
+    """Return each guardrail's interval for every line, with its limit; None without any, or with too many to be seen.
+
+    Each guardrail has an axis of its own, for their quantities differ.
+    """
+    number = len(results[0].guardrails)
+    if not 0 < number * len(results) <= _MOST_GUARDRAILS:
+        return None
+    several = len(results) > 1
+    names = [line_name(result, i) if several else drawable(result.plan["policy"]) for i, result in enumerate(results)]
+    parts = [
+        found
+        for j in range(number)
+        if (found := _part([(name, of.guardrails[j]) for name, of in zip(names, results, strict=True)]))
+    ]
+    if not parts:
+        return None
+    said = [
+        "dashed: the limit, beyond which, shaded, a guardrail is broken",
+        f"all these intervals hold at once with a probability of {results[0].value.level:.0%}",
+    ]
+    return titled(alt.vconcat(*parts), "Guardrails", said)
+
+
+def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> Any:
+    """Return one guardrail as a chart, a row a line; None where no interval is known."""
+    first = answers[0][1]
+    percent = first.quantity == "relative uplift"
+    shown = [(name, one) for name, one in answers if math.isfinite(one.interval.estimate + one.interval.low)]
+    if not shown:
+        return None
+    ends = [end for _, one in shown for end in (one.interval.estimate, one.interval.low, one.interval.high)]
+    known = [first.limit, *(end for end in ends if math.isfinite(end))]
+    room = _ROOM * (max(known) - min(known)) or abs(first.limit) or 1.0
+    low, high = min(known) - room, max(known) + room
+    rows: list[Row] = []
+    for name, one in shown:
+        of = one.interval
+        numbers = interval_text(of.estimate, of.low, of.high, percent=percent, sign=first.quantity != "value")
+        rows.append({
+            "of": name, "estimate": of.estimate, "low": of.low, "high": min(of.high, high), "answer": one.answer,
+            "said": f"{one.answer}: {numbers}", "told": f"{name}: {drawable(first.guardrail)} {one.answer}, {numbers}",
+        })  # fmt: skip
+    below = parse_guardrail(first.guardrail).below
+    wrong = {"low": first.limit if below else low, "high": high if below else first.limit}
+    scale = alt.Scale(domain=[low, high], nice=False)
+    x = alt.X("low:Q", scale=scale, axis=alt.Axis(title=None, format="%" if percent else "", tickCount=5))
+    y = alt.Y("of:N", sort=[name for name, _ in shown], axis=alt.Axis(title=None, labelLimit=0))
+    colour = alt.Color("answer:N", legend=None, scale=_scale(1))
+    shape = alt.Shape("answer:N", legend=None, scale=_scale(0))
+    base = alt.Chart(alt.InlineData(rows)).encode(y=y)
+    limit = alt.Chart(alt.InlineData([{"limit": first.limit}]))
+    bound = alt.Chart(alt.InlineData([wrong]))
+    chart = alt.layer(
+        bound.mark_rect(color=_MARKS["broken"][1], opacity=0.12).encode(x=x, x2="high:Q"),
+        limit.mark_rule(color="black", strokeDash=[4, 3]).encode(x="limit:Q"),
+        base.mark_rule(strokeWidth=2.5).encode(x=x, x2="high:Q", color=colour),
+        base.mark_point(filled=True, size=90, opacity=1)
+        .encode(x="estimate:Q", color=colour, shape=shape, description="told:N"),
+        base.mark_text(align="left", fontSize=11).encode(x=alt.value(_GUARDRAIL_WIDTH + 8), text="said:N"),
+    )  # fmt: skip
+    title = alt.TitleParams(drawable(first.guardrail), anchor="start", fontSize=12, fontWeight="normal")
+    return chart.properties(width=_GUARDRAIL_WIDTH, height=_GUARDRAIL_ROW * len(shown), title=title)
+
+
+def _scale(part: int) -> alt.Scale:
+    return alt.Scale(domain=list(_MARKS), range=[mark[part] for mark in _MARKS.values()])

@@ -1,0 +1,191 @@
+"""Outcomes that no policy sees, and guardrails on them, as replays and comparisons show them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+
+from evaluator.comparisons.segment_differences import SegmentDifferences
+from evaluator.estimates.confidence import Interval
+from evaluator.replays.guardrails import GuardrailAnswer
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.values.segment_values import GroupTest
+from evaluator.reports.document import (
+    Column,
+    Grid,
+    Layout,
+    Section,
+    Wordable,
+    Words,
+    column,
+    grid,
+    lines,
+    paragraph,
+    run,
+    section,
+    words,
+)
+from evaluator.reports.numbers import interval_cells
+from evaluator.reports.shared_sections import FEW_ROWS
+
+ABOUT = "Events that no policy was told of, per round, of the displays followed for as long as such an event may take."
+_STYLES = {"holds": "green", "broken": "bold red", "cannot tell": "yellow"}
+ABOUT_GROUPS = "A group's rounds are those of its accepted displays; the intervals of all groups{line} hold at once."
+
+
+def guardrails(results: Sequence[ReplayResult], layout: Layout) -> Section:
+    """Return the answer to each guardrail, line by line where there are several results, and how it was answered."""
+    first = results[0].guardrails[0]
+    level = f"{100 * first.interval.level:.4g} %"
+    columns = [
+        *_line_column(results),
+        column("guardrail"),
+        column("answer"),
+        column("estimate", "number"),
+        column("interval" if layout.full else f"{level} interval", "number"),
+        column("n", "number"),
+    ]
+    rows: list[tuple[Wordable, ...]] = [
+        (*_line(results, i), one.guardrail, run(one.answer, _STYLES[one.answer]), *_answer_cells(one))
+        for i, result in enumerate(results, start=1)
+        for one in result.guardrails
+    ]
+    times = f" times {len(results)} lines" if len(results) > 1 else ""
+    about = (
+        f"Stated before the run, answered by {level} intervals: the run's level, adjusted "
+        f"for {len(results[0].guardrails)} guardrail{'s' * (len(results[0].guardrails) > 1)}{times}, so that any wrong "
+        f"answer has a probability of {100 * (1 - results[0].value.level):.3g} % at the most."
+    )
+    shown = [paragraph(about, style="dim")] if layout.full else []
+    return section("Guardrails", *shown, grid(columns, rows), id="guardrails")
+
+
+def _answer_cells(one: GuardrailAnswer) -> tuple[str, str, str]:
+    of = one.interval
+    if one.quantity == "relative uplift":
+        ends = f"[{of.low:+.3g}, {of.high:+.3g}]" if math.isinf(of.high) else f"[{of.low:+.2%}, {of.high:+.2%}]"
+        return f"{of.estimate:+.2%}", ends, f"{of.n:,}"
+    return (*interval_cells(of, sign=one.quantity == "uplift"), f"{of.n:,}")
+
+
+def outcomes(results: Sequence[ReplayResult], layout: Layout, *, but: Collection[str] = ()) -> Section:
+    """Return value and uplift of each outcome but some, line by line where there are several results.
+
+    Parameters
+    ----------
+    results
+        Results of the lines.
+    layout
+        Room that the table has: an interval stands under its estimate where there is little.
+    but
+        Names of outcomes that are left out.
+    """
+    level = f"{results[0].value.level:.0%}"
+    stacked = not layout.wide
+    columns = [*_line_column(results), column("", bold=True)]
+    for name in ("per round", "uplift over the logging policy"):
+        if stacked:
+            columns.append(column(lines(name.removesuffix(" the logging policy"), level), "number"))
+        else:
+            columns += [column(name, "number", folds=True), column(level, "number")]
+    columns.append(column("n", "number"))
+    rows = []
+    for i, result in enumerate(results, start=1):
+        for one in result.outcomes:
+            if one.outcome not in but:
+                pairs = [interval_cells(one.value), interval_cells(one.uplift)]
+                cells: list[Wordable] = [lines(*pair) for pair in pairs]
+                if not stacked:
+                    cells = [cell for pair in pairs for cell in pair]
+                rows.append((*_line(results, i), one.outcome, *cells, f"{one.value.n:,}"))
+    about = [paragraph(ABOUT, style="dim")] if layout.full else []
+    return section("Other outcomes", *about, grid(columns, rows))
+
+
+def _line_column(results: Sequence[ReplayResult]) -> list[Column]:
+    return [column("", "number", folds=True)] if len(results) > 1 else []
+
+
+def _line(results: Sequence[ReplayResult], number: int) -> list[str]:
+    return [str(number)] if len(results) > 1 else []
+
+
+def segments(
+    results: Sequence[ReplayResult], differences: Sequence[SegmentDifferences] = (), *, full: bool = True
+) -> Iterator[Section]:
+    """Yield value and uplift in the groups of each column, line by line where there are several results.
+
+    Parameters
+    ----------
+    results
+        Results of the lines.
+    differences
+        Differences to the baseline in the groups.
+    full
+        Whether tables of more than a few rows are shown; what the tests say always is.
+    """
+    for splits in zip(*(result.segments for result in results), strict=True):
+        columns = [*_first_columns(several=len(results) > 1), *_numbers("value", "uplift over logging", "n")]
+        rows = []
+        for groups in zip(*(split.groups for split in splits), strict=True):
+            for i, group in enumerate(groups):
+                name = group.label if i == 0 else ""
+                line = [str(i + 1)] if len(results) > 1 else []
+                rows.append((name, *line, _cell(group.value), _cell(group.uplift, sign=True), f"{group.value.n:,}"))
+        by = splits[0].column
+        about = ABOUT_GROUPS.format(line=" of a line" if len(results) > 1 else "")
+        answers = [_answer("realised uplift", split.test, i, len(results)) for i, split in enumerate(splits)]
+        yield _section(f"By {by}", about, grid(columns, rows), answers, full=full)
+        if own := [one for one in differences if one.column == by]:
+            yield _differences(own, full=full)
+
+
+def _differences(differences: Sequence[SegmentDifferences], *, full: bool) -> Section:
+    """Return the differences to the baseline in the groups of one column."""
+    compared = [one for one in differences if not one.why_not]
+    rows = []
+    for groups in zip(*(one.groups for one in compared), strict=True):
+        for i, (one, group) in enumerate(zip(compared, groups, strict=True)):
+            name = group.label if i == 0 else ""
+            rows.append((name, str(one.variant + 1), _cell(group.realised, sign=True), f"{group.realised.n:,}"))
+    answers = [
+        f"Line {one.variant + 1}: not compared: {one.why_not}."
+        if one.why_not
+        else _answer("realised difference", one.test, one.variant, 2)
+        for one in differences
+    ]
+    title = f"Difference to line {differences[0].reference + 1} by {differences[0].column}"
+    about = "Up to the common horizon; all these intervals hold at once."
+    table = grid([*_first_columns(several=True), *_numbers("difference", "n")], rows)
+    return _section(title, about, table, answers, full=full)
+
+
+def _answer(number: str, test: GroupTest, line: int, several: int) -> str:
+    """Return what a test says of the groups."""
+    if test.groups < 2:
+        answer = "Fewer than two groups are large enough to compare."
+    else:
+        verb = "differs" if test.differ else "is not told apart"
+        answer = f"The {number} {verb} between groups (p = {test.p_adjusted:.2g})."
+    return f"Line {line + 1}: {answer}" if several > 1 else answer
+
+
+def _cell(interval: Interval, *, sign: bool = False) -> Words:
+    if interval.n == 0 and interval.estimate != 0.0:
+        return words("no rounds", style="dim")
+    return lines(*interval_cells(interval, sign=sign))
+
+
+def _first_columns(*, several: bool) -> list[Column]:
+    return [column("", bold=True), *_numbers(*(["line"] if several else []))]
+
+
+def _numbers(*names: str) -> list[Column]:
+    return [column(name, "number", folds=True) for name in names]
+
+
+def _section(title: str, about: str, table: Grid, answers: Sequence[str], *, full: bool) -> Section:
+    below = [paragraph(line) for line in answers]
+    if full or len(table.rows) <= FEW_ROWS:
+        return section(title, paragraph(about, style="dim"), table, *below)
+    return section(words(run(f"{title} ", "bold"), f"({len(table.rows):,} rows: --full prints them)"), *below)

@@ -1,0 +1,227 @@
+"""Runs of one study on logs of different dates as the first chapter of a page: how values and checks moved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluator.errors import SourceError
+from evaluator.estimates.confidence import Interval
+from evaluator.reports.chapter import Chapter, Spec
+from evaluator.reports.dated_runs import KINDS, Line, Run, Study, lines_of, read_run, sort_runs
+from evaluator.reports.document import (
+    Block,
+    Column,
+    Section,
+    VerdictBlock,
+    Wordable,
+    column,
+    grid,
+    listed,
+    paragraph,
+    section,
+)
+from evaluator.reports.document import lines as text_lines
+from evaluator.reports.manifest import AGAIN
+from evaluator.reports.numbers import interval_cells, significant_text
+from evaluator.reports.over_time_charts import check_chart, moved_chart
+
+TITLE = "Over time"
+_LISTED = f"runs of {', '.join(KINDS[:-1])} and {KINDS[-1]}"
+_BAD = {"fail": "failed", "warn": "warned"}
+
+
+class Chapters(NamedTuple):
+    """Chapters of a page in their order, and a line on each run that is in no study though others of its kind are."""
+
+    chapters: list[Chapter]
+    left: list[str]
+
+
+def in_order_of_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Chapters:
+    """Return chapters as a page has them: where runs ask the same of logs of different dates, how these moved is first.
+
+    Parameters
+    ----------
+    folders
+        Folders of the results.
+    chapters
+        Chapters that these hold, in the same order.
+
+    Raises
+    ------
+    SourceError
+        Manifest or result of a folder cannot be read, or are not as a command wrote them.
+    """
+    from evaluator.reports.chart_schema import check_charts
+
+    several = Counter(chapter.kind for chapter in chapters)
+    pairs = [pair for pair in zip(folders, chapters, strict=True) if several[pair[1].kind] > 1]
+    runs = [run for folder, of in pairs if (run := read_run(folder, of))]
+    found = sort_runs(runs)
+    if not found.studies:
+        return Chapters(list(chapters), found.left)
+    others = [
+        f"{folder} ({of.kind}): only {_LISTED} are drawn over time." for folder, of in pairs if of.kind not in KINDS
+    ]
+    left = [*found.left, *others]
+    try:
+        first = _chapter(found.studies, left)
+        check_charts(first.charts)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        names = ", ".join(run.name for run in runs)
+        raise SourceError(f"A result.json of {names} is not as a command wrote it, at {error}.", hint=AGAIN) from None
+    ordered = [run for study in found.studies for run in study.runs]
+    dated = [replace(run.chapter, title=f"{run.chapter.title}, {run.when.days}") for run in ordered]
+    rest = [of for of in chapters if not any(of is run.chapter for run in ordered)]
+    return Chapters([first, *dated, *rest], left)
+
+
+def _chapter(studies: Sequence[Study], left: Sequence[str]) -> Chapter:
+    checked = {_log_of(run): run for study in studies if study.kind == "check" for run in study.runs}
+    sections = [section("", paragraph(_head(studies)))]
+    charts: dict[str, Spec] = {}
+    for i, study in enumerate(studies):
+        if study.kind == "check":
+            sections.append(_checks(study))
+            drawn: Mapping[str, Spec | None] = {"checks": check_chart(study)}
+        else:
+            lines = lines_of(study)
+            sections.append(_values(study, lines, checked))
+            drawn = {"value": moved_chart(study, lines, "value"), "difference": moved_chart(study, lines, "difference")}
+        charts |= {f"{name} {i + 1}": chart for name, chart in drawn.items() if chart is not None}
+    if left:
+        sections.append(listed("Not in this order", left))
+    return Chapter("over time", TITLE, tuple(sections), charts)
+
+
+def _head(studies: Sequence[Study]) -> str:
+    parts = [f"{len(study.runs)} runs of evaluate {study.kind}" for study in studies]
+    said = f"{', '.join(parts)}: each asks the same of logs of different dates; the oldest log stands first."
+    versions = list(dict.fromkeys(run.version for study in studies for run in study.runs))
+    if len(versions) > 1:
+        said += f" They were made by versions {', '.join(versions)}: a number may have moved with the version."
+    return said
+
+
+def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> Section:
+    """Return the table of a study of replays or comparisons, and how to read it."""
+    several = len(lines) > 1
+    guarded = any(point.guardrails for line in lines for point in line.points)
+    decisions = [_decisions(run.chapter) for run in study.runs]
+    decided = any(decisions)
+    level = f"{lines[0].level:.0%}"
+    columns: list[Column] = [
+        column("log", "whole"),
+        *([column("policy", "whole")] if several else []),
+        column("displays", "number"),
+        column(text_lines("value", level), "number"),
+        column(text_lines(lines[0].against, level), "number"),
+        *([column("guardrails")] if guarded else []),
+        *([column("verdict", "whole")] if decided else []),
+        column("checks"),
+        column("run", "whole"),
+    ]
+    rows: list[list[Wordable]] = []
+    for i, run in enumerate(study.runs):
+        for j, line in enumerate(lines):
+            point, first = line.points[i], line is lines[0]
+            rows.append(
+                [
+                    run.when.days if first else "",
+                    *([line.name] if several else []),
+                    f"{run.displays:,}" if first else "",
+                    _interval(point.value),
+                    "baseline" if line.is_baseline else _interval(point.difference, sign=True),
+                    *([point.guardrails] if guarded else []),
+                    *([decisions[i].get(j, "")] if decided else []),
+                    _verdicts(checked.get(_log_of(run))) if first else "",
+                    run.name if first else "",
+                ]
+            )
+    overlap = _overlap(study)
+    below = [_how_to_read(study, lines), *([overlap] if overlap else [])]
+    return section(study.title, grid(columns, rows), *map(paragraph, below))
+
+
+def _decisions(chapter: Chapter) -> dict[int, str]:
+    """Return ship, wait or don't of each variant that the chapter has a verdict on, by its number."""
+    verdicts = (block.verdict for of in chapter.sections for block in of.blocks if isinstance(block, VerdictBlock))
+    return {one.line.variant: one.decision for verdict in verdicts for one in verdict.candidates}
+
+
+def _how_to_read(study: Study, lines: Sequence[Line]) -> str:
+    level = lines[0].level
+    shown = sum(point.value is not None for line in lines for point in line.points)
+    miss = f"{(1 - level) * shown:.2g}"
+    return (
+        f"Values and differences are realised, per round. Each {level:.0%} interval holds for its own run: of {shown} "
+        f"intervals of values, {miss} may miss on average. Whether two of them overlap says little about a change "
+        "between their logs."
+    )
+
+
+def _overlap(study: Study) -> str:
+    """Return a sentence on logs that share dates."""
+    shared = sum(after.when.first <= before.when.last for before, after in pairwise(study.runs))
+    if not shared:
+        return ""
+    return f"{shared} of the logs begin{'s' * (shared == 1)} before the one above ends: what they share, runs share."
+
+
+def _checks(study: Study) -> Section:
+    """Return the table of a study of checks."""
+    rows = [
+        [run.when.days, f"{run.displays:,}", "yes" if run.result["fit"] else "no", _verdicts(run), run.name]
+        for run in study.runs
+    ]
+    columns = [
+        column("log", "whole"), column("displays", "number"), column("fit for replay"), column("checks"),
+        column("run", "whole"),
+    ]  # fmt: skip
+    blocks: list[Block] = [grid(columns, rows)]
+    worse, better = _moved(study.runs[-2], study.runs[-1])
+    for names, what in ((worse, "Worse"), (better, "Better")):
+        if names:
+            blocks.append(paragraph(f"{what} on the latest log than on the one before: {', '.join(names)}."))
+    return section(study.title, *blocks)
+
+
+def _moved(before: Run, after: Run) -> tuple[list[str], list[str]]:
+    """Return the checks whose verdict got worse, and those whose verdict got better."""
+    rank = {"pass": 0, "warn": 1, "fail": 2}
+    was = {of["name"]: of["verdict"] for of in before.result["checks"]}
+    now = {of["name"]: of["verdict"] for of in after.result["checks"]}
+    both = [name for name in now if now[name] in rank and was.get(name) in rank]
+    worse = [f"{name} ({was[name]}, now {now[name]})" for name in both if rank[now[name]] > rank[was[name]]]
+    better = [f"{name} ({was[name]}, now {now[name]})" for name in both if rank[now[name]] < rank[was[name]]]
+    return worse, better
+
+
+def _verdicts(run: Run | None) -> str:
+    """Return the checks that failed and warned, by name."""
+    if run is None:
+        return "not checked here"
+    said = []
+    for verdict, word in _BAD.items():
+        names = [of["name"] for of in run.result["checks"] if of["verdict"] == verdict]
+        if names:
+            said.append(f"{len(names)} {word} ({', '.join(names)})")
+    return ", ".join(said) or "none failed or warned"
+
+
+def _log_of(run: Run) -> tuple[Any, ...]:
+    return run.source["dataset"], run.source["fingerprint"], run.when
+
+
+def _interval(found: Mapping[str, Any] | None, *, sign: bool = False) -> Wordable:
+    if found is None or found["estimate"] is None:
+        return "none"
+    estimate, low, high = found["estimate"], found["low"], found["high"]
+    if low is None or high is None:
+        return significant_text(estimate, 4, sign=sign)
+    return text_lines(*interval_cells(Interval(estimate, low, high, 0, 0.0, ""), sign=sign))

@@ -1,0 +1,70 @@
+"""What all reports say in the same way: findings with their codes, and what only the full form prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evaluator.findings.codes import CODES
+from evaluator.findings.finding import Finding
+from evaluator.reports.document import Section, Wordable, Words, listed, paragraph, section, words
+
+TRUST = "Read before trusting the numbers"
+# Warnings that a screen has whole.
+_WARNINGS = 3
+# Rows of a table that are no screen by themselves.
+FEW_ROWS = 8
+
+
+def coded(findings: Sequence[Finding]) -> list[Words]:
+    """Return the sentences of findings, each with the code that `evaluate explain` takes.
+
+    What a log says of itself is shown as it stands: names of options in it are the log's own words.
+
+    >>> [[run.text for run in words] for words in coded([CODES["no-wear-out"].found("users do not tire")])]
+    [['users do not tire', ' [no-wear-out]']]
+    """
+    return [
+        tuple(replace(run, verbatim=finding.severity == "note") for run in words(str(finding), f" [{finding.code}]"))
+        for finding in findings
+    ]
+
+
+def of_intervals(findings: Sequence[Finding]) -> list[Words]:
+    """Return the assumptions that say on what an interval rests, beyond those of every replay."""
+    return coded([finding for finding in findings if CODES[finding.code].of_intervals])
+
+
+def first_of(sentences: Sequence[Wordable], most: int = _WARNINGS) -> list[Wordable]:
+    """Return sentences, or the first few and how many there are more.
+
+    >>> first_of(["one", "two", "three", "four", "five"])
+    ['one', 'two', 'three', '2 more: --full prints them']
+    """
+    if len(sentences) <= most:
+        return list(sentences)
+    return [*sentences[:most], f"{len(sentences) - most:,} more: --full prints them"]
+
+
+def warnings_section(sentences: Sequence[Wordable], *, full: bool) -> list[Section]:
+    """Return the section of what to read before trusting the numbers; no section where there is nothing."""
+    shown = list(sentences) if full else first_of(sentences)
+    return [listed(TRUST, shown, colour="yellow", id="warnings")] if shown else []
+
+
+def left_out(*parts: str) -> Section:
+    """Return the line that names what only the full form prints; empty parts are none.
+
+    >>> left_out("the law", "", "2 assumptions").blocks[0].words[0].text
+    '--full prints the rest: the law, 2 assumptions.'
+    """
+    return section("", paragraph(f"--full prints the rest: {', '.join(filter(None, parts))}.", style="dim"))
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, empty for none.
+
+    >>> counted(1, "assumption"), counted(3, "assumption"), counted(0, "assumption")
+    ('1 assumption', '3 assumptions', '')
+    """
+    return f"{number:,} {what}{'s' * (number > 1)}" if number else ""

@@ -1,0 +1,197 @@
+"""Documents as text: on a terminal of any width, in a pipe, in a file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from evaluator.comparisons.ranking import percent
+from evaluator.comparisons.verdict import Verdict
+from evaluator.reports.document import (
+    Block,
+    Bullets,
+    Document,
+    Grid,
+    Layout,
+    Light,
+    Lights,
+    Paragraph,
+    VerdictBlock,
+    Words,
+)
+from evaluator.visible import visible
+
+DO = "What to do: "
+SETTLE = "What would settle it:"
+VERDICT_STYLES = {"ship": "bold green", "wait": "bold yellow", "don't": "bold red"}
+CHECK_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
+# By sign, word and colour: any one of them tells them apart.
+MARKS = {True: ("✓", "met", "green"), False: ("✗", "not met", "red"), None: ("?", "open", "yellow")}
+
+
+class ReportConsole(Console):
+    """A console to which text is data: no word of it is markup, and no character steers the terminal.
+
+    A string is one line, also in the cell of a table: its line breaks are spelled out.
+
+    Parameters
+    ----------
+    **options
+        Keywords of `rich.console.Console`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a string as it is to be shown."""
+        return super().render_str(visible(text), **{**options, "markup": False, "emoji": False})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is to be shown; a last look, at what came by way of `rich.text.Text`."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text == "\n":
+                yield segment
+            else:
+                yield segment._replace(text="\n".join(map(visible, segment.text.split("\n"))))
+
+
+def layout_of(console: Console, *, full: bool = True) -> Layout:
+    """Return the room that a console has."""
+    return Layout(full, console.width, console.options.ascii_only)
+
+
+def print_document(console: Console, document: Document) -> None:
+    """Print a document: a blank line before each section, and what has a title stands below it and further right."""
+    for i, section in enumerate(document.sections):
+        if i:
+            console.print()
+        if section.title:
+            console.print(_text(section.title))
+        for block in section.blocks:
+            for part in _renderables(block):
+                console.print(Padding(part, (0, 0, 0, 2), expand=False) if section.title else part)
+
+
+def text_of(document: Document, *, width: int = 100) -> str:
+    """Return a document as plain text, which a file keeps."""
+    file = io.StringIO()
+    print_document(ReportConsole(file=file, width=width, color_system=None, force_terminal=False), document)
+    return file.getvalue()
+
+
+def _renderables(block: Block) -> Iterator[RenderableType]:
+    match block:
+        case Paragraph():
+            yield _text(block.words)
+        case Bullets():
+            table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+            table.add_column(no_wrap=True)
+            table.add_column()
+            for item in block.items:
+                table.add_row("-", _text(item))
+            yield table
+        case Grid():
+            yield _table(block)
+        case VerdictBlock():
+            yield from _verdict(block.verdict, brief=block.brief)
+        case Lights():
+            yield from _lights(block)
+
+
+def _text(words: Words) -> Text:
+    return Text.assemble(*((run.text, _style(run.bold, run.dim, run.colour)) for run in words))
+
+
+def _style(bold: bool, dim: bool, colour: str = "") -> str:
+    return " ".join(filter(None, ("bold" if bold else "", "dim" if dim else "", colour)))
+
+
+def _table(grid: Grid) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, grid.gap, 0, 0), show_header=grid.headed)
+    if grid.caption:
+        table.title = _text(grid.caption)
+        table.title_justify = "left"
+    for column in grid.columns:
+        table.add_column(
+            _text(column.name),
+            justify="right" if column.standing == "number" else "left",
+            no_wrap=not column.folds,
+            overflow="fold",
+            style=_style(column.bold, column.dim),
+        )
+    for row in grid.rows:
+        table.add_row(*map(_text, row))
+    return table
+
+
+def _verdict(verdict: Verdict, *, brief: bool) -> Iterator[RenderableType]:
+    first, rest = split(verdict)
+    yield Text.assemble((first, VERDICT_STYLES[verdict.decision]), visible(rest))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for name in ("condition", "state"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("found")
+    for condition in verdict.conditions:
+        mark, word, colour = MARKS[condition.met]
+        if not (brief and condition.met):
+            table.add_row(condition.name, Text(f"{mark} {word}", style=colour), condition.said)
+    yield Padding(table, (0, 0, 0, 2), expand=False)
+    if verdict.settle:
+        yield Text(SETTLE)
+        for line in verdict.settle:
+            yield Padding(f"- {line}", (0, 0, 0, 2), expand=False)
+    met = ", ".join(condition.name for condition in verdict.conditions if condition.met)
+    also = f" Conditions met: {met}." if met and brief else ""
+    yield Text(visible(rule_text(verdict, others=not brief) + also), style="dim")
+
+
+def split(verdict: Verdict) -> tuple[str, str]:
+    """Return the headline as the words of the decision, which stand out, and the rest."""
+    number = len(verdict.decision)
+    return verdict.headline[:number], verdict.headline[number:]
+
+
+def rule_text(verdict: Verdict, *, others: bool = True) -> str:
+    """Return the rule in words and, if wanted, what it says of the other lines."""
+    together = f", {len(verdict.candidates)} lines together" if len(verdict.candidates) > 1 else ""
+    rest = [
+        f"line {one.line.variant + 1}: {one.decision}"
+        for one in verdict.candidates
+        if one.line.variant != verdict.variant
+    ]
+    return f"Rule: {verdict.rule.text} at {percent(verdict.level)}{together}." + (
+        f" {', '.join(rest)}." if rest and others else ""
+    )
+
+
+def _lights(block: Lights) -> Iterator[RenderableType]:
+    """Yield a table of all checks, and a paragraph on each that failed or warned."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=not block.brief)
+    for name in ("verdict", "check", "number"):
+        table.add_column(name, no_wrap=name != "number")
+    for light in block.lights:
+        untested = light.verdict == "not applicable"
+        word = Text("-" if untested else light.verdict, CHECK_STYLES[light.verdict])
+        table.add_row(word, light.name, Text(visible(light.what), "dim") if untested else light.number)
+    yield table
+    if not block.brief:
+        for verdict in ("fail", "warn"):
+            yield from (_light(light) for light in block.lights if light.verdict == verdict)
+
+
+def _light(light: Light) -> RenderableType:
+    said: list[RenderableType] = [light.what]
+    if light.remedy:
+        said.append(f"{DO}{light.remedy}")
+    return Group(
+        Text.assemble("\n", (light.verdict, CHECK_STYLES[light.verdict]), "  ", (light.name, "bold")),
+        Padding(Group(*said), (0, 0, 0, 2), expand=False),
+    )
