@@ -17,7 +17,7 @@ from evaluator.replays.plan import ReplayPlan
 
 
 class Fitted(NamedTuple):
-    """What all twins of an audit are drawn from, and what is claimed of them."""
+    """The truth that all twins of an audit are drawn from, and the claims of their replays."""
 
     plans: list[ReplayPlan]
     truth: LogTruth

@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class LiveRuns:
-    """What is played live, on what the twins were drawn from.
+    """Live runs of the audited policies, on the truth that the twins were drawn from.
 
     Parameters
     ----------

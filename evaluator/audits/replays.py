@@ -17,8 +17,7 @@ from evaluator.audits.means_in_blocks import mean_in_blocks
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
 from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_log import TwinLog
-from evaluator.audits.twins import draw_twin, replay_seed
+from evaluator.audits.twin_log import TwinLog, draw_twin, replay_seed
 from evaluator.comparisons.result import plan_comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.policies.base import Setting

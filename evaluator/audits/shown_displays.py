@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class ShownDisplays:
-    """What a replay showed, repeat by repeat, of which what is kept is what differences of replays need.
+    """The displays that a replay showed, repeat by repeat, reduced to what differences of replays need.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def rates_at(truth: LogTruth, entry: Ints, action: npt.NDArray[np.integer], time
 
 
 class MeasuredDifference(NamedTuple):
-    """A difference with its interval, the number it is to hold, and what it was made of; None without rounds."""
+    """A difference with its interval, the true number that it should hold, and its evidence; None without rounds."""
 
     interval: Interval
     true: float

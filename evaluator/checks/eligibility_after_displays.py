@@ -51,7 +51,7 @@ class Follows(NamedTuple):
 
 
 def eligibility_after_displays(t: Tables, level: float) -> CheckResult:
-    """Compare what is eligible after an action was shown with what is after others were: `what_follows`."""
+    """Compare the eligible actions after an action was shown with those after others were shown: `what_follows`."""
     log, p = t.logged.survey.log, t.logged.propensities
     if not has_eligibility(log):
         return not_applicable(NAME, "every action is always eligible")

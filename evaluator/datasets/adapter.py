@@ -27,7 +27,7 @@ from evaluator.datasets.assembly import (
 )
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.duplicates import repeated
-from evaluator.datasets.event_kinds import REWARDS, EventKind
+from evaluator.datasets.events import REWARDS, EventKind
 from evaluator.datasets.frames import missing_values
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.join_by_id import AskedDisplays, SecondTable
@@ -56,7 +56,7 @@ _TRIES, _PAUSE = 100, 0.1
 
 @dataclass(frozen=True)
 class Reading:
-    """A log and what was left out of it.
+    """A log, and the rows that were left out of it.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ WorkersOn = Callable[[ReadingPlan, Callable[[], Spool], Path], StretchesInThread
 
 @dataclass(frozen=True)
 class _Done:
-    """What passes over the displays left; where they were several, what each of them left, and who made them."""
+    """The results of the passes over the displays, and where there were several, each result and who made it."""
 
     intake: Intake
     taken: Sequence[Taken] = ()
@@ -143,7 +143,7 @@ def _waiting_room(into: Path | None) -> Iterator[Callable[[], Spool]]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder in which workers that nobody waits for any more may still write: none can begin anew in it."""
+    """Remove a folder in which abandoned workers may still write; none of them can begin a file in it anew."""
     for _ in range(_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

@@ -173,7 +173,7 @@ def _as_traffic(
 
 
 def context_vectors(kept: KeptDisplays) -> ContextVectors | None:
-    """Return what makes the context vectors, None for a log without context; errors as of `ContextVectors`."""
+    """Return the encoder of the context vectors, or None for a log without context; errors as of `ContextVectors`."""
     codes = kept.intake.codes
     if not codes.features.kinds:
         return None

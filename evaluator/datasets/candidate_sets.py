@@ -87,7 +87,7 @@ class CandidateSets:
         self._sample: list[str] = []
 
     def _refuse_unnamed(self, files: list[TablePart], table: pl.DataFrame) -> None:
-        """Raise LogError if a row has no display: nobody knows whose set lacks it."""
+        """Raise LogError if a candidate names no display, because the set that it belongs to is unknown."""
         breaches = Breaches(files, listed=False)
         rows = breaches.check(table)
         rows.add(
@@ -133,7 +133,7 @@ class CandidateSets:
         )  # fmt: skip
 
     def check(self, rows: CheckedRows, frame: pl.DataFrame) -> pl.DataFrame:
-        """Report displays without candidates, with some that break a rule, or whose action is none of them."""
+        """Report displays without candidates, with candidates that break a rule, or whose action is not a candidate."""
         ids = value_texts(frame[self._id]).alias("id").to_frame()
         self._sample = self._sample or ids["id"].drop_nulls().head(SHOWN).to_list()
         found = ids.join(self._groups, on="id", how="left", maintain_order="left")["group"]

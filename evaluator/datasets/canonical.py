@@ -258,7 +258,7 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
 
 
 def _choosable(log: StoredLog, actions: npt.NDArray[np.integer]) -> float | None:
-    """Return the weight of the displays at which one of these actions is eligible; None where displays have no sets.
+    """Return the weight of the displays at which an action of these is eligible, or None if displays have no sets.
 
     Displays that are themselves left of a choice of actions stand for others with such sets: 1/p of the one that was
     shown is |E| on average, however often the logger showed one of the set.

@@ -172,7 +172,7 @@ def _without_numbers(values: pl.Series, missing: list[str]) -> pl.Series:
 
 
 def label_lists(column: pl.Series, separator: str | None) -> tuple[pl.Series, pl.Series | None]:
-    """Return a column as lists of labels, null where a cell is missing or no list, and the text of those that are none.
+    """Return a column as lists of labels, and the text of its cells that hold no list; those cells are null.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def _of_values(lists: pl.Series) -> pl.Series:
 
 
 def _array(text: str) -> list[str | None] | None:
-    """Return the labels of a JSON array; None where it is none."""
+    """Return the labels of a JSON array, or None if the text is not an array of labels."""
     try:
         found: Any = json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse)
     except (ValueError, RecursionError):

@@ -320,7 +320,7 @@ class Look:
 
 
 def rank_of(words: Iterable[str], known: tuple[str, ...]) -> int | None:
-    """Return the place of the first known word, None if there is none."""
+    """Return the place of the first known word, or None if no word is known."""
     places = [known.index(word) for word in words if word in known]
     return min(places) if places else None
 

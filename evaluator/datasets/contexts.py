@@ -154,7 +154,7 @@ class ContextVectors:
         return self._width + len(self._features.columns("number")) + self._features.intercept
 
     def encoder(self, missing: Callable[[str], list[str]]) -> ContextEncoder:
-        """Return what makes the same vectors of displays that come later; `missing` gives a column's "none" values."""
+        """Return the encoder that makes the same vectors of later displays; `missing` gives columns' "none" values."""
         columns = (
             ContextColumn(
                 column, kind, tuple(missing(column)), self.one_hot.get(column), *self.scales.get(column, (None, None))

@@ -189,7 +189,7 @@ def repeated_request(looks: Iterable[Look]) -> Look | None:
 
 
 def repeated_order(looks: Iterable[Look], clock: Look, of_display: str) -> tuple[Look, str] | None:
-    """Return the column of orders that several conversions share, and what to ask of it; None without one.
+    """Return the column of orders that several conversions share, with the question about it; None without a column.
 
     Parameters
     ----------

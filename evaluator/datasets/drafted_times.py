@@ -68,7 +68,7 @@ def written_times(shown: Look | None, clock: Look | None, choose: Callable[..., 
 
 
 def _in_zones(found: WrittenTimes, looks: list[Look], choose: Callable[..., Any]) -> WrittenTimes:
-    """Return how times are written with the zone of those that say none, where others say theirs."""
+    """Return how times are written, with the zone of times that name none where other times name theirs."""
     naive = [look for look in looks if not _is_aware(look, found.form(look.name))]
     if not naive or len(naive) == len(looks):
         return found
@@ -163,7 +163,7 @@ def first_unsorted(time: Look) -> int | None:
 
 
 def longest_delay(times: WrittenTimes, shown: Look, clock: Look, ids: tuple[pl.Series, pl.Series] | None) -> str:
-    """Return what is said of the longest delay in a sample, empty where none is seen.
+    """Return a sentence about the longest delay in a sample; it is empty where no delay is seen.
 
     Parameters
     ----------

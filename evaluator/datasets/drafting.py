@@ -121,7 +121,7 @@ class _Drafter:
     def _choose(
         self, key: str, words: str, guess: str | None, choices: Iterable[str] | None, why: str, *, sure: bool = False
     ) -> tuple[str | None, str]:
-        """Return the answer, None for none, and the comment that says where it comes from."""
+        """Return the answer, or None, and the comment that says where the answer comes from."""
         if self._ask is None:
             return guess, (GUESSED if sure and not self._made_up else CHECK) + why
         possible = None if choices is None else (*choices, NO_ANSWER)
@@ -271,7 +271,7 @@ class _Drafter:
         return [Line("weight", name or found[0], said if name else doubt, live=name is not None)]
 
     def _join(self, display: list[Line]) -> tuple[str, str]:
-        """Return the columns of both tables that hold the display's id, empty where there is none."""
+        """Return the columns of both tables that hold the display's id; a name is empty where no column holds it."""
         own = next((str(line.value) for line in display if line.key == "id" and line.live), "")
         if self.second is None or not own:
             return own, ""

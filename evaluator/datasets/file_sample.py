@@ -95,7 +95,7 @@ def _known(path: Path) -> bool:
 
 
 def _kind_by_content(path: Path) -> str:
-    """Return the format of a text file whose suffix tells none, such as .json: that of objects, or of a table."""
+    """Tell from its content whether a text file such as .json holds objects or a table, and return that format."""
     return "jsonl" if next(unzipped_pieces(path), b"").lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") else "csv"
 
 

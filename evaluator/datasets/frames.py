@@ -144,7 +144,7 @@ class Chunks:
         return pl.DataFrame(columns), zoned
 
     def _placed(self, zoned: Zoned, file: TablePart, frame: pl.DataFrame, line: int) -> ZonedCells:
-        """Return those of a chunk's first times before which none is known, with their places."""
+        """Return the first times of a chunk that come before the first ones known of their kind, with their places."""
         found, of_file = {}, tuple(natural(file.name))
         for of, (row, cell) in zoned.items():
             order = of_file, int(frame[LINE][row]) if LINE in frame.columns else line + row
@@ -223,7 +223,7 @@ def column_names(file: TablePart, source: Table) -> list[str]:
 
 
 def number_columns(files: Sequence[TablePart], source: Table, columns: Iterable[str]) -> dict[str, Kind]:
-    """Return the kind of those columns that hold numbers in all files, by name: none of text files, which say no types.
+    """Return the kinds of the columns that hold numbers in all files, by name; text files say no types.
 
     Whole numbers beyond 64 bits with a sign are none.
     """

@@ -11,9 +11,8 @@ import polars as pl
 
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import CODE, ContextCodes
-from evaluator.datasets.conversions import event_rows
 from evaluator.datasets.duplicates import SeenIds, hashed
-from evaluator.datasets.event_kinds import REWARDS, EventKind
+from evaluator.datasets.events import REWARDS, EventKind, event_rows
 from evaluator.datasets.join_by_id import ASKED, AskedDisplays
 from evaluator.datasets.labels import KEPT, Labels
 from evaluator.datasets.per_action_columns import VectorColumns, check_target, check_vectors, target_codes, vector_codes
@@ -160,7 +159,7 @@ class Intake:
         return [self._numbered(pl.concat(of_kind), places, numbers) for of_kind in zip(*chunks, strict=True)]
 
     def taken(self) -> Taken | None:
-        """Return what was found; None where a row broke a rule, or is out of order."""
+        """Return the result of the pass, or None if a row broke a rule or is out of order."""
         if self.breaches.rows or not self.order.kept:
             return None
         assert self.ids is not None

@@ -142,7 +142,7 @@ def _filled(first: int, lines: list[str]) -> list[tuple[int, str]]:
 
 
 def _line_pieces(path: Path, encoding: str, word: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of a file, those of some text at a time, and the number of the first of them."""
+    """Yield the lines of a file piece by piece, and the number of the first line of each piece."""
     newlines = io.IncrementalNewlineDecoder(None, translate=True)
     number, rest, blank, most = 1, "", 0, longest_line()
     unpacked = Unpacked(path, str(path))
@@ -179,7 +179,7 @@ _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str, 
 
 
 def _object(line: str, wanted: Container[str]) -> tuple[dict[str, Any], str | None]:
-    """Return the object on a line, and what the line is if it holds none, or a wanted key twice."""
+    """Return the object on a line, or a description of a line that holds no object or a wanted key twice."""
     try:
         found = _DECODER.decode(line)
     except json.JSONDecodeError as error:

@@ -13,16 +13,15 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.conversions import deduplicated
-from evaluator.datasets.event_kinds import EventKind
+from evaluator.datasets.events import EventKind, deduplicated
 from evaluator.datasets.follow_up_end import find_end
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log import Log
-from evaluator.log.event_breaches import beyond_bound, bounds_of
 from evaluator.log.schema import OUTCOMES, to_numpy
+from evaluator.log.table_breaches import beyond_bound, bounds_of
 from evaluator.log.times import with_date
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole, ticks_words
 

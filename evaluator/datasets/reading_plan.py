@@ -12,9 +12,8 @@ import polars as pl
 
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.contexts import ContextCodes, Features, choose_features
-from evaluator.datasets.conversions import event_columns
 from evaluator.datasets.duplicates import SeenIds
-from evaluator.datasets.event_kinds import EventKind, event_kinds
+from evaluator.datasets.events import EventKind, event_columns, event_kinds
 from evaluator.datasets.frames import Chunks, column_names, number_columns
 from evaluator.datasets.intake import Intake
 from evaluator.datasets.join_by_id import AskedDisplays
@@ -124,7 +123,7 @@ class ReadingPlan:
         return [*found, _BY_ROUNDS] if self.by_rounds else found
 
     def passed_over_note(self) -> str:
-        """Return how many lines were passed over, and what they are; empty where none were."""
+        """Return a sentence about the lines that were passed over; it is empty if there were none."""
         counts: Counter[str] = sum(self.passed_over.values(), Counter())
         if not counts:
             return ""
@@ -246,7 +245,7 @@ def plan_reading(
     of_sets: Sequence[TablePart],
     asked: ReadingOptions,
 ) -> ReadingPlan:
-    """Return what is read of some tables; errors are those of a spec, or of options, that do not fit them."""
+    """Return the plan of reading some tables; errors say which part of the spec or which option does not fit them."""
     by_rounds = _has_no_times(spec, files)
     if by_rounds:
         spec = spec.model_copy(update={"time": Time(unit="round", ties="file")})
@@ -268,7 +267,7 @@ def plan_reading(
 
 
 def _users(file: TablePart, spec: FileSpec) -> list[str]:
-    """Return the columns of a part whose names say that they hold users, and whose cells are words or whole numbers.
+    """Return the columns of a part that name users and hold words or whole numbers.
 
     Lines that name their own columns offer none: what they hold is known of every line alone.
     """

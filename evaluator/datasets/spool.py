@@ -134,7 +134,7 @@ def spools(folder: Path | None) -> Callable[[], Spool]:
 
 
 class JoinedSpool:
-    """Spools that follow each other. Codes of labels, which are those of a stretch, become those of all."""
+    """Spools that follow each other; codes of labels, numbered in each stretch, are renumbered for all of them."""
 
     def __init__(self) -> None:
         self._spools: list[tuple[Spool, int, dict[str, Codes]]] = []

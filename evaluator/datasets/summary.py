@@ -219,7 +219,7 @@ def _pass_over(log: Log, events: Sequence[_Events]) -> _Passed:
 
 
 def _action_vector_dimensions(log: Log) -> int | None:
-    """Return the d numbers that a display has about each action, None where it has none."""
+    """Return the number d of values that a display has about each action, or None if it has none."""
     if ACTION_SET not in log.schema.names:
         return None
     of_display = log.schema.field(ACTION_SET).type

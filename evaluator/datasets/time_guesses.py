@@ -181,7 +181,7 @@ def guesses_of(text: pl.Series) -> list[Guess]:
 
 
 def _that_fit(guesses: Iterable[Guess], text: pl.Series) -> list[Guess]:
-    """Return the guesses that every cell fits; a few cells settle most of them, and most of those the marks of one."""
+    """Return the guesses that fit every cell; a few cells rule out most guesses."""
     marks = _MARK.findall(text[0])
     guesses = [guess for guess in guesses if _has_marks(guess.form, marks)]
     for cells in (text.head(1), text.head(_SAMPLE), text):

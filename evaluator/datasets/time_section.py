@@ -73,7 +73,7 @@ class Time(Section):
         return self.format.get(column) if isinstance(self.format, dict) else self.format
 
     def zone_of(self, column: str) -> str | None:
-        """Return the zone of times of a column that say none; None for UTC, or where a column of offsets tells."""
+        """Return the zone of a column's times that name none; None for UTC, or where a column of offsets names it."""
         if isinstance(self.timezone, dict):
             return self.timezone.get(column)
         return None if isinstance(self.offset, dict) and column in self.offset else self.timezone

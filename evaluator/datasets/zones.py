@@ -172,7 +172,7 @@ ZonedCells = Mapping[tuple[str, bool], Cell]
 
 
 def first_of_each(aware: bool | pl.Series, values: pl.Series) -> list[tuple[bool, int]]:
-    """Return the first row of the times that say their zone, and of those that say none, where there are such."""
+    """Return the first row whose time names its zone and the first whose time does not, where there are such rows."""
     there = values.is_not_null()
     some = [(aware, there)] if isinstance(aware, bool) else [(False, there & ~aware), (True, there & aware)]
     firsts = [(said, rows.arg_max()) for said, rows in some if rows.any()]

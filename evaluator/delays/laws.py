@@ -31,6 +31,8 @@ LONGEST = 2**53
 _TABLE = 2**16
 # A multiple of the steps that policies are told, so that these are the same as from all steps.
 _QUANTILES = 4096
+# Steps that policies are told: tau is off by at most 1/256, and a round costs no more than 256 additions.
+CDF_STEPS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,3 +342,55 @@ def _positive(law: str, name: str, value: float) -> float:
     if not 1e-300 < value < 1e300:
         raise ParameterError(f"A {law} delay has {name} {value:g}.", hint=f"give a {name} above 0, and below 1e300.")
     return value
+
+
+def given_cdf(text: str, *, reach: int, ticks_per_round: Callable[[str], float], share: float = 1.0) -> DelayCDF:
+    """Return the CDF that ``--delays`` names.
+
+    Parameters
+    ----------
+    text
+        A word of `evaluator.delays.laws.parse_law`, or a ``.json`` file of `evaluator.delays.fit_file.save_fit`.
+    reach
+        Longest delay of interest in rounds; laws without closed form have steps to there, and those of a file their
+        moments.
+    ticks_per_round
+        Function that turns the unit that a file names into how many of them a round takes; raises where there is no
+        telling.
+    share
+        Number of rounds in what a word counts, in (0, 1].
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, or breaks its schema.
+    ParameterError
+        The text is no law, or its numbers are out of range.
+
+    Examples
+    --------
+    >>> given_cdf("uniform:1:4", reach=3, ticks_per_round=float).cdf
+    array([0.25, 0.5 , 0.75])
+    """
+    # Of these a run takes one or the other, and most take neither.
+    if text.endswith(".json"):
+        from evaluator.delays.fit_file import load_fit
+
+        saved = load_fit(text)
+        return saved.delay_cdf(ticks_per_round=ticks_per_round(saved.tick), limit=reach)
+
+    law = parse_law(text)
+    if share == 1.0:
+        return law.delay_cdf(reach)
+    # Rounding to the nearest round brings those of half a round more within reach.
+    return law.delay_cdf(math.ceil((reach + 0.5) / share)).scaled(share)
+
+
+def told_cdf(cdf: DelayCDF, reach: int) -> DelayCDF:
+    """Return the CDF with few steps, where it has any within reach: a policy that sees nothing is bad, but no error.
+
+    Its moments are those from before, of the delays within reach: few steps held flat make delays longer than they are.
+    """
+    if cdf.geometric_ratio is not None or cdf(reach) == 0.0:
+        return cdf
+    return cdf.coarsened(CDF_STEPS, limit=reach)

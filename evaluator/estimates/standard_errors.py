@@ -52,7 +52,7 @@ def effective(code: NDArray[np.integer]) -> float:
 
 
 def too_few(clusters: float | None) -> bool:
-    """Whether so many clusters give no interval; None stands for independent displays."""
+    """Whether these clusters are too few for an interval; None stands for independent displays."""
     return clusters is not None and clusters < FEWEST_CLUSTERS
 
 

@@ -131,7 +131,7 @@ def _source(file: str) -> str:
 
 
 def _read_own(file: Path) -> bytes:
-    """Return what a file holds that nobody but its user, or root, can have written; nothing where that is not so.
+    """Return the content of a file that only its user or root can have written; nothing if others could.
 
     Who could write to the folder once may have left it there.
     """

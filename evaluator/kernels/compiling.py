@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core.errors import NumbaError
 from numba.extending import intrinsic, overload, register_jitable
 
 from evaluator.kernels.code_cache import CodeCache, cache_folder
@@ -57,3 +60,16 @@ def overloads(generic: Callable[..., Any]) -> Callable[[F], F]:
 def instruction(generator: Callable[..., Any]) -> Any:
     """Let compiled code call what the decorated function generates in the compiler's own language."""
     return intrinsic(generator)
+
+
+def why_not_compiled(error: Exception) -> str | None:
+    """Return the one reason of a page that tells of every call around it, with file and line where they are told.
+
+    None for an error that is none of compiling.
+    """
+    if not isinstance(error, NumbaError):
+        return None
+    inner = re.split(r"Failed in .* \(step: .*\)\n", re.sub(r"\x1b\[[0-9;]*m", "", str(error)))[-1]
+    reason = next((line.strip() for line in inner.splitlines() if line.strip()), type(error).__name__)
+    place = re.search(r'File "(.*)", line (\d+)', inner)
+    return f"{reason.rstrip('.')} ({Path(place[1]).name}, line {place[2]})" if place else reason.rstrip(".")

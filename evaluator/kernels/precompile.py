@@ -21,7 +21,7 @@ from evaluator.kernels.code_cache import CodeCache, cache_folder
 # Each holds a compiler, some 200 MB.
 _MOST_HELPERS = 3
 _HELP = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); " \
-        "from evaluator.kernels import ahead; ahead.help_out()"  # fmt: skip
+        "from evaluator.kernels import precompile; precompile.help_out()"  # fmt: skip
 
 
 class LoopCall(NamedTuple):

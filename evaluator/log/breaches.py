@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log.eligible import SETS, width
-from evaluator.log.event_breaches import check_conversions, check_outcomes
 from evaluator.log.log_tables import LogTables
 from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import (
@@ -27,7 +26,15 @@ from evaluator.log.schema import (
     WEIGHT,
     to_numpy,
 )
-from evaluator.log.set_breaches import missing_sets, set_breaches, uneven_sets, worst_of_lists, wrong_lists
+from evaluator.log.table_breaches import (
+    check_conversions,
+    check_outcomes,
+    missing_sets,
+    set_breaches,
+    uneven_sets,
+    worst_of_lists,
+    wrong_lists,
+)
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
 SHOWN = 3

@@ -54,7 +54,7 @@ def with_costs(log: Log) -> Log:
 
 
 def cost_events(conversions: pa.Table) -> npt.NDArray[np.bool_] | None:
-    """Return which of some conversions are costs, shape (c,); None where none is."""
+    """Return which conversions are costs, shape (c,), or None if the log has no costs."""
     return to_numpy(conversions[MARK]).astype(np.bool_) if MARK in conversions.column_names else None
 
 

@@ -221,7 +221,7 @@ def members(bits: Bits) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
 
 
 def holds(bits: Bits, action: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-    """Return whether each display's set holds an action, shape (n,); none holds what is no action."""
+    """Return whether each display's set holds an action, shape (n,); no set holds an invalid action."""
     inside = (action >= 0) & (action < 8 * bits.shape[1])
     at = np.where(inside, action, 0).astype(np.int64)
     held: npt.NDArray[np.bool_] = (bits[np.arange(len(bits)), at >> 3] >> (at & 7).astype(np.uint8)) & 1 == 1

@@ -28,7 +28,7 @@ Ranges = Iterable[tuple[int, int]]
 
 
 class RemoteFile(ABC):
-    """A file in an object store, as it was listed: what is read of it is of that one, or an error."""
+    """A file in an object store as it was listed; reading any other version of it is an error."""
 
     @property
     @abstractmethod

@@ -65,7 +65,7 @@ def open_parquet(path: LogFile, reads: Collection[str] | None = ()) -> Iterator[
 
 @contextmanager
 def _as_the_store_says(reader: RemoteReader) -> Iterator[None]:
-    """Raise what a store said where it did not give bytes, whatever the library that read them made of it."""
+    """Raise the store's own error if it gave no bytes, whatever error the reading library made of it."""
     try:
         yield
     except Exception:

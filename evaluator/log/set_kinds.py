@@ -63,7 +63,7 @@ class EligibleByPart:
         return found
 
     def moving(self) -> int:
-        """Return the action whose eligibility moves most with time, -1 where none moves much."""
+        """Return the action whose eligibility changes most with time, or -1 if no action's changes much."""
         known = self._sizes > 0
         counts, sizes = self._counts[known], self._sizes[known]
         if len(counts) < 2:

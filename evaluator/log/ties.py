@@ -68,7 +68,7 @@ def tie_keys(place: Ints, *, seed: int = SEED) -> npt.NDArray[np.uint64]:
 
 
 def shuffle_ties(log: Log, *, seed: int = SEED) -> Log:
-    """Return a log in memory whose displays of one time come in a random order, as those of every log that is read.
+    """Return a log in memory with displays of equal times in random order, the same order as in logs that are read.
 
     Parameters
     ----------

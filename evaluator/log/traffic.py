@@ -17,7 +17,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def counted_by(schema: pa.Schema) -> list[str]:
-    """Return the columns that say how many displays of the traffic there were; none where the log is all of it."""
+    """Return the columns that count the displays of the traffic; none if the log holds all the traffic."""
     return [name for name in (POSITION, WEIGHT) if name in schema.names][:1]
 
 

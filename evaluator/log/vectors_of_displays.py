@@ -17,7 +17,7 @@ _LOOKED_AT = 250
 
 
 def display_vectors(log: Log, *, first: Literal["action_set", "context"] = "action_set") -> str | None:
-    """Return the column with the vectors of each display, ``action_set`` or ``context``; None where there is none.
+    """Return the column of the displays' vectors, ``action_set`` or ``context``, or None if there is none.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Dwarfing(NamedTuple):
 
 
 def dwarfing_column(log: Log) -> Dwarfing | None:
-    """Return the column that dwarfs another by `DWARFING` or more; None where none does.
+    """Return the column that dwarfs another by `DWARFING` or more, or None if no column does.
 
     A column's size is the root mean square of its numbers that are not 0, so that a rare category is no small one.
     """

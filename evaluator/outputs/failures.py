@@ -35,7 +35,7 @@ def writing(target: Path) -> Iterator[None]:
 
 
 def _concerns(target: Path, named: object) -> bool:
-    """Whether an error that names this file, or none, is about an output, what is in it or beside it, or above it."""
+    """Whether an error concerns an output: its file is the output, lies in it, beside it or above it, or is unnamed."""
     if not isinstance(named, str | bytes):
         return True
     path = Path(os.path.abspath(os.fsdecode(named)))

@@ -28,7 +28,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 @contextmanager
 def locked(target: Path) -> Iterator[bool]:
-    """Hold the lock of an output, whose folder must exist; a link and what it points to are one output.
+    """Hold the lock of an output, whose folder must exist; a link and its target are one output.
 
     The lock is the system's, on a hidden file beside the output: it ends with the process, however that ends, and is
     seen from other containers on the same volume. The file vanishes at the end; one that a killed process left is

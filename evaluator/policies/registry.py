@@ -50,7 +50,7 @@ _BETWEEN_SPECS = re.compile(r",(?!\s*\w+\s*=)")
 
 
 def names() -> list[str]:
-    """Return the names of the package's policies and of those that installed packages bring."""
+    """Return the names of the package's policies, and of policies in installed packages."""
     return [*POLICIES, *sorted(point.name for point in entry_points(group=ENTRY_POINTS))]
 
 

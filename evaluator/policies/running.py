@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba.core.errors import NumbaError
 
 from evaluator.errors import SEE_TRACEBACK, EvaluatorError, ParameterError, PolicyError
 from evaluator.kernels.announcing import compiling_for
 from evaluator.kernels.argmax import NanScoreError
+from evaluator.kernels.compiling import why_not_compiled
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.user import UserPolicy
@@ -98,7 +96,7 @@ def is_plain_python(policy: Any) -> bool:
 
 
 def is_ours(policy: Any) -> bool:
-    """Return whether a policy is of this package, whose version says what its code is."""
+    """Return whether a policy belongs to this package, whose version identifies its code."""
     return type(policy).__module__.startswith("evaluator.") and not is_plain_python(policy)
 
 
@@ -142,16 +140,3 @@ def _ways(policy: Any, *, live: bool) -> str:
         if isinstance(found, Policy) and found.among and not (live and found.reads == "target")
     ]
     return f"take one that can: {', '.join(able)}."
-
-
-def why_not_compiled(error: Exception) -> str | None:
-    """Return the one reason of a page that tells of every call around it, with file and line where they are told.
-
-    None for an error that is none of compiling.
-    """
-    if not isinstance(error, NumbaError):
-        return None
-    inner = re.split(r"Failed in .* \(step: .*\)\n", re.sub(r"\x1b\[[0-9;]*m", "", str(error)))[-1]
-    reason = next((line.strip() for line in inner.splitlines() if line.strip()), type(error).__name__)
-    place = re.search(r'File "(.*)", line (\d+)', inner)
-    return f"{reason.rstrip('.')} ({Path(place[1]).name}, line {place[2]})" if place else reason.rstrip(".")

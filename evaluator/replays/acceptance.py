@@ -39,7 +39,7 @@ _TOO_MANY = (
 
 @dataclass(frozen=True, eq=False)
 class AcceptedDisplays:
-    """What a replay accepted of what it read.
+    """The displays that a replay accepted, of those that it read.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class AcceptedDisplays:
 
 
 def accepted_of(plan: ReplayPlan, replay: Replay, action: npt.NDArray[np.int32]) -> AcceptedDisplays | None:
-    """Return what a replay accepted, with what it should have; None where no acceptance probability is known.
+    """Return the displays that a replay accepted, and those expected; None if no acceptance probability is known.
 
     Rejection accepts each display with probability c, whatever the choice; keep one of action k while it waits for k
     with probability c_k. Without propensities all there is to compare with are the shares of the log's actions: this
@@ -137,7 +137,7 @@ def _evidence(found: AcceptedDisplays) -> float:
 
 
 def acceptance_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> list[Finding]:
-    """Return a warning of an acceptance that chance does not explain; none otherwise."""
+    """Return a warning if chance does not explain the number of accepted displays; otherwise none."""
     if found is None:
         return []
     possible = (found.read > 0) & (found.probability > 0)  # actions without a usable display are named elsewhere
@@ -166,7 +166,7 @@ def acceptance_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> list
 
 
 def waiting_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> list[Finding]:
-    """Return a warning of one rare action that keep read most of the log for; none where there is none."""
+    """Return a warning if keep read most of the log while it waited for one rare action; otherwise none."""
     if found is None or plan.sampler != "keep" or len(found.read) < _FEW or not found.accepted.sum():
         return []
     k = int(found.read.argmax())
@@ -187,7 +187,7 @@ def waiting_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> list[Fi
 
 
 def propensity_warning(plan: ReplayPlan) -> list[Finding]:
-    """Return a warning of logged propensities that do not fit how often actions were shown; none otherwise.
+    """Return a warning if logged propensities do not fit how often actions were shown; otherwise none.
 
     The mean over all displays of 1/p of an action's own is 1, or one over the share of the displays that were kept when
     actions were chosen and propensities stayed those of all. Of an uneven sample with sets nothing is known: which sets

@@ -69,7 +69,7 @@ def leaves_out(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -
 
 
 def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -> list[Finding]:
-    """Return a warning of actions without a display that can be judged; none where there are none."""
+    """Return a warning if some action has no display that can be judged; otherwise none."""
     labels = survey.log.labels
     none = np.flatnonzero(usable == 0)
     if not len(none):
@@ -104,7 +104,7 @@ def rarest_warning(
     contextual: bool,
     horizon: int | None,
 ) -> list[Finding]:
-    """Return a warning of one action that makes the rounds many times fewer than the others would; none if none does.
+    """Return a warning if one action makes the rounds many times fewer than the other actions would; otherwise none.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ def set_sizes_assumption(found: SetSizes) -> Finding:
 
 
 def set_sizes_warning(found: SetSizes) -> list[Finding]:
-    """Return a warning of accepted sets that are larger or smaller than chance explains; none otherwise."""
+    """Return a warning if accepted sets are larger or smaller than chance explains; otherwise none."""
     if not found.alarming or not found.accepted:
         return []
     smaller = found.mean_accepted < found.mean_read

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.given import given_cdf, told_cdf
+from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.delays.product_limit import product_limit
 from evaluator.errors import ParameterError
 from evaluator.replays.parts import even_conversions

@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluator.datasets.scenario import Part, flight_parts
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.given import given_cdf, told_cdf
+from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.errors import ParameterError
 from evaluator.kernels.precompile import LoopCall, compile_ahead
 from evaluator.policies.base import Need, Setting

@@ -15,7 +15,7 @@ from evaluator.audits.fitted_truth import Fitted, fit
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import replay_twin
 from evaluator.audits.truth import LogTruth
-from evaluator.audits.twins import draw_twin
+from evaluator.audits.twin_log import draw_twin
 from evaluator.errors import OutputError
 from evaluator.log import Log
 from evaluator.streams import Stream, child_streams

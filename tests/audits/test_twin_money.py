@@ -16,8 +16,8 @@ from evaluator.audits.live_runs import claimed_weights, display_weights, live_po
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims, replay_twin
 from evaluator.audits.truth import LogTruth
+from evaluator.audits.twin_log import draw_twin
 from evaluator.audits.twin_refunds import own_or_all, pools_of
-from evaluator.audits.twins import draw_twin
 from evaluator.errors import ParameterError
 from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting

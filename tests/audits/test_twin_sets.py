@@ -11,8 +11,8 @@ import pytest
 import evaluator
 from evaluator.audits.live import ContextPool
 from evaluator.audits.live_among import LiveSpan, draw_rounds
+from evaluator.audits.twin_log import draw_twin
 from evaluator.audits.twin_sets import TwinSets, best_order_value
-from evaluator.audits.twins import draw_twin
 from evaluator.errors import EvaluatorError
 from evaluator.log import Log
 from evaluator.log.eligible import pack, unpack

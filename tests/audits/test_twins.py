@@ -10,8 +10,7 @@ import pytest
 from evaluator.arguments import as_description
 from evaluator.audits.estimand import claim_of
 from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_log import TwinLog
-from evaluator.audits.twins import draw_twin, replay_seed
+from evaluator.audits.twin_log import TwinLog, draw_twin, replay_seed
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay

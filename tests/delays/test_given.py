@@ -12,8 +12,7 @@ from evaluator import simulate
 from evaluator.api import plan
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.fit_file import save_fit
-from evaluator.delays.given import CDF_STEPS, given_cdf
-from evaluator.delays.laws import parse_law
+from evaluator.delays.laws import CDF_STEPS, given_cdf, parse_law
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.fitting import fit_family
 from evaluator.errors import DataError, ParameterError

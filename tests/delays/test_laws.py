@@ -10,7 +10,6 @@ import pytest
 
 from evaluator.delays import law_names
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.given import told_cdf
 from evaluator.delays.laws import (
     LONGEST,
     NEVER,
@@ -25,6 +24,7 @@ from evaluator.delays.laws import (
     pareto,
     parse_law,
     poisson,
+    told_cdf,
     uniform,
 )
 from evaluator.errors import DataError, ParameterError

@@ -14,17 +14,19 @@ from evaluator import load_policy, replay, simulate
 from evaluator.api import plan
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.fit_file import save_fit
-from evaluator.delays.given import CDF_STEPS, given_cdf, told_cdf
 from evaluator.delays.laws import (
+    CDF_STEPS,
     DelayLaw,
     empirical,
     exponential,
     fixed,
+    given_cdf,
     half_normal,
     lognormal_mixture,
     packet_loss,
     pareto,
     poisson,
+    told_cdf,
     uniform,
 )
 from evaluator.delays.moments import DelayMoments

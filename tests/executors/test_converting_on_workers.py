@@ -32,8 +32,8 @@ STRETCH, PART = 40_000, 65_536
 RUN = f"""
 import sys
 from evaluator.datasets import assembly
-from evaluator.datasets.stretches import part_jobs, stretch
-stretch.STRETCH_ROWS, assembly.PART_ROWS = {STRETCH}, {PART}
+from evaluator.datasets.stretches import joined_intake, part_jobs
+joined_intake.STRETCH_ROWS, assembly.PART_ROWS = {STRETCH}, {PART}
 from evaluator.cli.app import main
 main()
 """

@@ -17,7 +17,7 @@ from evaluator.comparisons.study_file import read_study
 from evaluator.datasets.delay_file import read_delay_file
 from evaluator.datasets.delay_file_options import DelayFileOptions
 from evaluator.delays.fit_file import load_fit
-from evaluator.delays.given import given_cdf
+from evaluator.delays.laws import given_cdf
 from evaluator.errors import PolicyError
 from evaluator.log import Log
 from evaluator.outputs.kept_folder import kept_beside

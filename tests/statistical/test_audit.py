@@ -11,7 +11,7 @@ import pytest
 
 import evaluator
 from evaluator.audits.result import Audit
-from evaluator.audits.twins import draw_twin
+from evaluator.audits.twin_log import draw_twin
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
@@ -321,7 +321,7 @@ def test_results_do_not_depend_on_jobs(name: str) -> None:
 
 
 def test_a_twin_of_a_twin_is_replayed_like_any_log() -> None:
-    from evaluator.audits.twins import replay_seed
+    from evaluator.audits.twin_log import replay_seed
 
     make, policies, options = AUDITS["action sets"]
     log = make()

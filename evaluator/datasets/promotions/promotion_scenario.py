@@ -22,7 +22,7 @@ class Flight(Section):
 
 
 class Promotion(Section):
-    """An action: what it sells, to whom, and what else comes of it."""
+    """An action of the shop: the product that it sells, the customers who see it, and its side effects."""
 
     label: Name
     flights: Annotated[

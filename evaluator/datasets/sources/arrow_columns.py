@@ -90,7 +90,7 @@ def series_of(cells: pa.ChunkedArray, column: str, where: str) -> pl.Series:
 
 
 def file_schema(path: Path, *, parquet: bool) -> pa.Schema | None:
-    """Return the columns of a file, Parquet or else IPC; None where it is damaged, which is for who reads it to say."""
+    """Return the columns of a Parquet or IPC file, or None if it is damaged: its reader reports the damage."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -174,7 +174,7 @@ def _check_folders(table: DeltaTable, name: str) -> None:
 
 
 def _last_version(name: str, options: dict[str, str]) -> int | None:
-    """Return the last version of a table; None where nothing of it can be opened."""
+    """Return the last version of a table, or None if the table cannot be opened."""
     import deltalake
 
     try:

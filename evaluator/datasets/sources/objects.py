@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ObjectPart(TablePart):
-    """An object whose columns have types: only those that are wanted travel.
+    """An object whose columns have types, so that only the wanted columns are fetched.
 
     Parameters
     ----------

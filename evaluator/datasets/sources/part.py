@@ -50,7 +50,7 @@ class TablePart(ABC):
 
     @property
     def note(self) -> str | None:
-        """What a log must say of where these rows are from; None where the spec says it all."""
+        """Sentence that a log needs about the source of these rows; None if the spec says it all."""
         return None
 
     @abstractmethod

@@ -40,7 +40,7 @@ _URL = re.compile(r"https?://[^\s/?#]+[^\s]*")
 
 
 def refuse_unusable_environment(scheme: str, *, of_spec: bool) -> None:
-    """Raise if a variable that says where a store answers, or who asks, is no such thing; its value is not repeated.
+    """Raise if a variable of the environment for a store or its keys is unusable; its value is not repeated.
 
     Parameters
     ----------

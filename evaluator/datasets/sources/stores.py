@@ -135,7 +135,7 @@ class Store:
                         yield _object(meta)
 
     def head(self, key: str) -> StoredObject | None:
-        """Return an object as it is now; None where there is none."""
+        """Return the present state of an object, or None if there is no such object."""
         import obstore
 
         client = self._client
@@ -146,7 +146,7 @@ class Store:
                 return None
 
     def get(self, key: str) -> tuple[StoredObject, Iterator[memoryview]] | None:
-        """Return an object with what yields its bytes piece by piece; None where there is none."""
+        """Return an object and an iterator of its bytes, piece by piece; None if there is no such object."""
         import obstore
 
         client = self._client
@@ -181,7 +181,7 @@ class Store:
         raise SourceError(changed, hint="load the log again.")
 
     def write(self, key: str, content: Path | bytes, *, new: bool = False) -> str:
-        """Write an object, a `new` one only where there is none; return its tag.
+        """Write an object and return its tag; with `new`, refuse to write over an object.
 
         Raises
         ------

@@ -40,7 +40,7 @@ def refuse_more(size: int, path: Path, where: str, times: int = 1) -> None:
 
 
 class Unpacked:
-    """What the rows take that are in memory at once, those of a chunk.
+    """Count of the memory that the rows of one chunk take when they are unpacked.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def refuse_row_groups(path: Path, name: str, columns: Collection[str]) -> bool:
 
 
 def _pages(file: BinaryIO, column: pq.ColumnChunkMetaData) -> int:
-    """Return what the pages of a column unpack to as they say themselves: who reads them believes them, not the footer.
+    """Return the unpacked size that the pages of a column state, because readers believe the pages and not the footer.
 
     Their headers are structs of Thrift: field 2 of each is what it unpacks to, field 3 what it takes in the file.
     """

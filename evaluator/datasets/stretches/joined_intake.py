@@ -254,7 +254,7 @@ def rows_of(plan: ReadingPlan, stretch: Stretch, new_spool: Callable[[], Spool])
 
 
 def _edges(ranges: Sequence[TimeRanges], *, most: int) -> Ints:
-    """Return times that part the rows into stretches, at most so many, if those of a row group are spread evenly."""
+    """Return times that cut the rows into stretches, as if the rows of each row group were spread evenly."""
     shares = np.linspace(0.0, 1.0, _SAMPLED)
     times = np.concatenate(
         [np.ravel(np.interp(shares, (0, 1), ends)) for of in ranges for ends in zip(*of[:2], strict=True)]
@@ -316,7 +316,7 @@ def time_ranges(parts: Sequence[TablePart], spec: FileSpec, kind: Kind) -> list[
 
 
 def parquet_of(part: TablePart) -> LogFile | None:
-    """Return the Parquet file, here or in an object store, that a part is; None where it is none."""
+    """Return the Parquet file of a part, here or in an object store, or None if the part is not Parquet."""
     if isinstance(part, SourceFile) and part.format == "parquet":
         return part.path
     if isinstance(part, ObjectPart) and part.format == "parquet":

@@ -30,7 +30,7 @@ class SettledTies:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a pass has found, all of whose displays are sound.
+    """The result of a pass whose displays are all sound.
 
     Parameters
     ----------

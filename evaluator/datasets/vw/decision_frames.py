@@ -117,7 +117,7 @@ def decision_frames(
 
 
 def has_times(path: Path, encoding: str, kind: str) -> bool:
-    """Return whether the first decision of a file has a time; True where there is none."""
+    """Return whether the first decision of a file has a time, and True if the file has no decision."""
     decisions = (unit.decision for unit in _units(path, encoding, kind) if unit.decision is not None)
     first = next(decisions, None)
     return first is None or first.time is not None

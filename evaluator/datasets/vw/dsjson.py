@@ -68,7 +68,7 @@ def _refuse_array(line: str) -> None:
 
 
 def _passed_over(found: Mapping[str, Any]) -> str | None:
-    """Return what a line is that is no decision, or one that was never shown; None for others."""
+    """Return a description of a line that is no decision or was never shown; None for other lines."""
     if "c" not in found:
         if "RewardValue" in found:
             return "rewards whose decision the log lacks (RewardValue)"

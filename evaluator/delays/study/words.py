@@ -68,7 +68,7 @@ def mixture(rows: DelayRows, newest: NewestDelays | None) -> tuple[str, ...]:
 
 
 def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
-    """Return sentences on what a log can see of delays, and what it cannot."""
+    """Return sentences about the delays that a log can show, and those that it cannot."""
     said = []
     if rows.limit is None:
         said.append("Every display was followed to its end: no delay was cut off.")

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
 
 from evaluator.kernels.argmax import LOWEST_FIRST, check_score, goes_first, tie_key
-from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable, instruction, overloads
+from evaluator.kernels.bits import LAST_BIT, bits_below, count_bits, lowest_bit, not_negative
+from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
 from evaluator.kernels.memory import borrowed, one_row, prefetch
 from evaluator.policies.dispatch import begin_among, choose_among, score, scores
 from evaluator.replays.loop.kernel import ReplayCounters, play_round
@@ -27,56 +27,6 @@ NO_KEY = -2
 # Displays that are looked at together before the policy is asked about each: so many that memory has answered when they
 # are read, so few that the nearest cache still holds them.
 _AHEAD = 16
-# The highest bit of a word, which stands in where none is set.
-LAST_BIT = np.uint64(1 << 63)
-
-
-def count_bits(word: Any) -> Any:
-    """Return how many bits of a word are set."""
-    return int(word).bit_count()
-
-
-def lowest_bit(word: Any) -> Any:
-    """Return the place of the lowest bit that is set, in a word that is not empty."""
-    return (int(word) & -int(word)).bit_length() - 1
-
-
-@inlinable
-def bits_below(word: Any, place: Any) -> Any:
-    """Return how many bits of a word are set below a place of 0 to 63."""
-    return count_bits(word & ((np.uint64(1) << np.uint64(place)) - np.uint64(1)))
-
-
-@inlinable
-def not_negative(index: Any) -> Any:
-    """Return an index below 2^31 so that compiled code knows that it does not count from the end, and need not look."""
-    return index & 0x7FFF_FFFF
-
-
-@instruction
-def _count(typing_context: Any, word: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
-
-
-@instruction
-def _lowest(typing_context: Any, word: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
-
-    return types.int64(types.uint64), generate
-
-
-@overloads(count_bits)
-def _compile_count_bits(word: Any) -> Any:
-    return lambda word: _count(word)
-
-
-@overloads(lowest_bit)
-def _compile_lowest_bit(word: Any) -> Any:
-    return lambda word: _lowest(word)
 
 
 class Held(NamedTuple):

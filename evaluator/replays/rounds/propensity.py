@@ -17,10 +17,9 @@ from evaluator.log.meta import PropensityKind
 from evaluator.log.schema import ELIGIBLE, WEIGHT, Columns
 from evaluator.log.set_kinds import has_eligibility
 from evaluator.options.shared import PropensityMode
-from evaluator.replays.rounds.choice_weights import choice_weights, chosen_with
 from evaluator.replays.rounds.fitted import FOLDS, Acceptance, FittedLogger, acceptance_of, fit_logger
 from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.weights import DisplayWeights, read_weights
+from evaluator.replays.rounds.weights import DisplayWeights, choice_weights, chosen_with, read_weights
 
 MODES: tuple[PropensityMode, ...] = get_args(PropensityMode)
 

@@ -71,7 +71,7 @@ def little_learned(
 
 
 def _helpful_share(plan: ReplayPlan, rounds: int, generated: float, enough: int) -> float | None:
-    """Return the largest share of the traffic at which enough conversions would be told; None if there is none."""
+    """Return the largest share of the traffic at which enough conversions would be told, or None."""
     if plan.clock.kind == "wall":
         return None
     smaller = (s for s in _SHARES if s < plan.clock.share)
@@ -94,7 +94,7 @@ def _told(plan: ReplayPlan, rounds: int, generated: float, share: float) -> floa
 
 
 def bursts_warning(plan: ReplayPlan) -> list[Finding]:
-    """Return a warning of traffic whose bursts are as long as the delays, on the traffic clock; none otherwise."""
+    """Return a warning if bursts of traffic are as long as the delays, on the traffic clock; otherwise none."""
     delay, ratio = peak_within_delay(plan.survey)
     if plan.clock.kind != "traffic" or plan.sampler == "logged" or not plan.policy.learns or not ratio >= BURSTY:
         return []
@@ -198,7 +198,7 @@ def _way_out(plan: ReplayPlan, least: float) -> str:
 
 
 def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str, ...]:
-    """Return what the values of a replay are, and what they are not, in sentences.
+    """Return sentences that say what the values of a replay mean, and what they do not mean.
 
     A replay is one run of a policy on one log. While a policy learns, what it earns in one run may be far from what it
     earns on average: one that settles on an action early settles on another one in the next run. The realised

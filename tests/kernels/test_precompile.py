@@ -16,23 +16,23 @@ ROOT = Path(__file__).parents[2]
 # With nothing but help: this process takes no job, and then finds all of them in the cache.
 HELPED = """
 import numpy as np
-from evaluator.kernels import ahead
+from evaluator.kernels import precompile
 from evaluator.replays.values.rewards import count_ranks
 
 def calls():
     for action in (np.int32, np.int64):
-        yield ahead.LoopCall("ranks", count_ranks, (np.zeros(3, action), *np.zeros((3, 3), np.int64)))
+        yield precompile.LoopCall("ranks", count_ranks, (np.zeros(3, action), *np.zeros((3, 3), np.int64)))
 
-ahead._processors = lambda: 2
-taken, take = [], ahead._Left.take
+precompile._processors = lambda: 2
+taken, take = [], precompile._Left.take
 def only_for_helpers(left):
     import threading
     return None if threading.current_thread() is threading.main_thread() else take(left)
-ahead._Left.take = only_for_helpers
-assert ahead.compile_ahead(calls()) == ["ranks", "ranks"]
+precompile._Left.take = only_for_helpers
+assert precompile.compile_ahead(calls()) == ["ranks", "ranks"]
 assert not count_ranks.overloads
-assert all(ahead._missing(call) is None for call in calls())
-assert ahead.compile_ahead(calls()) == []
+assert all(precompile._missing(call) is None for call in calls())
+assert precompile.compile_ahead(calls()) == []
 for call in calls():
     count_ranks(*call.arguments)
 assert sum(count_ranks.stats.cache_hits.values()) == 2
