@@ -126,7 +126,7 @@ class Grid:
     Parameters
     ----------
     columns
-        Its columns.
+        Columns of the table.
     rows
         Cells of each row.
     caption
@@ -263,7 +263,7 @@ class Document:
     title
         Title for it.
     sections
-        Its sections; what comes first stands above all titles.
+        Sections; what comes first stands above all titles.
     """
 
     kind: str
