@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.text import Text
 
 from evaluator.findings.finding import assumptions_of, warnings_of
+from evaluator.replays.conversion_share import of_conversions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.within import of_conversions
 from evaluator.report.console import ReportConsole
 from evaluator.report.short import coded
 from evaluator.report.terminal import details, sentences

@@ -7,8 +7,8 @@ from typing import Any
 
 import altair as alt
 
+from evaluator.replays.conversion_share import of_conversions
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.within import of_conversions
 from evaluator.report.delay_charts import CORRECTED, Spec, delay_axis, finished
 from evaluator.report.window_marks import WindowMark, window_layers
 from evaluator.units import ROUND, SECONDS

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from evaluator.log.clusters import Clusters
 from evaluator.policies.base import Need
 from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.policy_delays import told_anew
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.thinning import thinning
-from evaluator.replays.told_delays import told_anew
 from evaluator.streams import STEP, mixed
 
 # As many clusters as the log has are drawn from them with replacement, once for each time through the log: the
