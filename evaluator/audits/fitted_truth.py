@@ -12,8 +12,8 @@ from evaluator.audits.replays import claims
 from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.comparisons.result import plan_comparison
 from evaluator.log import Log
-from evaluator.replays.basis import read_basis
 from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.shared_inputs import read_basis
 
 
 class Fitted(NamedTuple):

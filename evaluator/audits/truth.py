@@ -23,10 +23,10 @@ from evaluator.log.eligible import unpack
 from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
-from evaluator.replays.basis import Basis, read_basis
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
+from evaluator.replays.shared_inputs import Basis, read_basis
 from evaluator.replays.values.rewards import logged_rewards
 from evaluator.units import ROUND
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from evaluator.log.schema import to_numpy
 from evaluator.replays.loop.samplers import sure_rounds
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rarest import least_acceptance
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.support import least_acceptance
 from evaluator.replays.values.rewards import observed_rewards
 
 # Probability that any of the replays ends before the horizon: three standard deviations for a single one.

@@ -38,8 +38,8 @@ from evaluator.log import Log
 from evaluator.policies.registry import as_known
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rarest import rarest_warning
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.support import rarest_warning
 from evaluator.replays.values.outcome_evidence import judged_together
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_values import json_values

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from evaluator.log import Log
-from evaluator.replays.basis import read_basis
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
+from evaluator.replays.shared_inputs import read_basis
 from evaluator.replays.warm_start import learned_among, numbered_as_learned
 
 Window = str | int | None

@@ -11,7 +11,6 @@ from typing import Unpack
 
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import is_canonical, open_canonical
-from evaluator.datasets.delay_laws import delay_files
 from evaluator.datasets.locate import bundled_logs, bundled_names
 from evaluator.datasets.log_folders import LogFolder, ObjectFolder, folder_at
 from evaluator.datasets.make_options import MADE
@@ -26,7 +25,7 @@ from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.stretches.parallelism import ONE_PASS, AtOnce
-from evaluator.datasets.synthetic import generate
+from evaluator.datasets.synthetic import delay_files, generate
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError, UnknownNameError, UsageError, nearest, nearest_file
 from evaluator.log import Log

@@ -4,6 +4,11 @@ In the place of Numba's own cache, whose index is read without asking whether it
 disagree when two processes compile at once, and which ends the run where it cannot write. A file here is the SHA-256 of
 the rest, and then the key it was compiled for with the code, pickled as Numba pickles it. What is damaged, or another
 key's, is compiled anew and replaced; where nothing can be written that is said once, and the run goes on.
+
+What lies in the folder of the cache is run, so nobody else may write there. It is named by a hash of the package's
+sources, since edits in functions reached through `overload` do not show in the function that is compiled. It lives in
+the user's cache directory, because site-packages may be read-only; where that is not to be had, in a folder of the
+user's own among the temporary files; and for want of that in one for this process alone.
 """
 
 from __future__ import annotations
@@ -39,10 +44,6 @@ _LOG = logging.getLogger("evaluator")
 _DIGEST = hashlib.sha256().digest_size
 # A hundred times the largest function's.
 _MOST_BYTES = 64 * 1024 * 1024
-# It is code: what lies there is run, so nobody else may write there. A folder named by a hash of the package's
-# sources, since edits in functions reached through `overload` do not show in the function that is compiled. It lives
-# in the user's cache directory, because site-packages may be read-only; where that is not to be had, in a folder of
-# the user's own among the temporary files; and for want of that in one for this process alone.
 # How files begin that are being written.
 UNFINISHED = ".code-"
 # Who can write everywhere.

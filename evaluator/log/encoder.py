@@ -1,4 +1,10 @@
-"""How columns of a source became context vectors, so that a display that comes later becomes one in the same way."""
+"""How columns of a source became context vectors, so that a display that comes later becomes one in the same way.
+
+The text of a value (`value_text`) tells categories apart. White space around a text is none of it. A whole number is
+written without a fraction: 7, 7.0 and "7.00" are one value; other digits stay as they are written, so that "08", "1e5"
+and version "1.10" are none but themselves. The truth values that tables hold as True, TRUE and true are true. The
+letters of a UUID are small.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +30,6 @@ _HASH = "crc32"
 _OF_SCALE = ("centre", "deviation")
 # Hashed columns beyond this many are counted rather than named.
 _NAMED = 2
-# White space around a text is none of it. A whole number is written without a fraction: 7, 7.0 and "7.00" are one
-# value; other digits stay as they are written, so that "08", "1e5" and version "1.10" are none but themselves. The
-# truth values that tables hold as True, TRUE and true are true. The letters of a UUID are small.
 WHOLE = r"^(?:-?(0)|(-?[1-9][0-9]*))\.0+$"
 UUID = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$"
 UUID_LENGTH = 36

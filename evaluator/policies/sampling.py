@@ -6,6 +6,14 @@ the score of action a at vector x is <x, theta^> + scale ||x|| z, the norm in Vâ
 number a of the key's stream (`evaluator.policies.sampling`). At any one display that is the law of <x, theta~>, of all
 eligible actions together: blocks are drawn independently of each other. Rejection accepts a display with the same
 chance whatever the round has drawn, so the accepted one is such a display.
+
+Draws are numbered: a round that asks ten of a thousand actions spends ten draws, and whoever asks again in the round
+sees the same ones. Bits are those of SplitMix64 (Steele, Lea, Flood 2014): draw n is the n-th output of the generator
+that the key starts. A Weyl sequence passes through a finaliser (Stafford's variant 13) in which each bit of the input
+flips each bit of the output with probability near 1/2. Normals are such bits through the inverse of the normal
+distribution function, algorithm AS 241, routine PPND16 (Wichura 1988): rational functions of degree 7, of relative
+accuracy about 1e-16, to which floating point adds a few units in the last place: 1.4e-15 at most of two million p from
+1e-300 to 1 - 1e-9, against `scipy.special.ndtri`.
 """
 
 from __future__ import annotations
@@ -24,13 +32,6 @@ from evaluator.policies.base import Setting
 
 # The key of a round whose theta~ are drawn.
 _NO_KEY = -1
-# A round that asks ten of a thousand actions spends ten draws, and whoever asks again in the round sees the same
-# ones. Bits are those of SplitMix64 (Steele, Lea, Flood 2014): draw n is the n-th output of the generator that the
-# key starts. A Weyl sequence passes through a finaliser (Stafford's variant 13) in which each bit of the input flips
-# each bit of the output with probability near 1/2. Normals are such bits through the inverse of the normal
-# distribution function, algorithm AS 241, routine PPND16 (Wichura 1988): rational functions of degree 7, of relative
-# accuracy about 1e-16, to which floating point adds a few units in the last place: 1.4e-15 at most of two million p
-# from 1e-300 to 1 - 1e-9, against `scipy.special.ndtri`.
 _WORD = 0xFFFF_FFFF_FFFF_FFFF
 _STEP, _FIRST, _SECOND = 0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB
 _KEYS = 2.0**53

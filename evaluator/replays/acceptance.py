@@ -14,7 +14,7 @@ from evaluator.findings.codes import ACCEPTANCE_OFF, LONG_WAIT, PROPENSITIES_OFF
 from evaluator.findings.finding import Finding
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rarest import MUCH_SMALLER
+from evaluator.replays.support import MUCH_SMALLER
 
 # A right log raises one of these alarms with this probability at most: so few that hundreds of replays stay quiet.
 ALARM = 1e-4

@@ -17,6 +17,7 @@ from evaluator.log.clusters import Clusters
 from evaluator.log.costs import number_of_costs
 from evaluator.log.splits import Split
 from evaluator.policies.base import Need, Setting
+from evaluator.replays.conversion_share import followed_for
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.objective import is_of_profit
 from evaluator.replays.options import ReplayOptions
@@ -31,7 +32,6 @@ from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.warm_start import WarmStart
-from evaluator.replays.within import followed_for
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.units import NO_WINDOW
 

@@ -18,13 +18,12 @@ from evaluator.log.relabel_actions import in_order
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.basis import Basis, read_basis
+from evaluator.replays.conversion_share import in_unit_of_window, share_by, steps_of
 from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.replays.objective import refuse_untold
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.parts import even_conversions, refuse_on_parts
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rarest import least_acceptance
+from evaluator.replays.policy_delays import fit_on_clock, told_delays
 from evaluator.replays.rounds.clock import ReplayClock, start_clock
 from evaluator.replays.rounds.eligible_actions import EligibleSets
 from evaluator.replays.rounds.held_out import held_out
@@ -35,9 +34,10 @@ from evaluator.replays.rounds.stream import LogRounds, vectors_of
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning, thinning
 from evaluator.replays.rounds.window import ReplayWindow, resolve_window
-from evaluator.replays.told_delays import fit_on_clock, told_delays
+from evaluator.replays.shared_inputs import Basis, read_basis
+from evaluator.replays.subsampled_log import even_conversions, refuse_on_parts
+from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, displays_of, warm_start
-from evaluator.replays.within import in_unit_of_window, share_by, steps_of
 from evaluator.replays.words.clusters import check_clusters, said_of_clusters
 from evaluator.replays.words.costs_and_refunds import said_of_outcome
 from evaluator.replays.words.plan import assumptions, warnings

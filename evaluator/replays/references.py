@@ -16,9 +16,9 @@ from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.eligible import sizes
 from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.replays.loop.engine import Replay
-from evaluator.replays.parts import evened
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.set_sizes import SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
+from evaluator.replays.subsampled_log import evened
 from evaluator.replays.values.rewards import ArmSample, RewardBounds, logged_rewards
 
 T = TypeVar("T")

@@ -85,7 +85,7 @@ class ReplayResult(ShownInNotebooks, WithFindings):
         Days of live traffic these rounds stand for; nan on a log of rounds.
     conversions_within
         Share of the conversions that come within T rounds of their display, of those that come as long as the log
-        looked (`evaluator.replays.within`).
+        looked (`evaluator.replays.conversion_share`).
     acceptance_rate, effective_sample_size, clipped
         Share of displays accepted, effective sample size and share clipped of the sampler, mean over repeats.
     generated, delivered, expired, pending

@@ -45,11 +45,11 @@ from evaluator.replays.learned_by import learned_by
 from evaluator.replays.loop.engine import BATCH, Replay
 from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rarest import leaves_out
 from evaluator.replays.references import References
 from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.reorder import BLOCK
 from evaluator.replays.set_sizes import SetSizes, set_sizes_assumption, set_sizes_warning
+from evaluator.replays.support import leaves_out
 from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
 from evaluator.replays.values.expected_values import clusters_shown, with_expected_value
 from evaluator.replays.values.final import frozen_values

@@ -7,8 +7,8 @@ from typing import Any
 
 import altair as alt
 
+from evaluator.replays.conversion_share import of_conversions
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.within import of_conversions
 from evaluator.reports.chart_parts import WindowMark, window_layers
 from evaluator.reports.delay_charts import CORRECTED, Spec, delay_axis, finished
 from evaluator.units import ROUND, SECONDS

@@ -14,8 +14,8 @@ from evaluator.audits.rates import rates_by_action
 from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.errors import DataError
 from evaluator.log import Log
-from evaluator.replays.basis import read_basis
 from evaluator.replays.options import ReplayOptions
+from evaluator.replays.shared_inputs import read_basis
 from tests.logs import bernoulli_log, build_log, linear_log
 from tests.parts import stored
 

@@ -17,7 +17,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims, replay_twin
 from evaluator.audits.truth import fit_truth
 from evaluator.audits.twin_log import draw_twin
-from evaluator.replays.basis import read_basis
+from evaluator.replays.shared_inputs import read_basis
 from tests.bench.spread import Spread, add_options, spread_by
 from tests.statistical.power import Promised, promised
 

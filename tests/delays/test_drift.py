@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.delays.study.changes import delay_drift
-from evaluator.delays.study.stretched import DelayScores
+from evaluator.delays.study.changes import DelayScores, delay_drift
 from evaluator.errors import DataError, ParameterError
 from tests.delays.lengthening import World
 

@@ -13,11 +13,11 @@ from evaluator.arguments import as_description
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.log import Log
-from evaluator.replays.basis import read_basis
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute, execute_all
+from evaluator.replays.shared_inputs import read_basis
 from tests.logs import build_log
 
 N = 4000

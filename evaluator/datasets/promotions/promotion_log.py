@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.delay_laws import scenario_laws
 from evaluator.datasets.promotions.promotion_scenario import Promotion, PromotionsScenario
-from evaluator.datasets.synthetic import DAY_S, TICK, arrival_times, log_streams, size_and_seed
+from evaluator.datasets.synthetic import DAY_S, TICK, arrival_times, log_streams, scenario_laws, size_and_seed
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.log import Log, LogMeta, Outcome
 from evaluator.log.eligible import pack, unpack

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric, two_sided_quantile
-from evaluator.delays.study.changes import DelayDrift, compare_days
-from evaluator.delays.study.stretched import DelayScores
+from evaluator.delays.study.changes import DelayDrift, DelayScores, compare_days
 from evaluator.delays.usable import Ints, Ticks
 
 # Fewer conversions are not tested once more for a change.

@@ -15,9 +15,9 @@ from evaluator.estimates.repeated import repeated_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.schema import to_numpy
 from evaluator.replays.guardrails import Guardrail, GuardrailAnswer, parse_guardrails, relative
-from evaluator.replays.parts import evened
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.subsampled_log import evened
 from evaluator.replays.values.outcome_values import OutcomeValue
 from evaluator.replays.values.rewards import logged_rewards, reward_bounds
 from evaluator.replays.words.unknown_maximum import with_honest_kind

@@ -19,11 +19,11 @@ from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.costs import cost_events, has_costs, sales
 from evaluator.log.schema import to_numpy
+from evaluator.replays.conversion_share import share_within
 from evaluator.replays.objective import is_of_profit
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.told_delays import fit_on_clock
-from evaluator.replays.within import share_within
+from evaluator.replays.policy_delays import fit_on_clock
 from evaluator.units import ticks_words
 
 # Of refunds, so much less within the window than of sales that it is said.

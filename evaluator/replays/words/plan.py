@@ -13,15 +13,15 @@ from evaluator.log.bounds import CapLoss
 from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.log.vectors_of_displays import dwarfing_column
 from evaluator.policies.base import Need
-from evaluator.replays.basis import Basis
+from evaluator.replays.conversion_share import followed_for, of_conversions
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.parts import said_of_parts
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rarest import binding_display, rarest_warning, unusable_warning
 from evaluator.replays.rounds.gaps_and_bursts import gap_warnings
 from evaluator.replays.rounds.propensity import NOT_AT_REST
 from evaluator.replays.rounds.reward_range import RewardRange
-from evaluator.replays.within import followed_for, of_conversions
+from evaluator.replays.shared_inputs import Basis
+from evaluator.replays.subsampled_log import said_of_parts
+from evaluator.replays.support import binding_display, rarest_warning, unusable_warning
 from evaluator.replays.words.clusters import UNWORN, assumption_of
 from evaluator.replays.words.costs_and_refunds import of_refunds, said_of_objective
 from evaluator.replays.words.stamps import assumptions_of_stamps, said_of_windows

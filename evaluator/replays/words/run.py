@@ -9,8 +9,8 @@ from evaluator.findings.codes import BURSTS, LITTLE_LEARNED, MOVING_SETS
 from evaluator.findings.finding import Finding
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rarest import binding_display, leaves_out
 from evaluator.replays.rounds.gaps_and_bursts import BURSTY, peak_within_delay
+from evaluator.replays.support import binding_display, leaves_out
 from evaluator.units import format_duration
 
 # With fewer conversions told per action its rate is known to a third at best, and what a policy does is exploration.

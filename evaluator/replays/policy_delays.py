@@ -9,13 +9,13 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.delays.product_limit import product_limit
 from evaluator.errors import ParameterError
-from evaluator.replays.parts import even_conversions
+from evaluator.replays.conversion_share import share_within
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.clock import ReplayClock, on_clock
 from evaluator.replays.rounds.known_delays import KnownDelays
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.window import ReplayWindow
-from evaluator.replays.within import share_within
+from evaluator.replays.subsampled_log import even_conversions
 from evaluator.units import ROUND, format_duration, parse_duration
 
 Ints = npt.NDArray[np.int64]
