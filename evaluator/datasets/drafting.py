@@ -128,7 +128,7 @@ class _Drafter:
         question = Question(key=key, words=words, guess=guess or NO_ANSWER, choices=possible, why=why)
         answer = self._ask(question).strip()
         if possible is not None and answer not in possible:
-            raise UsageError(f"{key}: {answer!r} is no answer.", hint=nearest(answer, possible))
+            raise UsageError(f"{key}: {answer!r} is no answer.", remedy=nearest(answer, possible))
         return (None if answer in ("", NO_ANSWER) else answer), ""
 
     def _events(self) -> list[Line]:
