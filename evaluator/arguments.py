@@ -89,7 +89,7 @@ def from_nothing(policies: PolicyLike | Sequence[PolicyLike], by: str) -> list[P
         if isinstance(policy, LearnedPolicy):
             raise UsageError(
                 f"`{by}` lets policies begin with nothing, and {policy.spec} has learned.",
-                hint="give its description: learned.policy. Replays and comparisons go on with what was learned.",
+                remedy="give its description: learned.policy. Replays and comparisons go on with what was learned.",
             )
     return [policy for policy in found if not isinstance(policy, LearnedPolicy)]
 
@@ -108,7 +108,8 @@ def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy:
     if isinstance(policy, Iterable | float | int | None) and not hasattr(policy, "choose"):
         raise ParameterError(
             f"Expected a policy, got {_article(policy)}.",
-            hint="`replay` and `plan` take one: 'ucb1'; `compare`, `audit` and `simulate` take several in a list, the "
+            remedy="`replay` and `plan` take one: 'ucb1'; `compare`, `audit` and `simulate` take several in a list, "
+            "the "
             "first of which is the baseline: ['ucb1', 'linucb'].",
         )
     if isinstance(policy, type):
@@ -137,5 +138,5 @@ def loaded_by(policy: Any) -> str:
         return ":".join(filter(None, (inspect.getfile(cls), cls.__name__, parameters)))
     raise UsageError(
         f"Workers load policies by their names, and {policy.spec} has none.",
-        hint="put its class into a file, and name it: path/to/mine.py:MyPolicy.",
+        remedy="put its class into a file, and name it: path/to/mine.py:MyPolicy.",
     )

@@ -45,7 +45,7 @@ class EvaluatorError(Exception):
     ----------
     what
         Sentence or clause that says what is wrong and where.
-    hint
+    remedy
         Sentence that says how to repair it; printed after ``Hint:``.
     """
 
@@ -61,10 +61,10 @@ class EvaluatorError(Exception):
         """
         return (OSError if issubclass(cls, OSError) else Exception).__new__(cls, *told)
 
-    def __init__(self, what: str, *, hint: str = "") -> None:
+    def __init__(self, what: str, *, remedy: str = "") -> None:
         self.what = _one_line(what)
-        self.hint = _one_line(hint)
-        told = f"{self.what} Hint: {self.hint}" if hint else self.what
+        self.remedy = _one_line(remedy)
+        told = f"{self.what} Hint: {self.remedy}" if remedy else self.what
         super().__init__(told)
         self.args = (told,)  # OSError takes those of __new__ for its own
 
@@ -144,7 +144,7 @@ class WorkerError(EvaluatorError, RuntimeError):
 
 
 def nearest(name: str, known: Iterable[str], *, listed: Iterable[str] | None = None) -> str:
-    """Return a hint naming the known word nearest to `name`, or those that begin so, or all of them.
+    """Return a sentence naming the known word nearest to `name`, or those that begin so, or all of them.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def nearest(name: str, known: Iterable[str], *, listed: Iterable[str] | None = N
 
 
 def nearest_file(path: str | PathLike[str], otherwise: str) -> str:
-    """Return a hint that names the file or folder whose path is nearest to one that is not there, else another hint.
+    """Return a sentence that names the file or folder whose path is nearest to one that is not there, else `otherwise`.
 
     Each part of the path that is not there is compared with what its folder holds; patterns are not.
 
@@ -212,4 +212,4 @@ def refuse_no_utf8(name: str) -> None:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise UsageError(f"{name} is no UTF-8 name.", hint="rename it.") from None
+        raise UsageError(f"{name} is no UTF-8 name.", remedy="rename it.") from None

@@ -63,7 +63,7 @@ def refuse_other_code(policies: Sequence[Any], wanted: Sequence[CodeOfPolicy]) -
         if _hash(own_code(policy, imported=False)) != of.written:
             raise WorkerError(
                 f"Worker {this_worker()} is refused: what {policy.spec} consists of is another there.",
-                hint="the files of a policy must be the same there, and so must installed packages.",
+                remedy="the files of a policy must be the same there, and so must installed packages.",
             )
         _refuse_older_modules(policy)
 
@@ -83,7 +83,7 @@ def _refuse_older_modules(policy: Any) -> None:
             if file in imported:
                 raise WorkerError(
                     f"Worker {this_worker()} is refused: it has imported {file.name} as it was before it changed.",
-                    hint="start the worker anew.",
+                    remedy="start the worker anew.",
                 )
             _found[file] = now
 

@@ -45,7 +45,7 @@ def parse_duration(text: str) -> float:
     if match is None:
         raise ParameterError(
             f"Expected a duration, got {shortened(text)!r}.",
-            hint=f"write a number and a unit ({', '.join(SECONDS)}): 7d.",
+            remedy=f"write a number and a unit ({', '.join(SECONDS)}): 7d.",
         )
     return float(match[1]) * SECONDS[match[2]]
 
@@ -64,7 +64,7 @@ def duration_ticks(text: str, tick_seconds: float) -> float:
     ticks = parse_duration(text) / tick_seconds
     if ticks >= NO_WINDOW:
         raise ParameterError(
-            f"{text!r} is longer than any log.", hint="64 bits hold 146 years of ns, or 146,000 of us."
+            f"{text!r} is longer than any log.", remedy="64 bits hold 146 years of ns, or 146,000 of us."
         )
     return ticks
 
@@ -84,7 +84,7 @@ def parse_whole(text: str) -> int | None:
     if not (digits.isascii() and digits.isdecimal()):
         return None
     if len(digits) > _DIGITS or int(digits) >= NO_WINDOW:
-        raise ParameterError(f"{shortened(text)!r} is a number beyond 64 bits.", hint="take a smaller one.")
+        raise ParameterError(f"{shortened(text)!r} is a number beyond 64 bits.", remedy="take a smaller one.")
     return int(digits)
 
 

@@ -25,7 +25,7 @@ class AuditOptions(BareReplayOptions):
         if self.keeps:
             raise ParameterError(
                 f"`immature={self.immature!r}`: twins have no such columns.",
-                hint="audit with `immature='correct'`, which corrects by action.",
+                remedy="audit with `immature='correct'`, which corrects by action.",
             )
 
     def of_replays(self, *, seed: int) -> ReplayOptions:

@@ -183,12 +183,12 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         raise DataError(
             f"The displays of log {log.meta.name!r} are no even sample of the traffic (display weights, or chosen "
             "actions under propensities that depend on the context), so no truth can be fitted to them.",
-            hint="audit a log of all displays and actions.",
+            remedy="audit a log of all displays and actions.",
         )
     if len(log) < FEWEST_DISPLAYS:
         raise DataError(
             f"Log {log.meta.name!r} has {len(log):,} displays, too few to fit a truth to.",
-            hint=f"an audit needs {FEWEST_DISPLAYS} displays and {FEWEST_CONVERSIONS} conversions.",
+            remedy=f"an audit needs {FEWEST_DISPLAYS} displays and {FEWEST_CONVERSIONS} conversions.",
         )
     judged = replace(revenue, reward="eventual", immature="drop")
     plan = plan_replay(basis, policy, judged)
@@ -198,7 +198,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     if len(at) < FEWEST_CONVERSIONS:
         raise DataError(
             f"Log {log.meta.name!r} has {len(at):,} conversions on displays old enough to be judged.",
-            hint=f"an audit needs {FEWEST_CONVERSIONS} to fit a truth to.",
+            remedy=f"an audit needs {FEWEST_CONVERSIONS} to fit a truth to.",
         )
     values, worth = _values(value)
     n = len(log) if displays is None else displays

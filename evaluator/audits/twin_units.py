@@ -273,7 +273,7 @@ def _opened(audited: AuditedLog) -> tuple[Fitted, list[Any]]:
         if twins_key([questions.key(plan) for plan in fitted.plans], audited.options) != audited.key:
             raise WorkerError(
                 f"Worker {this_worker()} is refused: it plans the replays otherwise than the command does.",
-                hint="files that options and policies name must be the same there, and so must installed packages.",
+                remedy="files that options and policies name must be the same there, and so must installed packages.",
             )
         names = compile_loops(fitted.plans)
         compiled = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"

@@ -164,7 +164,7 @@ class CheckReport(ShownInNotebooks):
         """
         by_name = {f.name: f for f in self.checks}
         if name not in by_name:
-            raise UnknownNameError(f"No check is called {name!r}.", hint=nearest(name, by_name))
+            raise UnknownNameError(f"No check is called {name!r}.", remedy=nearest(name, by_name))
         return by_name[name]
 
     def to_dict(self) -> dict[str, Any]:

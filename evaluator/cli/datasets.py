@@ -98,7 +98,7 @@ def validate_command(
 
     name = one_log(log, dataset)
     if name is None:
-        raise UsageError("No log is named.", hint="`evaluate datasets validate spec.toml`.")
+        raise UsageError("No log is named.", remedy="`evaluate datasets validate spec.toml`.")
     report = validate(name, **reading)
     if as_json:
         o.print_json({"schema": "evaluate.validation/1", **report})

@@ -101,6 +101,6 @@ def _ask(question: Question) -> str:
     except typer.Abort:  # Ctrl-D: what Ctrl-C does, `stopping` says
         typer.echo(err=True)
         raise UsageError(
-            f"{question.key}: the answers ended here.", hint="answer it, or take the guesses: `< /dev/null`."
+            f"{question.key}: the answers ended here.", remedy="answer it, or take the guesses: `< /dev/null`."
         ) from None
     return answer

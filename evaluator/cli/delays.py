@@ -128,12 +128,12 @@ def _spread(
 def _only_of(file: Path, others: dict[str, Any]) -> None:
     for name, value in others.items():
         if value is not None:
-            raise UsageError(f"{name} does not go with --file {file}.", hint="read a log, or a bare file of delays.")
+            raise UsageError(f"{name} does not go with --file {file}.", remedy="read a log, or a bare file of delays.")
 
 
 def _only_with_file(given: dict[str, Any]) -> None:
     for name in given:
-        raise UsageError(f"`{name}` goes with --file.", hint="logs say in their spec what these say of a file.")
+        raise UsageError(f"`{name}` goes with --file.", remedy="logs say in their spec what these say of a file.")
 
 
 def _of_file(file: Path, asked: DelayFileOptions) -> tuple[DelayRows, pa.Table]:

@@ -123,11 +123,11 @@ def only(name: str, option: Option, values: Sequence[str]) -> str:
         Several are given; says which command takes them.
     """
     if len(values) > 1 and len(set(values)) == 1:
-        raise UsageError(f"--{name} is given {len(values)} times: {values[0]}.", hint="give it once.")
+        raise UsageError(f"--{name} is given {len(values)} times: {values[0]}.", remedy="give it once.")
     if len(values) > 1:
         raise UsageError(
             f"--{name} takes one value here, not {len(values)}: {', '.join(values)}.",
-            hint=f"give one; evaluate compare --{option.plural} {','.join(values)} takes several.",
+            remedy=f"give one; evaluate compare --{option.plural} {','.join(values)} takes several.",
         )
     return values[0]
 

@@ -101,7 +101,7 @@ def refuse_one_place(**outputs: Path | None) -> None:
             continue
         name = f"--{option.replace('_', '-')}"
         if other := seen.get(place := os.path.realpath(out)):
-            raise UsageError(f"{other} and {name} are one place: {out}.", hint="give each a name of its own.")
+            raise UsageError(f"{other} and {name} are one place: {out}.", remedy="give each a name of its own.")
         seen[place] = name
 
 

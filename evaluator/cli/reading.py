@@ -38,7 +38,7 @@ def one_place(first: tuple[str, str | None], second: tuple[str, str | None], wha
     """
     (place, by_place), (option, by_option) = first, second
     if by_place is not None and by_option is not None:
-        raise UsageError(f"{place} and {option} name two {what}.", hint="leave one out.")
+        raise UsageError(f"{place} and {option} name two {what}.", remedy="leave one out.")
     return by_option if by_place is None else by_place
 
 

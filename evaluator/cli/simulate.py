@@ -65,7 +65,8 @@ def simulate_command(
     if named is None:
         raise UsageError(
             "evaluate simulate needs a scenario.",
-            hint="name it by its place: evaluate simulate vernade2017-low -p ucb1; evaluate datasets list shows them, "
+            remedy="name it by its place: evaluate simulate vernade2017-low -p ucb1; evaluate datasets list shows "
+            "them, "
             "those of kind synthetic.",
         )
     asked = SimulateOptions(**simulating)

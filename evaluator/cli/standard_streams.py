@@ -47,7 +47,7 @@ class SafeStream(io.FileIO):
                 if self._needed:
                     raise OutputError(
                         f"stdout: cannot be written ({os.strerror(error.errno or 0)}).",
-                        hint="make room, or send it elsewhere; what --out names is written.",
+                        remedy="make room, or send it elsewhere; what --out names is written.",
                     ) from None
         return memoryview(data).nbytes
 

@@ -43,7 +43,7 @@ def unknown_command(ctx: Any, word: str) -> UnknownNameError:
     """Return the error that says which command is nearest to one that there is not, or where there is one."""
     elsewhere = [path for path, _ in _commands(ctx.find_root().command) if path.endswith(f" {word}")]
     hint = f"did you mean {' or '.join(elsewhere)}?" if elsewhere else nearest(word, ctx.command.commands)
-    return UnknownNameError(f"{_words(ctx)} has no command {word!r}.", hint=hint)
+    return UnknownNameError(f"{_words(ctx)} has no command {word!r}.", remedy=hint)
 
 
 def _refuse_empty(ctx: Any, args: list[str]) -> None:
@@ -52,12 +52,12 @@ def _refuse_empty(ctx: Any, args: list[str]) -> None:
     for word, after in zip(args, [*args, None][1:], strict=True):
         flag, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
         if flag in takes and not value and (equals or after == "") and not ctx.resilient_parsing:
-            raise UsageError(f"{flag} is empty.", hint=f"give a value, or leave it out. {_told(takes[flag])}")
+            raise UsageError(f"{flag} is empty.", remedy=f"give a value, or leave it out. {_told(takes[flag])}")
 
 
 def _as_ours(error: Any, ctx: Any) -> EvaluatorError:
     said = _SAID.get(type(error).__name__)
-    return (said and said(error, ctx)) or UsageError(_sentence(error.format_message()), hint=_help_of(ctx))
+    return (said and said(error, ctx)) or UsageError(_sentence(error.format_message()), remedy=_help_of(ctx))
 
 
 def _words(ctx: Any) -> str:
@@ -95,7 +95,7 @@ def _no_option(error: Any, ctx: Any) -> EvaluatorError:
         hint = f"it is an option of {', '.join(others)}."
     else:
         hint = close if close.startswith("did you mean") else _help_of(ctx)
-    return UnknownOptionError(f"{_words(ctx)} has no option {flag}.", hint=hint)
+    return UnknownOptionError(f"{_words(ctx)} has no option {flag}.", remedy=hint)
 
 
 def _commands(command: Any, path: str = "evaluate") -> list[tuple[str, Any]]:
@@ -109,17 +109,17 @@ def _missing(error: Any, ctx: Any) -> EvaluatorError | None:
     if error.param is None:
         return None
     name = error.param.opts[0] if error.param.param_type_name == "option" else error.param.name.upper()
-    return UsageError(f"{_words(ctx)} needs {name}.", hint=_told(error.param))
+    return UsageError(f"{_words(ctx)} needs {name}.", remedy=_told(error.param))
 
 
 def _no_value(error: Any, ctx: Any) -> EvaluatorError | None:
     if "does not take a value" in error.message:
         flag = error.option_name.partition("=")[0]
-        return UsageError(f"{flag} takes no value.", hint=f"write {flag} alone.")
+        return UsageError(f"{flag} takes no value.", remedy=f"write {flag} alone.")
     given = next((one for one in ctx.command.params if error.option_name in one.opts), None)
     if given is None:
         return None
-    return UsageError(f"{error.option_name} needs a value.", hint=_told(given))
+    return UsageError(f"{error.option_name} needs a value.", remedy=_told(given))
 
 
 def _bad_value(error: Any, ctx: Any) -> EvaluatorError | None:
@@ -149,7 +149,7 @@ def _extra(error: Any, ctx: Any) -> EvaluatorError | None:
     takes = f"takes {' and '.join(places)} by place, and no more" if places else "takes nothing by place"
     return UsageError(
         f"{_words(ctx)} {takes}: {shortened(repr(found[1]))}.",
-        hint=f"all else goes by the name of its option; {_help_of(ctx)}",
+        remedy=f"all else goes by the name of its option; {_help_of(ctx)}",
     )
 
 

@@ -54,12 +54,12 @@ class LogPlace:
         except (EvaluatorError, OSError) as error:
             raise WorkerError(
                 f"Worker {this_worker()} cannot open the log: {error}",
-                hint="convert the log to a folder that every worker sees under the same name, and name that.",
+                remedy="convert the log to a folder that every worker sees under the same name, and name that.",
             ) from error
         if content_hash(log) != self.content:
             raise WorkerError(
                 f"Worker {this_worker()} is refused: it reads another log under the name {self.dataset}.",
-                hint="let all workers see the same folder, or copy it to each.",
+                remedy="let all workers see the same folder, or copy it to each.",
             )
         return log
 

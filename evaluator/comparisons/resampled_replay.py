@@ -25,7 +25,7 @@ def refuse_nothing_to_spread(options: ReplayOptions) -> None:
     if not options.bootstrap:
         raise UsageError(
             "Workers have nothing to do: a replay without a bootstrap stays on one core, round by round.",
-            hint="ask for resampled logs, `bootstrap=200`, or leave the workers out.",
+            remedy="ask for resampled logs, `bootstrap=200`, or leave the workers out.",
         )
 
 

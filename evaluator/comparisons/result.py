@@ -230,12 +230,13 @@ def plan_comparison(
     names = [(policy.spec, window) for policy, window in variants]
     if not variants:
         raise ParameterError(
-            "Nothing to compare.", hint="name a `policy` or several, such as otflinucb and delayed-klucb, or a `study`."
+            "Nothing to compare.",
+            remedy="name a `policy` or several, such as otflinucb and delayed-klucb, or a `study`.",
         )
     for name, times in Counter(names).items():
         if times > 1:
             how = "without a window" if name[1] is None else f"with window {name[1]}"
-            raise ParameterError(f"{name[0]} {how} is there twice.", hint="name each variant once.")
+            raise ParameterError(f"{name[0]} {how} is there twice.", remedy="name each variant once.")
     asked = Variants(log, policies, windows, options)
     return [asked.plan(number) for number in range(len(asked))]
 
@@ -253,7 +254,7 @@ def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:
         return 0
     spec = spec if spec in specs else as_known(spec)
     if spec not in specs:
-        raise ParameterError(f"`baseline='{spec}'` is none of the policies compared.", hint=nearest(spec, specs))
+        raise ParameterError(f"`baseline='{spec}'` is none of the policies compared.", remedy=nearest(spec, specs))
     return specs.index(spec)
 
 

@@ -51,13 +51,13 @@ def parse_ship_rule(text: str) -> ShipRule:
     """
     found = _GRAMMAR.fullmatch(text)
     if found is None:
-        raise ParameterError(f"`ship_if` {text!r} is no rule.", hint=_HOW)
+        raise ParameterError(f"`ship_if` {text!r} is no rule.", remedy=_HOW)
     _, number, percent = found.groups()
     if percent:
         raise ParameterError(
             f"`ship_if` {text!r}: a share of what the baseline earns is not known before the run.",
-            hint=f"give the difference per round that it comes to. {_HOW[0].upper()}{_HOW[1:]}",
+            remedy=f"give the difference per round that it comes to. {_HOW[0].upper()}{_HOW[1:]}",
         )
     if not math.isfinite(limit := float(number)):
-        raise ParameterError(f"`ship_if` {text!r}: the limit is no number.", hint=_HOW)
+        raise ParameterError(f"`ship_if` {text!r}: the limit is no number.", remedy=_HOW)
     return ShipRule(text.strip(), limit)

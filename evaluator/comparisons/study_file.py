@@ -106,21 +106,21 @@ def read_study(path: str | Path) -> StudyFile:
         said = read_toml(Path(path))
     except OSError as error:
         hint = nearest_file(path, "name a .toml file.")
-        raise SourceError(f"{path}: no study can be read there: {error.strerror}.", hint=hint) from None
+        raise SourceError(f"{path}: no study can be read there: {error.strerror}.", remedy=hint) from None
     except NotTomlError as error:
         hint = "`evaluate datasets make shop -o shop` writes one, shop/study.toml."
-        raise KeyOfFileError(f"{path}: {error}.", hint=hint) from None
+        raise KeyOfFileError(f"{path}: {error}.", remedy=hint) from None
     said = _under_one_name(path, said)
     kinds = {**_OWN, **READING, **REPLAYING}
     for key, value in said.items():
         if key not in kinds:
-            raise KeyOfFileError(f"{_line(path, key)}: unknown key `{key}`.", hint=nearest(key, kinds))
+            raise KeyOfFileError(f"{_line(path, key)}: unknown key `{key}`.", remedy=nearest(key, kinds))
         _check(path, key, value, kinds[key])
     for key, kind in (("policies", str), ("policy", dict)):
         for i, value in enumerate(said.get(key, [])):
             if not isinstance(value, kind):
                 hint = 'write a spec: "otflinucb:alpha=0.1".' if kind is str else "write [[policy]] and its lines."
-                raise KeyOfFileError(f"{_line(path, key)}: `{key}[{i}]` is {value!r}.", hint=hint)
+                raise KeyOfFileError(f"{_line(path, key)}: `{key}[{i}]` is {value!r}.", remedy=hint)
     if "baseline" in said:
         with _naming(path, "baseline", "`baseline`"):
             resolve(said["baseline"], files=False)
@@ -133,7 +133,7 @@ def read_study(path: str | Path) -> StudyFile:
     except EvaluatorError as error:
         named = re.match(r"`(\w+)", error.what)  # what errors of options begin with
         where = path if named is None else _line(path, named[1])
-        raise KeyOfFileError(f"{where}: {error.what}", hint=error.hint) from None
+        raise KeyOfFileError(f"{where}: {error.what}", remedy=error.remedy) from None
     return StudyFile(
         dataset=said.get("dataset"),
         reading=reading,
@@ -154,7 +154,7 @@ def _under_one_name(path: str | Path, said: dict[str, Any]) -> dict[str, Any]:
             continue
         if plural in said:
             raise KeyOfFileError(
-                f"{_line(path, one)}: `{one}` and `{plural}` exclude each other.", hint="write the second."
+                f"{_line(path, one)}: `{one}` and `{plural}` exclude each other.", remedy="write the second."
             )
         value = said.pop(one)
         said[plural] = value if isinstance(value, list) else [value]
@@ -165,13 +165,13 @@ def _check(path: str | Path, key: str, value: object, kind: type) -> None:
     fits = isinstance(value, int | float if kind is float else kind) and (kind is bool or not isinstance(value, bool))
     if not fits:
         what = "[[policy]] and its lines" if key == "policy" else _NAMES[kind]
-        raise KeyOfFileError(f"{_line(path, key)}: `{key}` is {value!r}.", hint=f"write {what}.")
+        raise KeyOfFileError(f"{_line(path, key)}: `{key}` is {value!r}.", remedy=f"write {what}.")
 
 
 def _window(path: str | Path, i: int, value: object) -> str | int | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise KeyOfFileError(
-            f"{_line(path, 'windows')}: `windows[{i}]` is {value!r}.", hint='write rounds, "7d" or "none".'
+            f"{_line(path, 'windows')}: `windows[{i}]` is {value!r}.", remedy='write rounds, "7d" or "none".'
         )
     return None if value == "none" else value
 
@@ -184,13 +184,13 @@ def _specs(path: str | Path, said: dict[str, Any]) -> Iterator[str]:
     for i, table in enumerate(said.get("policy", [])):
         if not isinstance(table.get("name"), str):
             where = _line(path, "policy", table=i)
-            raise KeyOfFileError(f"{where}: `policy[{i}]` has no name.", hint='write name = "otflinucb".')
+            raise KeyOfFileError(f"{where}: `policy[{i}]` has no name.", remedy='write name = "otflinucb".')
         values = {key: value if isinstance(value, list) else [value] for key, value in table.items() if key != "name"}
         for key, value in values.items():
             if not value or any(isinstance(x, list | dict) for x in value):
                 where = _line(path, "policy", table=i)
                 raise KeyOfFileError(
-                    f"{where}: `policy[{i}]`.{key} is {table[key]!r}.", hint="write a value, or a list of values."
+                    f"{where}: `policy[{i}]`.{key} is {table[key]!r}.", remedy="write a value, or a list of values."
                 )
         for chosen in itertools.product(*values.values()):
             words = ",".join(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
@@ -217,4 +217,4 @@ def _naming(path: str | Path, key: str, what: str, *, table: int | None = None) 
     try:
         yield
     except EvaluatorError as error:
-        raise KeyOfFileError(f"{_line(path, key, table=table)}: {what}: {error.what}", hint=error.hint) from None
+        raise KeyOfFileError(f"{_line(path, key, table=table)}: {what}: {error.what}", remedy=error.remedy) from None

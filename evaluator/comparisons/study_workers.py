@@ -162,7 +162,7 @@ class _OpenStudy:
         if self._questions.key(plan) != key:
             raise WorkerError(
                 f"Worker {this_worker()} is refused: it plans {plan.policy.spec} otherwise than the command does.",
-                hint="files that options and policies name must be the same there, and so must installed packages.",
+                remedy="files that options and policies name must be the same there, and so must installed packages.",
             )
         return plan
 

@@ -207,7 +207,7 @@ def _finish(
     if intake.rows == 0:
         header = " below the header" if plan.files[0].is_text else ""
         more = f" {passed_over}" if passed_over else ""
-        raise LogError(f"{plan.files[0].name}: the log is empty, no rows{header}.{more}", hint="check the export.")
+        raise LogError(f"{plan.files[0].name}: the log is empty, no rows{header}.{more}", remedy="check the export.")
     plan.zones.refuse_mixture()
     if not plan.listed:
         intake.breaches.refuse()

@@ -69,7 +69,7 @@ def refuse_other(folder: Path) -> None:
     except SourceError as error:
         raise OutputExistsError(
             f"Output {folder} exists and is of another kind. {error.what}",
-            hint="name another folder, or remove this one.",
+            remedy="name another folder, or remove this one.",
         ) from None
 
     def as_written(path: Path) -> bool:
@@ -87,7 +87,7 @@ def refuse_other(folder: Path) -> None:
         folder,
         as_written,
         kind="a converted log as it was written",
-        hint="name another folder, or move it elsewhere; if it is a damaged file of the log, remove it yourself.",
+        remedy="name another folder, or move it elsewhere; if it is a damaged file of the log, remove it yourself.",
     )
 
 
@@ -127,7 +127,7 @@ def open_canonical(
     """
     found = read_meta(folder)
     if limit is not None and not is_whole(limit, 1):
-        raise UsageError(f"limit={limit}.", hint="give the number of displays to read, at least 1.")
+        raise UsageError(f"limit={limit}.", remedy="give the number of displays to read, at least 1.")
     whole = _opened(folder, found)
     whole.validated(vectors=False)
     log = whole if limit is None or limit >= len(whole) else first_displays(whole, limit)
@@ -187,7 +187,7 @@ def verify(folder: LogFolder) -> list[str]:
 def _refuse_others(folder: LogFolder, names: Collection[str]) -> None:
     if names:
         more = f" ({len(names) - 1} more)" if len(names) > 1 else ""
-        raise SourceError(f"{folder}: {min(names)} is no file of a converted log{more}.", hint="move it elsewhere.")
+        raise SourceError(f"{folder}: {min(names)} is no file of a converted log{more}.", remedy="move it elsewhere.")
 
 
 def remarks(folder: LogFolder) -> list[str]:

@@ -123,7 +123,7 @@ class ContextVectors:
         if self._width > ONE_HOT_MAX:
             raise UsageError(
                 f"One-hot encoding of {', '.join(names)} needs {self._width} dimensions, above {ONE_HOT_MAX}.",
-                hint="hash them: features='hash=16', or context.encoding = 'hash' in the spec.",
+                remedy="hash them: features='hash=16', or context.encoding = 'hash' in the spec.",
             )
 
     def _place(self, names: Mapping[str, Sequence[str]]) -> None:
@@ -299,14 +299,15 @@ def choose_features(spec: FileSpec, features: str | None) -> Features:
     alone = _ENCODING_ALONE.fullmatch(features)
     match = _FEATURES.fullmatch(f":{features}" if alone else features)
     if match is None or (match["width"] and (match["encoding"] != "hash" or int(match["width"]) < 1)):
-        raise UsageError(f"features={features!r}.", hint="write none, col1,col2, col1,col2:hash=32 or hash=32.")
+        raise UsageError(f"features={features!r}.", remedy="write none, col1,col2, col1,col2:hash=32 or hash=32.")
     encoding: Encoding = match["encoding"] or given.encoding  # type: ignore[assignment]
     width = int(match["width"]) if match["width"] else given.dimensions
     names = [c.strip() for c in match["columns"].split(",") if c.strip()] or list(given.kinds())
     for name in names:
         if refused := spec.why_no_feature(name):
             raise UsageError(
-                f"features={features!r}: {name!r} {refused}.", hint="choose columns that are known before the display."
+                f"features={features!r}: {name!r} {refused}.",
+                remedy="choose columns that are known before the display.",
             )
     kind: ColumnKind = "number" if encoding == "number" else "category"
     kinds = {n: given.kinds().get(n, kind) if match["encoding"] is None else kind for n in names}

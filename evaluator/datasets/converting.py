@@ -81,7 +81,7 @@ def convert(
         The folder `out` cannot be written; what was there before is left as it was.
     """
     if not is_whole(jobs, 1):
-        raise ParameterError(f"jobs={jobs}.", hint="take a number of threads, at least 1.")
+        raise ParameterError(f"jobs={jobs}.", remedy="take a number of threads, at least 1.")
     at_once = AtOnce(jobs, executor, say)
     target = folder_at(out)
     if isinstance(target, ObjectFolder):
@@ -93,7 +93,7 @@ def convert(
         refuse_sources(folder, read_here)
 
     may_replace = check_old if overwrite else None
-    refuse_existing(target, check_old=may_replace, hint="name another folder, or overwrite it (`overwrite`).")
+    refuse_existing(target, check_old=may_replace, remedy="name another folder, or overwrite it (`overwrite`).")
     with whole_folder(target, check_old=may_replace) as folder, writing(target):
         done = read(dataset, into=folder, advance=advance, at_once=at_once, **options)
     log = done.log
@@ -115,7 +115,7 @@ def _uploaded(
     if overwrite:
         raise UsageError(
             f"`overwrite`: {folder} is in an object store, which cannot replace a log in one step.",
-            hint="convert to another folder, and remove the old one when nobody reads it.",
+            remedy="convert to another folder, and remove the old one when nobody reads it.",
         )
     refuse_taken(folder)
     with (
@@ -142,17 +142,17 @@ def refuse_taken(folder: ObjectFolder) -> None:
     """
     names = set(folder.objects)
     if META in names:
-        raise OutputExistsError(f"Output {folder} exists.", hint="name another folder, or remove this one.")
+        raise OutputExistsError(f"Output {folder} exists.", remedy="name another folder, or remove this one.")
     if foreign := [name for name in names if name not in FILES and not is_part(name)]:
         raise OutputExistsError(
-            f"Output {folder} holds {min(foreign)}, which is not of a converted log.", hint="name another folder."
+            f"Output {folder} holds {min(foreign)}, which is not of a converted log.", remedy="name another folder."
         )
     for above in PurePosixPath(folder.key).parents:
         meta = META if str(above) == "." else f"{above}/{META}"
         if folder.store.head(meta) is not None:
             place = folder.store.url(meta).removesuffix(f"/{META}")
             raise OutputExistsError(
-                f"Output {folder} would lie in {place}, which is a converted log.", hint="name a place beside it."
+                f"Output {folder} would lie in {place}, which is a converted log.", remedy="name a place beside it."
             )
 
 
@@ -175,7 +175,7 @@ def upload(log: Path, folder: ObjectFolder) -> None:
     tags: dict[str, str] = {}
     for name in (name for name in files if name != META):
         if folder.store.head(key[META]) is not None:
-            raise OutputExistsError(f"Output {folder} exists.", hint="name another folder, or remove this one.")
+            raise OutputExistsError(f"Output {folder} exists.", remedy="name another folder, or remove this one.")
         tags[name] = folder.store.write(key[name], files[name])
     _refuse_others(folder, tags)
     folder.store.write(key[META], files[META], new=True)
@@ -192,5 +192,5 @@ def _refuse_others(folder: ObjectFolder, tags: Mapping[str, str]) -> None:
     for name, tag in tags.items():
         if tag and (name not in there or there[name].tag != tag):
             raise OutputInUseError(
-                f"Output {folder}: another command is writing a log there.", hint="wait until it is done, and look."
+                f"Output {folder}: another command is writing a log there.", remedy="wait until it is done, and look."
             )

@@ -57,7 +57,7 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     """
     by, followed, unit = asked.by, asked.followed, asked.unit or "s"
     if unit not in UNITS:
-        raise ParameterError(f"`unit` {unit!r} is no unit of time.", hint=f"one of {', '.join(UNITS)}.")
+        raise ParameterError(f"`unit` {unit!r} is no unit of time.", remedy=f"one of {', '.join(UNITS)}.")
     refuse_secret(str(path))
     source = Source(files=str(path))
     files: list[TablePart] = [*find_files(source, Path(), override=path)]
@@ -68,14 +68,14 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     kinds: dict[str, Kind] = {column: "int"}
     if by is not None:
         if by in (column, of_row):
-            raise UsageError(f"`by='{by}'` is the column of the delays.", hint="name a column of groups.")
+            raise UsageError(f"`by='{by}'` is the column of the delays.", remedy="name a column of groups.")
         kinds[by] = "text"
     if of_row is not None:
         kinds[of_row] = "int"
     breaches = Breaches(files, listed=asked.on_error == "quarantine")
     frame = Chunks(files, source, kinds).collect()
     if not frame.height:
-        raise SourceError(f"{files[0].name}: no rows.", hint="check the export.")
+        raise SourceError(f"{files[0].name}: no rows.", remedy="check the export.")
     limit = frame[of_row] if of_row else pl.repeat(constant, frame.height, dtype=pl.Int64, eager=True)
     checked = breaches.check(frame)
     check_cells(checked, frame, kinds)
@@ -86,7 +86,7 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     refuse_many(breaches.rows, frame.height, breaches, share_of(asked.quarantine_at_most), "rows")
     frame, limit = frame.filter(sound), limit.filter(sound)
     if not frame.height:
-        raise SourceError(f"{files[0].name}: no row has a usable delay.", hint="check `delay_column`.")
+        raise SourceError(f"{files[0].name}: no row has a usable delay.", remedy="check `delay_column`.")
     cut = of_row is not None or constant is not None
     rows = DelayRows(
         name=Path(path).name,
@@ -106,7 +106,9 @@ def _delay_column(column: str | None, names: list[str], by: str | None, file: st
     if column is None and len(others) == 1:
         return others[0]
     if column is None:
-        raise UsageError(f"{file} has columns {', '.join(names)}.", hint="say which holds the delays: `delay_column`.")
+        raise UsageError(
+            f"{file} has columns {', '.join(names)}.", remedy="say which holds the delays: `delay_column`."
+        )
     return column
 
 
@@ -120,7 +122,7 @@ def _ticks(followed: str, unit: str, names: list[str]) -> int:
         pass
     raise ParameterError(
         f"`followed` {followed!r} is neither a time nor a column.",
-        hint=f"a duration (30d), a whole number of {unit}, or one of the columns {', '.join(names)}.",
+        remedy=f"a duration (30d), a whole number of {unit}, or one of the columns {', '.join(names)}.",
     )
 
 
@@ -174,12 +176,12 @@ class DelayFilePlace:
         except (EvaluatorError, OSError) as error:
             raise WorkerError(
                 f"Worker {this_worker()} cannot open the file of delays: {error}",
-                hint="put it where every worker sees it under the same name, and name that.",
+                remedy="put it where every worker sees it under the same name, and name that.",
             ) from error
         if delays_hash(rows) != self.content:
             raise WorkerError(
                 f"Worker {this_worker()} is refused: it reads other delays under the name {self.file}.",
-                hint="let all workers see the same file, or copy it to each.",
+                remedy="let all workers see the same file, or copy it to each.",
             )
         return rows
 

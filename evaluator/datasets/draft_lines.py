@@ -144,4 +144,4 @@ def most_of(text: str | None) -> float:
     try:
         return 1.0 if text is None else float(text)
     except ValueError:
-        raise UsageError(f"log.reward_max: {text!r} is no number.", hint="write 20, or none.") from None
+        raise UsageError(f"log.reward_max: {text!r} is no number.", remedy="write 20, or none.") from None

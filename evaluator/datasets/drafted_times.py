@@ -77,7 +77,7 @@ def _in_zones(found: WrittenTimes, looks: list[Look], choose: Callable[..., Any]
     zone, said = choose("time.timezone", f"Of which zone are the times of {look.name!r} (UTC, Europe/Berlin, ...)?",
                         None, None, why)  # fmt: skip
     if zone is not None and (refused := why_no_zone(zone)):
-        raise UsageError(f"time.timezone: {zone!r} {refused}.", hint="write UTC, or such as Europe/Berlin.")
+        raise UsageError(f"time.timezone: {zone!r} {refused}.", remedy="write UTC, or such as Europe/Berlin.")
     example = {look.name: zone or "Europe/Berlin"}
     if zone is not None:
         return replace(found, lines=[*found.lines, Line("timezone", example, said)])

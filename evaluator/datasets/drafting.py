@@ -71,9 +71,7 @@ class _Drafter:
         self.missing: list[str] = []
         self._ask = ask
         self.looks = self._shown = {name: Look(name, cells) for name, cells in sample.columns.items()}
-        self._told = self._shown
-        if second is not None:
-            self._told = {name: Look(name, cells) for name, cells in second.columns.items()}
+        self._told = self._shown if second is None else {name: Look(name, v) for name, v in second.columns.items()}
         self._roles: set[str] = set()
         self._action_look: Look | None = None
         self._worth: Look | None = None
@@ -86,9 +84,8 @@ class _Drafter:
         display, time = self._display()
         join = self._join(display)
         conversion, clock = self._conversion(time, join[1])
-        times = drafted_times.written_times(
-            time, clock if clock is not None and not clock.says_delay else None, self._choose
-        )
+        told_at = None if clock is None or clock.says_delay else clock
+        times = drafted_times.written_times(time, told_at, self._choose)
         self.missing += [] if times is None else times.missing
         converted = self._converted(clock, join, conversion)
         found = {
@@ -114,8 +111,7 @@ class _Drafter:
         context += [Line("", comment=f"left out: {name!r}: lists or objects") for name in self.sample.unusable]
         found["context.columns"] = context
         if outcomes:
-            said = GUESSED + "these look like outcomes; no policy may see them"
-            found["leakage"] = [Line("columns", outcomes, said)]
+            found["leakage"] = [Line("columns", outcomes, GUESSED + "these look like outcomes; no policy may see them")]
         return found
 
     def _choose(
@@ -128,13 +124,12 @@ class _Drafter:
         question = Question(key=key, words=words, guess=guess or NO_ANSWER, choices=possible, why=why)
         answer = self._ask(question).strip()
         if possible is not None and answer not in possible:
-            raise UsageError(f"{key}: {answer!r} is no answer.", hint=nearest(answer, possible))
+            raise UsageError(f"{key}: {answer!r} is no answer.", remedy=nearest(answer, possible))
         return (None if answer in ("", NO_ANSWER) else answer), ""
 
     def _events(self) -> list[Line]:
         """Return what is asked of rows that are events of several kinds."""
-        found = drafted_columns.event_lines(self._shown.values(), "displays")
-        if found is None:
+        if (found := drafted_columns.event_lines(self._shown.values(), "displays")) is None:
             return []
         look, lines, several = found
         self._roles.add(look.name)

@@ -85,11 +85,11 @@ def event_kinds(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only
     c = spec.conversion
     rule = deduplicate or c.deduplicate
     if rule != "all" and not c.key:
-        raise UsageError(f"deduplicate={rule!r}, but {spec.name} has no key.", hint="set conversion.key in the spec.")
+        raise UsageError(f"deduplicate={rule!r}, but {spec.name} has no key.", remedy="set conversion.key in the spec.")
     only = c.attributed_only if attributed_only is None else attributed_only
     if only and c.attributed is None:
         raise UsageError(
-            f"attributed_only, but {spec.name} has no attribution.", hint="set conversion.attributed in the spec."
+            f"attributed_only, but {spec.name} has no attribution.", remedy="set conversion.attributed in the spec."
         )
     rewards = EventKind(
         table=REWARDS, columns=c, log_table="log", observed_until=_until(spec, "log", spec.log.observed_until, c),
@@ -171,7 +171,7 @@ def no_such_time(spec: FileSpec, key: str, given: object, *others: str) -> SpecE
     dates = spec.time.unit == "datetime"
     said = "a date as those of display.time" if dates else f"a whole number, in {spec.time.unit}"
     words = "".join(f"{word!r} or " for word in others)
-    return SpecError(f"{spec.name}: `$.{key}`: got {given!r}.", hint=f"write {words}{said}.")
+    return SpecError(f"{spec.name}: `$.{key}`: got {given!r}.", remedy=f"write {words}{said}.")
 
 
 def event_columns(kind: EventKind, time: Time) -> dict[str, Kind]:

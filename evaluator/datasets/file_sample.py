@@ -181,7 +181,7 @@ def _of_objects(file: SourceFile, given: dict[str, Any], guesses: dict[str, str]
         cells = found[name].head(SAMPLE)
         columns[name] = cells.set(cells == "", None)
     if not columns:
-        raise SourceError(f"{file.name}: no object of it holds a number or text.", hint="check the export.")
+        raise SourceError(f"{file.name}: no object of it holds a number or text.", remedy="check the export.")
     return FileSample(given, guesses, columns, min(height, SAMPLE), height <= SAMPLE, tuple(unusable))
 
 
@@ -194,7 +194,7 @@ def _of_binary(file: SourceFile, given: dict[str, Any]) -> FileSample:
         frame = scan.head(SAMPLE + 1).collect()
     except UNREADABLE as error:
         said = str(error).strip().split("\n")[0].rstrip(".")
-        raise SourceError(f"{file.name}: cannot be read: {said}.", hint="check the download or export.") from None
+        raise SourceError(f"{file.name}: cannot be read: {said}.", remedy="check the download or export.") from None
     columns = {name: frame[name].head(SAMPLE) for name in frame.columns if name and name not in unusable}
     return FileSample(given, {}, columns, min(frame.height, SAMPLE), frame.height <= SAMPLE, tuple(unusable))
 
@@ -239,5 +239,5 @@ def refuse_bundled(columns: Mapping[str, Look], source: dict[str, Any], name: st
 def _bundled(name: str, dataset: str) -> SourceError:
     return SourceError(
         f"{name} is in the format of {dataset}, whose spec comes with the package: no draft is needed.",
-        hint=f"evaluate datasets convert {dataset} LOG --path {quote(name)} writes the log that commands read.",
+        remedy=f"evaluate datasets convert {dataset} LOG --path {quote(name)} writes the log that commands read.",
     )

@@ -159,7 +159,7 @@ class Chunks:
             found = found.set(empty, None) if empty.any() else found  # quoted or not, an empty cell is missing
         if not in_calendar(found):
             hint = "repair or drop those rows: later steps would stumble over them."
-            raise SourceError(f"{file.name}: column {name!r} holds times beyond any calendar.", hint=hint)
+            raise SourceError(f"{file.name}: column {name!r} holds times beyond any calendar.", remedy=hint)
         if self.time is not None and kind == "datetime":
             of = self.time.offset_of(name)
             zone = self.time.zone_of(name) if of is None else self._cells(raw, of, "offset", file).values
@@ -298,17 +298,17 @@ def _refuse_type(file: TablePart, column: str, found: pl.DataType, kind: Kind) -
     if found == pl.Duration:
         wanted = "dates with times" if kind == "datetime" else "integers" if kind in WHOLE else "numbers or text"
         hint = "write them as whole numbers of ticks (time.unit; us where times are dates)."
-        raise SourceError(f"{where} holds {found}, not {wanted}.", hint=hint)
+        raise SourceError(f"{where} holds {found}, not {wanted}.", remedy=hint)
     if kind in WHOLE and found.is_temporal():
-        raise SourceError(f"{where} holds {found}, not integers.", hint='set time.unit = "datetime".')
+        raise SourceError(f"{where} holds {found}, not integers.", remedy='set time.unit = "datetime".')
     if kind == "datetime" and found == pl.Time:
-        raise SourceError(f"{where} holds {found}, not dates with times.", hint="write it as dates with times.")
+        raise SourceError(f"{where} holds {found}, not dates with times.", remedy="write it as dates with times.")
     if kind == "float" and found.is_temporal():
-        raise SourceError(f"{where} holds {found}, not numbers.", hint="write it as numbers of some unit.")
+        raise SourceError(f"{where} holds {found}, not numbers.", remedy="write it as numbers of some unit.")
     listed = isinstance(found, pl.List | pl.Array) and not found.inner.is_nested()
     if (found.is_nested() and not (kind == "labels" and listed)) or found in (pl.Binary, pl.Object):
         raise SourceError(
-            f"{where} holds {found}: several values a cell, or bytes.", hint="write one number or text a row."
+            f"{where} holds {found}: several values a cell, or bytes.", remedy="write one number or text a row."
         )
 
 
@@ -327,7 +327,7 @@ def _refuse_quotes(header: Header, file: SourceFile) -> None:
         found = []
     if len(found) != len(header.names) or header.text.count('"') % 2:
         raise SourceError(
-            f"{file.name}: the quotes of line 1 do not fit together.", hint="check the names of the columns."
+            f"{file.name}: the quotes of line 1 do not fit together.", remedy="check the names of the columns."
         )
 
 
@@ -338,9 +338,9 @@ def _require(kinds: Iterable[str], names: list[str], file: TablePart, source: Ta
     if len(names) == 1 and isinstance(file, SourceFile) and file.is_text:
         raise SourceError(
             f"{file.name}: one column found where the spec needs {len(list(kinds))}.",
-            hint=f"check source.delimiter (now {delimiter(file, source)!r}).",
+            remedy=f"check source.delimiter (now {delimiter(file, source)!r}).",
         )
-    raise SourceError(f"{file.name}: no column {missing[0]!r}.", hint=nearest(missing[0], names))
+    raise SourceError(f"{file.name}: no column {missing[0]!r}.", remedy=nearest(missing[0], names))
 
 
 def _require_keys(tables: list[_Table]) -> None:

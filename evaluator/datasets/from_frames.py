@@ -112,7 +112,7 @@ def read_frames(
             advance=lambda rows: None,
         ).log
     except EvaluatorError as error:
-        raise type(error)(in_keywords(error.what), hint=in_keywords(error.hint)) from None
+        raise type(error)(in_keywords(error.what), remedy=in_keywords(error.remedy)) from None
 
 
 def _file_spec(given: dict[str, Any], frames: Collection[str], of_outcomes: Collection[str]) -> FileSpec:
@@ -122,7 +122,7 @@ def _file_spec(given: dict[str, Any], frames: Collection[str], of_outcomes: Coll
     none = data["source"]["none"]
     joined = [name for name in (CONVERSIONS, OF_SETS[0]) if name in frames] + ["outcomes"] * bool(of_outcomes)
     if joined and "id" not in data["display"]:
-        raise UsageError(f"`{joined[0]}` are joined to displays by an id.", hint="name its column: id='...'.")
+        raise UsageError(f"`{joined[0]}` are joined to displays by an id.", remedy="name its column: id='...'.")
     data["source"]["files"] = DISPLAYS
     display = data["conversion"].pop("display", data["display"].get("id"))
     if CONVERSIONS in frames:
@@ -142,7 +142,7 @@ def _file_spec(given: dict[str, Any], frames: Collection[str], of_outcomes: Coll
         ):
             kind = {"candidates": "candidate", "calendar": "calendar"}[name]
             raise UsageError(
-                f"`{kind}_{min(roles)}` is a column of `{name}`, which is not there.", hint="give the frame."
+                f"`{kind}_{min(roles)}` is a column of `{name}`, which is not there.", remedy="give the frame."
             )
     for optional in ("target", "action_set"):
         if not data[optional].get("columns"):
@@ -193,7 +193,9 @@ class FrameSource(TablePart):
 
     def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error that says why its rows cannot be read."""
-        return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint="check the types of its columns.")
+        return SourceError(
+            f"{self.name}: cannot be read: {first_line(error)}.", remedy="check the types of its columns."
+        )
 
     def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
         """Return some columns, of the first rows alone where these are counted.
@@ -206,7 +208,7 @@ class FrameSource(TablePart):
         series = []
         for column in columns:
             if self.rows.schema.get_field_index(column) < 0:
-                raise SourceError(f"{self.name}: several columns are called {column!r}.", hint="rename one of them.")
+                raise SourceError(f"{self.name}: several columns are called {column!r}.", remedy="rename one of them.")
             cells = self.rows[column] if rows is None else self.rows[column].slice(0, rows)
             series.append(series_of(cells, column, self.name))
         return pl.LazyFrame(series)
@@ -234,7 +236,7 @@ def frame_source(frame: object, name: str) -> FrameSource:
         lazy = ": collect() it" if hasattr(frame, "collect") else ""
         raise UsageError(
             f"`{name}`: a {type(frame).__name__} is no frame that speaks Arrow{lazy}.",
-            hint="give a frame of polars, pandas (2.2 or later) or pyarrow, or a relation of DuckDB.",
+            remedy="give a frame of polars, pandas (2.2 or later) or pyarrow, or a relation of DuckDB.",
         )
     try:
         table = pa.table(frame)
@@ -242,6 +244,6 @@ def frame_source(frame: object, name: str) -> FrameSource:
         said = "; ".join(str(part).strip().split("\n")[0].rstrip(".") for part in error.args)
         raise SourceError(
             f"{name}: its library cannot hand it over as Arrow: {said}.",
-            hint="give every column one type, and a name of its own.",
+            remedy="give every column one type, and a name of its own.",
         ) from None
     return FrameSource(name, {}, table)

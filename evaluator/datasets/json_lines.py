@@ -56,12 +56,12 @@ def key_names(path: Path, encoding: str, *, until: Iterable[str] = ()) -> list[s
             break
         if empty and line.lstrip().startswith("["):
             hint = "write one object a line, without brackets around them and commas between them."
-            raise SourceError(f"{path}: an array, not JSON lines.", hint=hint)
+            raise SourceError(f"{path}: an array, not JSON lines.", remedy=hint)
         empty = False
         found, _ = _object(line, ())
         keys.update(dict.fromkeys(found))
     if empty:
-        raise SourceError(f"{path}: the file is empty.", hint="check the download or export.")
+        raise SourceError(f"{path}: the file is empty.", remedy="check the download or export.")
     return list(keys)
 
 
@@ -201,7 +201,7 @@ def _cells(path: Path, column: str, kind: Kind, numbers: list[int], values: list
             line = next(n for n, value in zip(numbers, values, strict=True) if type(value) is nested)
             raise SourceError(
                 f"{path} line {line}: column {column!r} holds {what}: several values a cell.",
-                hint="write one number or text a row.",
+                remedy="write one number or text a row.",
             )
     if bool in types:
         words = {True: "true", False: "false"} if kind == "category" else {True: "1", False: "0"}
@@ -211,7 +211,8 @@ def _cells(path: Path, column: str, kind: Kind, numbers: list[int], values: list
     except UnicodeEncodeError:
         line = next(n for n, value in zip(numbers, values, strict=True) if value and not _is_text(value))
         raise SourceError(
-            f"{path} line {line}: column {column!r} holds half a character (a lone surrogate).", hint="repair the text."
+            f"{path} line {line}: column {column!r} holds half a character (a lone surrogate).",
+            remedy="repair the text.",
         ) from None
 
 

@@ -162,7 +162,7 @@ def choose_actions(
     if isinstance(wanted, str) and wanted.startswith("top"):
         n = re.fullmatch(r"top:([0-9]{1,18})", wanted)
         if n is None or int(n[1]) < 2:
-            raise UsageError(f"actions={wanted!r}.", hint="write top:10, with at least 2 actions.")
+            raise UsageError(f"actions={wanted!r}.", remedy="write top:10, with at least 2 actions.")
         return sorted(order, key=lambda i: -shown[i])[: int(n[1])]
     if wanted is None or wanted == USED:
         return order
@@ -170,7 +170,7 @@ def choose_actions(
     where = {labels[i]: i for i in order}
     for name in names:
         if name not in where:
-            raise UnknownNameError(f"No action {name!r} in the log.", hint=nearest(name, where))
+            raise UnknownNameError(f"No action {name!r} in the log.", remedy=nearest(name, where))
     return [where[name] for name in dict.fromkeys(names)]
 
 
@@ -200,7 +200,7 @@ def by_design(design: float | Mapping[str, float], labels: Sequence[str]) -> Flo
     for label in labels:
         if label not in of:
             hint = f"name each, as the log writes it; {nearest(label, of)}"
-            raise PropensityError(f"display.propensity gives action {label!r} none, and the log has it.", hint=hint)
+            raise PropensityError(f"display.propensity gives action {label!r} none, and the log has it.", remedy=hint)
     return np.array([of[label] for label in labels], np.float64)
 
 
@@ -219,11 +219,11 @@ def check_design(propensity: Floats, shown: npt.NDArray[np.integer]) -> None:
         return
     said = f"display.propensity: those of the {np.count_nonzero(shown):,} actions that were shown sum to {total:g}"
     if total > 1:
-        raise PropensityError(f"{said}, not to 1.", hint="give each action its own, or propensity_kind = 'uniform'.")
+        raise PropensityError(f"{said}, not to 1.", remedy="give each action its own, or propensity_kind = 'uniform'.")
     if n * math.log(total) < math.log(UNSEEN):
         raise PropensityError(
             f"{said}, yet all {n:,} displays show one of these.",
-            hint="read the displays of the others too, or give the propensities among those that were shown.",
+            remedy="read the displays of the others too, or give the propensities among those that were shown.",
         )
 
 

@@ -73,10 +73,10 @@ def make(
         plain = MakeOptions().to_dict()
         for name, value in {"rows": rows, "seed": seed, "jobs": jobs}.items():
             if value != plain[name]:
-                raise UsageError(f"`{name}={value}` is of twins: the shop is always the same.", hint="leave it out.")
+                raise UsageError(f"`{name}={value}` is of twins: the shop is always the same.", remedy="leave it out.")
         return make_shop(Path(out))
     try:
         return make_twin(dataset, out, rows=rows, seed=seed, jobs=jobs, advance=advance)
     except UnknownNameError as unknown:
         hint = f"{nearest(str(dataset), MADE)} A path to a spec.toml with a [twin] section works too."
-        raise UnknownNameError(unknown.what, hint=hint) from None
+        raise UnknownNameError(unknown.what, remedy=hint) from None

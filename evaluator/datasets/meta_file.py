@@ -228,7 +228,7 @@ def _version(path: LogFile, document: dict[str, Any]) -> int:
         newer = by if re.fullmatch(rf"{_PROGRAM} [0-9][0-9a-z.+-]*", by) else "the release that wrote it"
         raise SourceError(
             f"{path}: schema_version {version}, written by a newer version; this one reads up to {max(READS)}.",
-            hint=f"read it with {newer}, or convert the dataset again.",
+            remedy=f"read it with {newer}, or convert the dataset again.",
         )
     return version
 

@@ -72,7 +72,7 @@ def read_spec_tables(
                     at_once=at_once, workers=_workers(at_once),
                 )  # fmt: skip
         except EvaluatorError as error:
-            raise type(error)(_by_name(error.what, whole), hint=_by_name(error.hint, whole)) from None
+            raise type(error)(_by_name(error.what, whole), remedy=_by_name(error.remedy, whole)) from None
 
 
 def _workers(at_once: AtOnce) -> WorkersOn | None:

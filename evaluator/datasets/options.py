@@ -111,7 +111,7 @@ def check_share(on_error: OnError, given: str | float) -> None:
     share = share_of(given)
     if on_error != "quarantine" and share != share_of(QUARANTINE_AT_MOST.default):
         raise UsageError(
-            f"`quarantine_at_most={given}`, but bad rows stop the run.", hint="it goes with `on_error='quarantine'`."
+            f"`quarantine_at_most={given}`, but bad rows stop the run.", remedy="it goes with `on_error='quarantine'`."
         )
 
 
@@ -133,6 +133,6 @@ def share_of(given: str | float) -> float:
         share = math.nan
     if not 0 <= share <= 1:
         raise ParameterError(
-            f"`quarantine_at_most={given}` is no share of the rows.", hint="write 5% or 0.05, from 0 to 1."
+            f"`quarantine_at_most={given}` is no share of the rows.", remedy="write 5% or 0.05, from 0 to 1."
         )
     return share

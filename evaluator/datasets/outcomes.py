@@ -239,19 +239,19 @@ def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None
         window = int(window)
     if isinstance(window, int):
         if not 0 <= window < 2**63:
-            raise SpecError(f"{name}: attribution_window = {window} is no delay.", hint="give ticks, from 0 on.")
+            raise SpecError(f"{name}: attribution_window = {window} is no delay.", remedy="give ticks, from 0 on.")
         return window
     if tick == ROUND:
         raise SpecError(
-            f"{name}: attribution_window = {window!r}, but times are rounds.", hint="give it as a number of rounds."
+            f"{name}: attribution_window = {window!r}, but times are rounds.", remedy="give it as a number of rounds."
         )
     try:
         ticks = duration_ticks(window, SECONDS[tick])
     except ParameterError as error:
-        raise SpecError(f"{name}: attribution_window = {window!r} is no duration.", hint=error.hint) from None
+        raise SpecError(f"{name}: attribution_window = {window!r} is no duration.", remedy=error.remedy) from None
     if 0 < ticks < 1:
         raise SpecError(
-            f"{name}: attribution_window = {window!r} is less than a tick of the log ({tick}).", hint="give more."
+            f"{name}: attribution_window = {window!r} is less than a tick of the log ({tick}).", remedy="give more."
         )
     return round(ticks)
 
@@ -270,13 +270,13 @@ def asked_window(window: str | int | None, tick: str) -> int | None:
     try:
         ticks = parse_whole(text)
         if ticks is None and tick == ROUND:
-            raise UsageError(f"`attribution_window={text!r}`, but this log counts rounds.", hint="give rounds: 2000.")
+            raise UsageError(f"`attribution_window={text!r}`, but this log counts rounds.", remedy="give rounds: 2000.")
         if ticks is None:
             ticks = round(duration_ticks(text, SECONDS[tick]))
     except ParameterError as error:
-        raise UsageError(f"`attribution_window={text!r}` is no duration: {error.what}", hint=error.hint) from None
+        raise UsageError(f"`attribution_window={text!r}` is no duration: {error.what}", remedy=error.remedy) from None
     if ticks < 1:
-        raise UsageError(f"`attribution_window={text!r}` is less than a tick of the log ({tick}).", hint="give more.")
+        raise UsageError(f"`attribution_window={text!r}` is less than a tick of the log ({tick}).", remedy="give more.")
     return ticks
 
 
@@ -301,12 +301,12 @@ def cut_log(log: Log, window: str | int) -> Log:
         raise UsageError(
             f"`attribution_window={str(window)!r}` is longer than {ticks_words(followed, log.meta.tick_seconds)}: log "
             f"{log.meta.name!r} holds no conversion later than that after its display.",
-            hint="give a shorter one, or convert its source anew with the longer one.",
+            remedy="give a shorter one, or convert its source anew with the longer one.",
         )
     if "expected_reward" in log.schema.names:
         raise UsageError(
             f"`attribution_window` does not apply to {log.meta.name!r}: its known truth counts all conversions.",
-            hint="leave it out; `window` cuts them for the policy.",
+            remedy="leave it out; `window` cuts them for the policy.",
         )
     of = to_numpy(log.conversions["display_id"])
     kept = to_numpy(log.conversions["time"]) - to_numpy(log.take(of, ["time"])["time"]) <= ticks

@@ -97,7 +97,7 @@ def columns_by_label(pattern: str, key: str, file: TablePart, source: Table) -> 
     if not found:
         raise SpecError(
             f"{file.name}: no column fits {key} = {pattern!r}.",
-            hint=f"the columns are {', '.join(names[:8])}{'...' if len(names) > 8 else ''}.",
+            remedy=f"the columns are {', '.join(names[:8])}{'...' if len(names) > 8 else ''}.",
         )
     return found
 
@@ -121,7 +121,7 @@ def in_order_of(labels: Sequence[str], columns: Mapping[str, str], section: str,
     """
     for label in labels:
         if label not in columns:
-            raise LogError(f"[{section}] has no column for action {label!r} of the log.", hint=hint)
+            raise LogError(f"[{section}] has no column for action {label!r} of the log.", remedy=hint)
     return [columns[label] for label in labels]
 
 
@@ -140,7 +140,7 @@ def vector_columns(spec: FileSpec, files: Sequence[TablePart]) -> list[dict[str,
             if refused := spec.why_no_feature(column):
                 raise SpecError(
                     f"{spec.name}: action_set.columns = {pattern!r}: {column!r} {refused}.",
-                    hint="name columns that are known before the display.",
+                    remedy="name columns that are known before the display.",
                 )
     return found
 

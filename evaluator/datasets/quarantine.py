@@ -133,7 +133,7 @@ def _error(what: str, breaches: Breaches, share: float) -> LogError:
     enough = math.ceil(share * 100)
     return LogError(
         f"{what[0].upper()}{what[1:]}. {breaches.commonest()}.",
-        hint=f"repair these first; `quarantine_at_most='{enough}%'` allows the loss.",
+        remedy=f"repair these first; `quarantine_at_most='{enough}%'` allows the loss.",
     )
 
 

@@ -332,16 +332,16 @@ def columns_to_keep(spec: FileSpec, keep: Sequence[str], users: Callable[[], Seq
         if column in outcomes:
             raise UsageError(
                 f"{column!r} is known only after the outcome: groups by it differ for that reason alone.",
-                hint="choose a column that is known before the display.",
+                remedy="choose a column that is known before the display.",
             )
         if column == spec.display.eligible:
             raise UsageError(
-                f"{column!r} lists the eligible actions: the log keeps them as such.", hint="choose another column."
+                f"{column!r} lists the eligible actions: the log keeps them as such.", remedy="choose another column."
             )
         if name in OWN_COLUMNS:
             raise UsageError(
                 f"Column {column!r} of the source cannot be kept as {name!r}: every log has a column of that name.",
-                hint=_another_name(spec, column),
+                remedy=_another_name(spec, column),
             )
     return found
 
@@ -359,5 +359,5 @@ def check_kept(log: Log, keep: Sequence[str]) -> None:
         if column not in (*kept, LIKE_USERS):
             raise UsageError(
                 f"Log {log.meta.name!r} keeps no column {column!r} (it keeps {', '.join(kept) or 'none'}).",
-                hint=f"convert its source with `keep=['{column}']`.",
+                remedy=f"convert its source with `keep=['{column}']`.",
             )

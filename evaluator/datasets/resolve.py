@@ -80,28 +80,28 @@ def spec_path(dataset: str | Path) -> LogFolder:
     if str(dataset) in bundled:
         return bundled[str(dataset)]
     if not str(dataset):  # not the working folder, as Path would have it
-        raise UnknownNameError("No dataset ''.", hint="name a bundled dataset, a spec.toml or a converted folder.")
+        raise UnknownNameError("No dataset ''.", remedy="name a bundled dataset, a spec.toml or a converted folder.")
     if path.suffix == ".toml" or (path.is_dir() and is_canonical(path)):
         return path
     if path.is_dir() and (path / "spec.toml").is_file():
         return path / "spec.toml"
     if path.is_dir():
-        raise SourceError(f"{dataset} holds no spec.toml and no converted log.", hint="name the folder of one.")
+        raise SourceError(f"{dataset} holds no spec.toml and no converted log.", remedy="name the folder of one.")
     names = "name a bundled dataset, a spec.toml or a converted folder."
     if path.is_file():
         hint = f"have its spec drafted: evaluate datasets init {quote(str(dataset))}; then name the spec."
-        raise SourceError(f"{dataset} is a file, no spec.toml and no converted folder.", hint=hint)
+        raise SourceError(f"{dataset} is a file, no spec.toml and no converted folder.", remedy=hint)
     if re.search(r"[/\\]", str(dataset)):
-        raise SourceError(f"{dataset}: no such folder.", hint=nearest_file(path, names))
+        raise SourceError(f"{dataset}: no such folder.", remedy=nearest_file(path, names))
     if str(dataset) in MADE:
         raise UnknownNameError(
-            f"No dataset {str(dataset)!r} here.", hint=f"make it: evaluate datasets make {dataset} -o {dataset}."
+            f"No dataset {str(dataset)!r} here.", remedy=f"make it: evaluate datasets make {dataset} -o {dataset}."
         )
     near = nearest(str(dataset), bundled, listed=bundled_logs())
     near = near if near.startswith("did you") else nearest_file(path, near)
     raise UnknownNameError(
         f"No dataset {str(dataset)!r}.",
-        hint=f"{near} `evaluate datasets list` names all; a path to a spec.toml or to a converted folder works too.",
+        remedy=f"{near} `evaluate datasets list` names all; a path to a spec.toml or to a converted folder works too.",
     )
 
 
@@ -111,10 +111,10 @@ def _stored(folder: ObjectFolder) -> ObjectFolder:
         return folder
     if folder.name.endswith(".toml"):
         raise SourceError(
-            f"{folder}: a spec is read from disk, whose files may be in an object store.", hint="copy it here."
+            f"{folder}: a spec is read from disk, whose files may be in an object store.", remedy="copy it here."
         )
     what = "holds no converted log" if folder.objects else "there is nothing"
-    raise SourceError(f"{folder}: {what}.", hint="name the folder that `evaluate datasets convert` wrote there.")
+    raise SourceError(f"{folder}: {what}.", remedy="name the folder that `evaluate datasets convert` wrote there.")
 
 
 def dataset_spec(dataset: str | Path) -> Spec | None:
@@ -174,7 +174,7 @@ def read(
         assert isinstance(where, Path)
         if asked.seed is not None:
             raise UsageError(
-                f"seed={asked.seed}, but {spec.name} is read from files.", hint="seed goes with synthetic datasets."
+                f"seed={asked.seed}, but {spec.name} is read from files.", remedy="seed goes with synthetic datasets."
             )
         if asked.sampling_rate is not None:
             spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": asked.sampling_rate})})
@@ -210,11 +210,11 @@ def _refuse_queries(spec: FileSpec, where: Path, asked: ReadingOptions, *, writt
         raise UsageError(
             f"{where}: [{asking[0]}] is a query, whose rows may be others the next time: only `convert`, `validate` "
             "and `show` read it.",
-            hint=f"convert it first: evaluate datasets convert {quote(str(where))} {quote(spec.name)}-log.",
+            remedy=f"convert it first: evaluate datasets convert {quote(str(where))} {quote(spec.name)}-log.",
         )
     if asking and asked.path is not None and spec.source.files is None:
         raise UsageError(
-            f"`path` names other files than the spec, where [source] of {spec.name} is a query.", hint="leave it out."
+            f"`path` names other files than the spec, where [source] of {spec.name} is a query.", remedy="leave it out."
         )
 
 
@@ -229,14 +229,14 @@ def _drawn(spec: ScenarioSpec, *, displays: int | None, seed: int | None, folder
 def _refuse(options: dict[str, object], dataset: str) -> None:
     for name, value in options.items():
         if value is not None:
-            raise UsageError(f"`{name}` does not apply to {dataset}.", hint="leave it out.")
+            raise UsageError(f"`{name}` does not apply to {dataset}.", remedy="leave it out.")
 
 
 def no_log(given: object) -> UsageError:
     """Return the error that says how what is given becomes a log; of a frame, with the columns that its names tell.
 
     >>> import pyarrow
-    >>> print(no_log(pyarrow.table({"shown_at": [1], "Banner": ["red"], "gain": [2]})).hint)
+    >>> print(no_log(pyarrow.table({"shown_at": [1], "Banner": ["red"], "gain": [2]})).remedy)
     write Log.from_frames(frame, time='shown_at', action='Banner', conversion_time=...); columns: shown_at, Banner, gain
     """
     kind = type(given)
@@ -244,7 +244,7 @@ def no_log(given: object) -> UsageError:
     if not (lazy or hasattr(given, "__arrow_c_stream__")):
         return UsageError(
             f"A {kind.__name__} is no log.",
-            hint="give a Log, the name of a dataset, the path of a spec.toml or of a converted folder; of a frame of "
+            remedy="give a Log, the name of a dataset, the path of a spec.toml or of a converted folder; of a frame of "
             "polars, pandas or pyarrow, Log.from_frames makes one.",
         )
     named = getattr(given, "column_names", getattr(given, "columns", ())) if not lazy else ()
@@ -255,7 +255,7 @@ def no_log(given: object) -> UsageError:
     library = kind.__module__.partition(".")[0].removeprefix("_")
     return UsageError(
         f"A {kind.__name__} of {library} is no log yet: it does not say which columns are times and actions.",
-        hint=f"write Log.from_frames(frame{'.collect()' if lazy else ''}, {roles}){said}",
+        remedy=f"write Log.from_frames(frame{'.collect()' if lazy else ''}, {roles}){said}",
     )
 
 

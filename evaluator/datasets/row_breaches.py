@@ -83,7 +83,7 @@ class Breaches:
             said.append(f"{subject} ({places}{more}); {found.repair}.")
         raise error(
             " ".join(said),
-            hint="`on_error='quarantine'` leaves such rows out and counts them.",
+            remedy="`on_error='quarantine'` leaves such rows out and counts them.",
         )
 
     def record(

@@ -162,11 +162,11 @@ class TimeOrder:
                 raise LogError(
                     f"{self._first.partition(': time ')[0]}: column {self._time!r} goes back from {early} to {late}, "
                     f"in an hour that comes twice in zones such as {zone}, where clocks were put back.",
-                    hint="give times in UTC, or with what they are ahead of it (2024-10-27T02:30:00+01:00), or in a "
+                    remedy="give times in UTC, or with what they are ahead of it (2024-10-27T02:30:00+01:00), or in a "
                     'column that offset = "..." under [time] names: sorting does not tell the two hours apart. Where '
                     'they are UTC, say so: timezone = "UTC" under [time].',
                 )
             raise LogError(
                 f"{self._first} ({self._late} such rows).",
-                hint="sort the source, set sort = true in [source], or pass `sort=True`.",
+                remedy="sort the source, set sort = true in [source], or pass `sort=True`.",
             )

@@ -46,7 +46,7 @@ def holds_secret(address: str) -> bool:
 def refuse_secret(address: str) -> None:
     """Raise UsageError if an address that a caller gave holds a secret, which is not repeated."""
     if holds_secret(address):
-        raise UsageError("The address holds a secret.", hint=f"leave it out, and set the environment ({_EVERY}).")
+        raise UsageError("The address holds a secret.", remedy=f"leave it out, and set the environment ({_EVERY}).")
 
 
 def without_secret(address: str) -> str:

@@ -163,7 +163,7 @@ def given_flights(spec: FileSpec, zones: ZonesSeen) -> Flights:
             raise SpecError(
                 f"{spec.name}: at `$.action[{i}]`: action {entry.label!r} is eligible until {entry.until}, which is "
                 f"not after {entry.start}, when it starts.",
-                hint="until is the first time at which it no longer was eligible.",
+                remedy="until is the first time at which it no longer was eligible.",
             )
     return Flights([value_text(entry.label) for entry in entries], np.array(start, np.int64), np.array(until, np.int64))
 

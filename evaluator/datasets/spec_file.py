@@ -33,11 +33,11 @@ def read_spec(path: Path) -> Spec:
         data = read_toml(path)
     except FileNotFoundError:
         hint = nearest_file(path, "name a bundled dataset or a spec.toml.")
-        raise SpecError(f"{path}: no such spec file.", hint=hint) from None
+        raise SpecError(f"{path}: no such spec file.", remedy=hint) from None
     except OSError as error:
-        raise SpecError(f"{path}: cannot be read ({error.strerror}).", hint="name a file that may be read.") from None
+        raise SpecError(f"{path}: cannot be read ({error.strerror}).", remedy="name a file that may be read.") from None
     except NotTomlError as error:
-        raise SpecError(f"{path}: {error}.", hint=f"{KEYS}.") from None
+        raise SpecError(f"{path}: {error}.", remedy=f"{KEYS}.") from None
     return parse_spec(data, where=str(path))
 
 
@@ -64,20 +64,20 @@ def _explain(error: ValidationError, model: type[BaseModel], where: str) -> Spec
     known = sorted(field.alias or name for name, field in parent.model_fields.items()) if parent is not None else []
     if first["type"] == "extra_forbidden":
         words = sorted({*known, *SECTIONS}) if parent is model else known
-        return SpecError(f"{where}: unknown key `{path}`{more}.", hint=nearest(str(first["loc"][-1]), words))
+        return SpecError(f"{where}: unknown key `{path}`{more}.", remedy=nearest(str(first["loc"][-1]), words))
     if first["type"] == "missing":
-        return SpecError(f"{where}: `{path}` is missing{more}.", hint=f"add {first['loc'][-1]} = ... there.")
+        return SpecError(f"{where}: `{path}` is missing{more}.", remedy=f"add {first['loc'][-1]} = ... there.")
     if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
         got = first["input"].get("kind") if isinstance(first["input"], dict) else first["input"]
-        return SpecError(f"{where}: `{path}.kind`: got {got!r}.", hint=nearest(str(got), KINDS))
+        return SpecError(f"{where}: `{path}.kind`: got {got!r}.", remedy=nearest(str(got), KINDS))
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
-        return SpecError(f"{where}: at `{path}`: {message}{more}.", hint=f"{KEYS}.")
+        return SpecError(f"{where}: at `{path}`: {message}{more}.", remedy=f"{KEYS}.")
     got = first["input"]
     expected = message.replace("Input should be", "expected").replace("String should", "expected text that should")
     return SpecError(
         f"{where}: `{path}`: {expected}, got {shortened(repr(got))} ({type(got).__name__}){more}.",
-        hint=_suggest(got, message),
+        remedy=_suggest(got, message),
     )
 
 

@@ -153,11 +153,11 @@ def size_and_seed(
     n = scenario.displays if displays is None else displays
     seed = scenario.seed if seed is None else seed
     if not is_whole(n, 1) or not is_whole(seed, 0):
-        raise ParameterError(f"displays={n}, seed={seed}.", hint="displays is 1 to 2^63 - 1, seed 0 to 2^63 - 1.")
+        raise ParameterError(f"displays={n}, seed={seed}.", remedy="displays is 1 to 2^63 - 1, seed 0 to 2^63 - 1.")
     if n * each > LARGEST:
         raise ParameterError(
             f"{name}: {n:,} displays of {each:,} numbers each are more than a generated log may hold.",
-            hint=f"take fewer displays (`limit`), actions or dimensions: {LARGEST:,} numbers at most.",
+            remedy=f"take fewer displays (`limit`), actions or dimensions: {LARGEST:,} numbers at most.",
         )
     return n, seed
 
@@ -243,7 +243,7 @@ def arrival_times(arrivals: ScenarioArrivals, n: int, rng: np.random.Generator) 
         if days >= _LONGEST_DAYS:
             raise ParameterError(
                 f"{n:,} displays do not come within {days:,} days at {arrivals.displays_per_day:g} a day.",
-                hint="ask for fewer displays, more a day, or a growth closer to 1.",
+                remedy="ask for fewer displays, more a day, or a growth closer to 1.",
             )
         days = min(2 * days, _LONGEST_DAYS)
 
@@ -268,7 +268,7 @@ def scenario_laws(scenario: Scenario | PromotionsScenario, folder: Path) -> list
     try:
         return [delay_law(delay, folder) for delay in _law_delays(scenario)]
     except ParameterError as error:
-        raise SpecError(f"The scenario in {folder}: {error.what}", hint=error.hint) from None
+        raise SpecError(f"The scenario in {folder}: {error.what}", remedy=error.remedy) from None
 
 
 def delay_files(scenario: Scenario | PromotionsScenario, folder: Path) -> list[Path]:
@@ -303,22 +303,22 @@ def _from_file(delay: Delay, folder: Path) -> DelayLaw:
         table = pl.read_parquet(path) if path.suffix in (".parquet", ".pq") else pl.read_csv(path)
     except FileNotFoundError:
         hint = nearest_file(path, "give a path relative to the spec.")
-        raise SourceError(f"No file {path} of delays.", hint=hint) from None
+        raise SourceError(f"No file {path} of delays.", remedy=hint) from None
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         line = str(error).splitlines()[0]
         raise SourceError(
-            f"{path} is not a table of delays: {line}.", hint="write CSV with a header, or Parquet."
+            f"{path} is not a table of delays: {line}.", remedy="write CSV with a header, or Parquet."
         ) from None
     for name in names:
         if name not in table.columns:
-            raise SourceError(f"{path} has no column {name!r}.", hint=nearest(name, table.columns))
+            raise SourceError(f"{path} has no column {name!r}.", remedy=nearest(name, table.columns))
     try:
         points, values = (table[name].cast(pl.Float64).to_numpy() for name in names)
     except pl.exceptions.PolarsError:
-        raise SourceError(f"{path}: columns {names} are not numbers.", hint="one number a row in each.") from None
+        raise SourceError(f"{path}: columns {names} are not numbers.", remedy="one number a row in each.") from None
     if delay.density is not None:
         values = np.cumsum(values) / np.sum(values)
     try:
         return laws.empirical(points * (delay.scale or 1.0), values, source=f"delays of {path.name} (given)")
     except DataError as error:
-        raise SourceError(f"{path}: {error.what}", hint=error.hint) from None
+        raise SourceError(f"{path}: {error.what}", remedy=error.remedy) from None

@@ -66,7 +66,7 @@ def number_set(variable: str, usual: int) -> int:
     text = os.environ.get(variable) or str(usual)
     if re.fullmatch("[1-9][0-9]{0,14}", text) is None:
         hint = f"unset it: {usual:,} holds then."
-        raise UsageError(f"{variable}={shortened(text)!r} is no whole number from 1 on.", hint=hint)
+        raise UsageError(f"{variable}={shortened(text)!r} is no whole number from 1 on.", remedy=hint)
     return int(text)
 
 
@@ -74,7 +74,7 @@ def too_long(where: str, what: str, unit: str, hint: str) -> SourceError:
     """Return the error for a line, a row or a cell that is longer than `longest_line` allows."""
     return SourceError(
         f"{where}: {what} has more than {longest_line():,} {unit}.",
-        hint=f"{hint}, or set EVALUATE_LINE_MAX to a larger number.",
+        remedy=f"{hint}, or set EVALUATE_LINE_MAX to a larger number.",
     )
 
 
@@ -132,7 +132,7 @@ def compression_of(path: Path) -> str | None:
             found = _BEGIN.match(stream.read(10))
             return None if found is None else found.lastgroup
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error.strerror}).", hint="check its permissions.") from None
+        raise SourceError(f"{path}: cannot be read ({error.strerror}).", remedy="check its permissions.") from None
 
 
 @contextmanager
@@ -146,7 +146,9 @@ def unpacking(path: Path) -> Iterator[None]:
         kind = None if getattr(error, "errno", None) else compression_of(path)
         if kind is None:
             raise
-        raise SourceError(f"{path}: truncated or damaged {kind} ({error}).", hint="download the file again.") from None
+        raise SourceError(
+            f"{path}: truncated or damaged {kind} ({error}).", remedy="download the file again."
+        ) from None
 
 
 def _open_bytes(path: Path) -> BinaryIO:
@@ -173,11 +175,11 @@ def _open_zip(path: Path) -> BinaryIO:
     archive = zipfile.ZipFile(path)
     held = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
     if len(held) != 1:
-        raise SourceError(f"{path}: an archive of {len(held)} files, where one is a table.", hint=f"{unpack}.")
+        raise SourceError(f"{path}: an archive of {len(held)} files, where one is a table.", remedy=f"{unpack}.")
     try:
         return cast(BinaryIO, archive.open(held[0]))
     except (RuntimeError, NotImplementedError) as error:
-        raise SourceError(f"{path}: {error}.", hint=f"{unpack}.") from None
+        raise SourceError(f"{path}: {error}.", remedy=f"{unpack}.") from None
 
 
 def unzipped_pieces(path: Path, size: int | None = None) -> Iterator[bytes]:
@@ -239,10 +241,10 @@ def _illegal(path: Path, encoding: str, line: int, byte: str) -> SourceError:
     else:
         hint = 'write encoding = "windows-1252" (or "latin-1") in [source] of the spec, or save the file as UTF-8.'
     unzipped = " (unzipped)" if compression_of(path) else ""
-    return SourceError(f"{path} line {line}{unzipped}: {byte} is not {encoding} text.", hint=hint)
+    return SourceError(f"{path} line {line}{unzipped}: {byte} is not {encoding} text.", remedy=hint)
 
 
 def _no_mark(path: Path, encoding: str, error: Exception) -> SourceError:
     return SourceError(
-        f"{path}: not {encoding} text ({error}).", hint='name what it was saved in, such as "utf-16-le" or "utf-8".'
+        f"{path}: not {encoding} text ({error}).", remedy='name what it was saved in, such as "utf-16-le" or "utf-8".'
     )

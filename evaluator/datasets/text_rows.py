@@ -97,24 +97,24 @@ def text_header(file: SourceFile, source: Table) -> Header:
         refuse_illegal(file.path, source.encoding)
         raise
     if first is None:
-        raise SourceError(f"{file.name}: the file is empty.", hint="check the download or export.")
+        raise SourceError(f"{file.name}: the file is empty.", remedy="check the download or export.")
     if not first:
-        raise SourceError(f"{file.name}: line 1 is empty.", hint="remove the lines above the table.")
+        raise SourceError(f"{file.name}: line 1 is empty.", remedy="remove the lines above the table.")
     text = "".join(taken)
     if "\ufffd" in text:
         refuse_illegal(file.path, source.encoding)
     if "\0" in text:
         hint = 'say so in [source] if it was saved as UTF-16 (encoding = "utf-16" or "utf-16-le"); check source.format.'
-        raise SourceError(f"{file.name}: line 1 holds NUL characters: not {source.encoding} text.", hint=hint)
+        raise SourceError(f"{file.name}: line 1 holds NUL characters: not {source.encoding} text.", remedy=hint)
     if source.columns is None:
         twice = sorted({c for c in first if first.count(c) > 1})
         if twice:
-            raise SourceError(f"{file.name}: line 1 names column {twice[0]!r} twice.", hint="rename one of them.")
+            raise SourceError(f"{file.name}: line 1 names column {twice[0]!r} twice.", remedy="rename one of them.")
         return Header(first, len(taken), text, text.endswith("\r"), begun.delimiter, begun.told, _bytes(begun, text))
     if len(first) != len(source.columns):
         raise SourceError(
             f"{file.name}: line 1 has {len(first)} columns, the spec names {len(source.columns)}.",
-            hint=f"check source.delimiter (now {begun.delimiter!r}) and source.columns.",
+            remedy=f"check source.delimiter (now {begun.delimiter!r}) and source.columns.",
         )
     return Header(source.columns, 0, "", text.endswith("\r"), begun.delimiter, begun.told, _bytes(begun, ""))
 
@@ -148,7 +148,7 @@ def refuse_open_quote(file: SourceFile, source: Table) -> None:
             said = shortened(repr(row[0].strip()))
             raise SourceError(
                 f"{file.name} line {last + 1}: a quote is not closed, or closed inside a cell: {said}.",
-                hint="close it; within a quoted cell, a quote is written twice.",
+                remedy="close it; within a quoted cell, a quote is written twice.",
             ) from None
 
 
@@ -185,7 +185,7 @@ def _rows(file: SourceFile, begun: _Beginning, stream: TextIO, taken: list[str])
     except csv.Error as error:
         raise SourceError(
             f"{file.name} line {number}: no row of a table ({error}).",
-            hint=f"{CHECK}.",
+            remedy=f"{CHECK}.",
         ) from None
 
 

@@ -213,7 +213,7 @@ class ZonesSeen:
         raise LogError(
             f"Column {naive!r} holds times without a zone ({where[False]}), and {other} ({where[True]}): which zone "
             "the former are of is not known.",
-            hint=f"write timezone = {toml_value({naive: 'Europe/Berlin'})} under [time], or whatever zone it is "
+            remedy=f"write timezone = {toml_value({naive: 'Europe/Berlin'})} under [time], or whatever zone it is "
             '("UTC" where it is UTC), or name a column of minutes ahead of UTC: offset = "...".',
         )
 

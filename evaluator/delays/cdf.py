@@ -91,7 +91,7 @@ class DelayCDF:
         elif not 0 < self.geometric_ratio < 1 or self.start not in (0, 1) or delays.size or cdf.size:
             raise ParameterError(
                 f"A geometric law has ratio {self.geometric_ratio:g}, start {self.start}, {cdf.size} steps.",
-                hint="ratio in (0, 1), start 0 or 1, no steps; DelayCDF.geometric(mean) sets them.",
+                remedy="ratio in (0, 1), start 0 or 1, no steps; DelayCDF.geometric(mean) sets them.",
             )
         object.__setattr__(self, "delays", delays)
         object.__setattr__(self, "cdf", cdf)
@@ -108,13 +108,15 @@ class DelayCDF:
         0.634
         """
         if start not in (0, 1):
-            raise ParameterError(f"A geometric delay cannot start at {shortened(str(start))}.", hint="start is 0 or 1.")
+            raise ParameterError(
+                f"A geometric delay cannot start at {shortened(str(start))}.", remedy="start is 0 or 1."
+            )
         excess = mean - start
         # Beyond 1e15 the ratio would round to 1.
         if not 0 <= excess < 1e15:
             raise ParameterError(
                 f"The mean of a geometric delay is {mean:g}.",
-                hint=f"give a mean of at least {start} and below 1e15 rounds.",
+                remedy=f"give a mean of at least {start} and below 1e15 rounds.",
             )
         if excess == 0:
             return cls.fixed(start)
@@ -136,7 +138,7 @@ class DelayCDF:
         """
         if not 0 <= delay <= _LAST_ROUND or delay != int(delay):
             raise ParameterError(
-                f"The fixed delay is {shortened(str(delay))}.", hint="give a whole number of rounds, from 0 to 2^53."
+                f"The fixed delay is {shortened(str(delay))}.", remedy="give a whole number of rounds, from 0 to 2^53."
             )
         return cls(
             delays=np.array([int(delay)]),
@@ -193,7 +195,7 @@ class DelayCDF:
         """
         level = np.atleast_1d(np.asarray(levels, dtype=np.float64))
         if not ((level > 0) & (level <= 1)).all():
-            raise ParameterError(f"Quantile levels are {level}.", hint="levels lie in (0, 1].")
+            raise ParameterError(f"Quantile levels are {level}.", remedy="levels lie in (0, 1].")
         if self.geometric_ratio is None:
             return self.delays[np.minimum(np.searchsorted(self.cdf, level), self.delays.size - 1)]
         # 1 - ratio^k rounds to 1 once ratio^k is at most 2^-54.
@@ -290,13 +292,13 @@ class DelayCDF:
         array([ 121,  283,  523, 1000])
         """
         if max_steps < 1:
-            raise ParameterError(f"max_steps is {max_steps}.", hint="keep at least one step.")
+            raise ParameterError(f"max_steps is {max_steps}.", remedy="keep at least one step.")
         end = math.inf if limit is None else limit
         tau = self(end)
         if tau == 0:
             raise ParameterError(
                 f"No delay is as short as {limit} rounds.",
-                hint="raise the limit: the window sees no conversion.",
+                remedy="raise the limit: the window sees no conversion.",
             )
         if self.geometric_ratio is None or end < max_steps:
             delays = self.steps(limit).delays
@@ -339,7 +341,7 @@ def _check_steps(delays: NDArray[np.int64], cdf: NDArray[np.float64], given: Arr
     if delays.ndim != 1 or delays.shape != cdf.shape or not delays.size:
         raise DataError(
             f"A delay CDF has delays of shape {delays.shape} and cdf of shape {cdf.shape}.",
-            hint="pass two arrays of one length, at least 1.",
+            remedy="pass two arrays of one length, at least 1.",
         )
     before, tau_before = np.concatenate(([-1], delays[:-1])), np.concatenate(([0.0], cdf[:-1]))
     # Written so that nan counts as wrong.
@@ -349,5 +351,5 @@ def _check_steps(delays: NDArray[np.int64], cdf: NDArray[np.float64], given: Arr
         raise DataError(
             f"Step {first} of a delay CDF is (delay {np.asarray(given)[first]}, cdf {cdf[first]:g}), "
             f"after (delay {before[first]}, cdf {tau_before[first]:g}).",
-            hint="delays are whole, >= 0 and strictly increasing; cdf never falls and lies in (0, 1].",
+            remedy="delays are whole, >= 0 and strictly increasing; cdf never falls and lies in (0, 1].",
         )

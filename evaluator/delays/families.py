@@ -303,5 +303,5 @@ def family_named(name: str) -> Family:
         No family has this name.
     """
     if name not in FAMILIES:
-        raise UnknownNameError(f"No delay family is called {name!r}.", hint=nearest(name, FAMILIES))
+        raise UnknownNameError(f"No delay family is called {name!r}.", remedy=nearest(name, FAMILIES))
     return FAMILIES[name]

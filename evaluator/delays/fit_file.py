@@ -119,7 +119,7 @@ def law_cdf(
     """
     if not 0 < ticks_per_round < math.inf or max_steps < 2:
         raise ParameterError(
-            f"ticks_per_round is {ticks_per_round}, max_steps is {max_steps}.", hint="above 0, and at least 2."
+            f"ticks_per_round is {ticks_per_round}, max_steps is {max_steps}.", remedy="above 0, and at least 2."
         )
     family, parameters = fit.law
     given = None if extrapolate or math.isinf(fit.longest) else fit.longest
@@ -173,7 +173,7 @@ def steps_cdf(delays: Floats, cdf: Floats, source: str, *, ticks_per_round: floa
     Steps that end below 1 leave a rest that never converts; their source says so.
     """
     if not 0 < ticks_per_round < math.inf:
-        raise ParameterError(f"ticks_per_round is {ticks_per_round}.", hint="a number above 0.")
+        raise ParameterError(f"ticks_per_round is {ticks_per_round}.", remedy="a number above 0.")
     rounds = np.floor(np.asarray(delays) / ticks_per_round).astype(np.int64)
     # Of the steps that fall into one round the last holds the mass of all; mass lost to underflow is none.
     kept = np.append(np.diff(rounds) > 0, True) & (np.asarray(cdf) > 0)
@@ -228,11 +228,13 @@ def load_fit(path: str | Path) -> SavedFit:
             else getattr(error, "strerror", None) or str(error)
         )
         raise DataError(
-            f"Delay fit {path} cannot be read: {reason}.", hint="write one with `evaluate delays`."
+            f"Delay fit {path} cannot be read: {reason}.", remedy="write one with `evaluate delays`."
         ) from None
     schema = read.get("schema") if isinstance(read, dict) else None
     if schema != SCHEMA:
-        raise DataError(f"Delay fit {path} has schema {shortened(repr(schema))}.", hint=f"this version reads {SCHEMA}.")
+        raise DataError(
+            f"Delay fit {path} has schema {shortened(repr(schema))}.", remedy=f"this version reads {SCHEMA}."
+        )
     try:
         file = FitFile.model_validate(read)
         saved = SavedFit(
@@ -249,9 +251,9 @@ def load_fit(path: str | Path) -> SavedFit:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         reason = f"{where}: {first['msg']}, got {shortened(repr(first['input']))}"
-        raise DataError(f"Delay fit {path} breaks schema {SCHEMA}: {reason}.", hint="write it anew.") from None
+        raise DataError(f"Delay fit {path} breaks schema {SCHEMA}: {reason}.", remedy="write it anew.") from None
     except (ArithmeticError, ValueError) as error:
-        raise DataError(f"Delay fit {path} breaks schema {SCHEMA}: {error}.", hint="write it anew.") from None
+        raise DataError(f"Delay fit {path} breaks schema {SCHEMA}: {error}.", remedy="write it anew.") from None
     return saved
 
 

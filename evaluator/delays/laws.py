@@ -137,7 +137,7 @@ class DelayLaw:
             middle = (low + high) // 2
             low, high = (low, middle) if float(self(middle)) > 0 else (middle, high)
         if float(self(high)) == 0.0:
-            raise ParameterError(f"Of {self.source}, none comes within 2^53 rounds.", hint="give shorter delays.")
+            raise ParameterError(f"Of {self.source}, none comes within 2^53 rounds.", remedy="give shorter delays.")
         return np.array([high])
 
 
@@ -177,7 +177,7 @@ def uniform(low: int, high: int) -> DelayLaw:
     if not (0 <= low <= high <= LONGEST and low == int(low) and high == int(high)):
         raise ParameterError(
             f"A uniform delay is from {shortened(str(low))} to {shortened(str(high))}.",
-            hint="give whole rounds, 0 <= low <= high <= 2^53.",
+            remedy="give whole rounds, 0 <= low <= high <= 2^53.",
         )
     n = high - low + 1
     return DelayLaw(
@@ -207,7 +207,7 @@ def pareto(alpha: float, *, factor: float = 1.0, shift: float = 0.0) -> DelayLaw
     _positive("pareto", "alpha", alpha)
     if not (0 < factor <= 1 and 0 <= shift < math.inf):
         raise ParameterError(
-            f"A Pareto delay has factor {factor:g} and shift {shift:g}.", hint="factor in (0, 1], shift at least 0."
+            f"A Pareto delay has factor {factor:g} and shift {shift:g}.", remedy="factor in (0, 1], shift at least 0."
         )
     more = "" if factor == 1 and shift == 0 else f", factor {factor:g}, shift {shift:g}"
     return DelayLaw(
@@ -227,7 +227,7 @@ def lognormal_mixture(weights: Sequence[float], medians: Sequence[float], sigmas
     if len(sizes) > 1 or not w.size or not (w > 0).all() or abs(w.sum() - 1) > 1e-6 or min(m.min(), s.min()) <= 0:
         raise ParameterError(
             f"A lognormal mixture has weights {list(weights)}, medians {list(medians)}, sigmas {list(sigmas)}.",
-            hint="give as many of each, all above 0, the weights with sum 1.",
+            remedy="give as many of each, all above 0, the weights with sum 1.",
         )
     w = w / w.sum()
 
@@ -248,7 +248,7 @@ def packet_loss(lost: float, *, retry: int | None = None) -> DelayLaw:
     """
     if not 0 < lost < 1 or (retry is not None and (retry < 1 or not float(retry).is_integer())):
         raise ParameterError(
-            f"Packet loss has share {lost:g} and retry {retry}.", hint="a share in (0, 1), a retry of whole rounds."
+            f"Packet loss has share {lost:g} and retry {retry}.", remedy="a share in (0, 1), a retry of whole rounds."
         )
     fate = "never comes" if retry is None else f"comes {retry} rounds late"
     return DelayLaw(
@@ -278,7 +278,7 @@ def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
     points, tau = np.asarray(delays, np.float64), np.asarray(cdf, np.float64)
     if points.ndim != 1 or points.shape != tau.shape or not points.size:
         raise DataError(
-            f"A delay CDF has {points.size} delays and {tau.size} values.", hint="pass as many of each, at least 1."
+            f"A delay CDF has {points.size} delays and {tau.size} values.", remedy="pass as many of each, at least 1."
         )
     wrong = ~((points >= np.append(0.0, points[:-1])) & (tau >= np.append(0.0, tau[:-1])) & (tau <= 1 + 1e-9))
     wrong |= points > LONGEST
@@ -286,12 +286,12 @@ def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
         first = int(wrong.argmax())
         raise DataError(
             f"Row {first + 1} of a delay CDF is (delay {points[first]:g}, cdf {tau[first]:g}).",
-            hint="delays and cdf never fall; delays are at least 0, cdf lies in [0, 1].",
+            remedy="delays and cdf never fall; delays are at least 0, cdf lies in [0, 1].",
         )
     rounds = np.ceil(points).astype(np.int64)
     last = np.append(np.diff(rounds) > 0, True) & (tau > 0)
     if not last.any():
-        raise DataError("A delay CDF is 0 throughout.", hint="no conversion would ever come: check its columns.")
+        raise DataError("A delay CDF is 0 throughout.", remedy="no conversion would ever come: check its columns.")
     top = np.minimum(tau[last], 1.0)
     top = np.where(top > 1 - 1e-9, 1.0, top)
     steps = DelayCDF(delays=rounds[last], cdf=top, source=stating_the_rest(source, float(top[-1])))
@@ -322,7 +322,7 @@ def parse_law(text: str) -> DelayLaw:
         except ValueError:
             pass
     raise ParameterError(
-        f"Expected a delay distribution, got {shortened(text)!r}.", hint=f"write {grammar()}, in rounds."
+        f"Expected a delay distribution, got {shortened(text)!r}.", remedy=f"write {grammar()}, in rounds."
     )
 
 
@@ -340,7 +340,7 @@ def _closed(cdf: DelayCDF) -> DelayLaw:
 def _positive(law: str, name: str, value: float) -> float:
     # Beyond, its reciprocal, by which ages are multiplied, is none.
     if not 1e-300 < value < 1e300:
-        raise ParameterError(f"A {law} delay has {name} {value:g}.", hint=f"give a {name} above 0, and below 1e300.")
+        raise ParameterError(f"A {law} delay has {name} {value:g}.", remedy=f"give a {name} above 0, and below 1e300.")
     return value
 
 

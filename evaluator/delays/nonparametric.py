@@ -173,7 +173,7 @@ def fit_nonparametric(
     (array([0.05, 0.08, 0.16]), array([0.92, 0.99, 1.  ]))
     """
     if not 0 < confidence < 1:
-        raise ParameterError(f"confidence is {confidence}.", hint="a level in (0, 1), such as 0.95.")
+        raise ParameterError(f"confidence is {confidence}.", remedy="a level in (0, 1), such as 0.95.")
     delay, limit = checked_delays(delays, limits, whole=False)
     if longest is not None:
         delay, limit = seen_within(delay, limit, longest)

@@ -89,26 +89,26 @@ def checked_delays(
     """
     delay = _ticks(delays, "Delay", whole)
     if not delay.size:
-        raise DataError("There are no delays to fit.", hint="the log needs conversions that were seen.")
+        raise DataError("There are no delays to fit.", remedy="the log needs conversions that were seen.")
     early = delay < 0
     if early.any():
         first = int(early.argmax())
         raise DataError(
             f"Delay {first} is {delay[first]}, below 0 ({early.sum()} such in all).",
-            hint="a conversion cannot precede its display: check which clicks and conversions were joined.",
+            remedy="a conversion cannot precede its display: check which clicks and conversions were joined.",
         )
     if limits is None:
         return delay, None
     given = np.asarray(limits)
     limit = _ticks(np.full(delay.shape, given) if given.ndim == 0 else given, "Limit", whole)
     if limit.shape != delay.shape:
-        raise DataError(f"There are {delay.size} delays but {limit.size} limits.", hint="pass one limit a delay.")
+        raise DataError(f"There are {delay.size} delays but {limit.size} limits.", remedy="pass one limit a delay.")
     late = delay > limit
     if late.any():
         first = int(late.argmax())
         raise DataError(
             f"Delay {first} is {delay[first]}, above its limit {limit[first]} ({late.sum()} such in all).",
-            hint="a limit is the longest delay that could have been seen: the log's end minus the display.",
+            remedy="a limit is the longest delay that could have been seen: the log's end minus the display.",
         )
     if delay.dtype != limit.dtype:
         delay, limit = delay.astype(np.float64), limit.astype(np.float64)
@@ -128,7 +128,7 @@ def seen_within(delay: Ticks, limit: Ticks | None, longest: float) -> tuple[Tick
     short = delay <= longest
     if not short.any():
         raise ParameterError(
-            f"The shortest of {delay.size} delays is {delay.min()}, above longest={longest}.", hint="raise `longest`."
+            f"The shortest of {delay.size} delays is {delay.min()}, above longest={longest}.", remedy="raise `longest`."
         )
     return delay[short], None if limit is None else np.minimum(limit[short], longest)
 
@@ -137,7 +137,7 @@ def _ticks(values: ArrayLike, name: str, whole: bool) -> Ticks:
     """Return values as int64 or, where fractions are welcome and present, float64."""
     given = np.asarray(values)
     if given.ndim != 1:
-        raise DataError(f"{name}s have shape {given.shape}.", hint="pass shape (n,).")
+        raise DataError(f"{name}s have shape {given.shape}.", remedy="pass shape (n,).")
     if given.dtype == np.int64:
         return given
     with np.errstate(invalid="ignore"):
@@ -149,4 +149,4 @@ def _ticks(values: ArrayLike, name: str, whole: bool) -> Ticks:
         return given.astype(np.float64)
     first = int(bad.argmax())
     hint = "count delays in whole rounds." if whole else "leave out conversions without a delay."
-    raise DataError(f"{name} {first} is {given[first]}.", hint=hint)
+    raise DataError(f"{name} {first} is {given[first]}.", remedy=hint)

@@ -204,7 +204,7 @@ def mean_sequence(
     if at.size and (at.min() < 0 or at.max() > x.size):
         raise ParameterError(
             f"Checkpoints run from {at.min()} to {at.max()}, but there are {x.size} observations.",
-            hint=f"checkpoints are numbers of observations, 0 to {x.size}.",
+            remedy=f"checkpoints are numbers of observations, 0 to {x.size}.",
         )
     scaled = x / (upper - lower)
     sums = np.concatenate(([0.0], np.cumsum(scaled)))
@@ -292,7 +292,7 @@ def gamma_exponential_boundary(v: ArrayLike, *, alpha: float, tuned_for: float =
 def mixture_rho(alpha: float, tuned_for: float = TUNED_FOR) -> float:
     """Return the rho of the mixture whose boundary at one-sided `alpha` is lowest at intrinsic time `tuned_for`."""
     if not 0 < tuned_for < math.inf:
-        raise ParameterError(f"tuned_for is {tuned_for:g}.", hint="give a positive number, e.g. 100.")
+        raise ParameterError(f"tuned_for is {tuned_for:g}.", remedy="give a positive number, e.g. 100.")
     optimum = 2.0 * math.log(0.5 / _one_sided(alpha))
     return tuned_for / (optimum + math.log1p(optimum))
 
@@ -300,7 +300,7 @@ def mixture_rho(alpha: float, tuned_for: float = TUNED_FOR) -> float:
 def _one_sided(alpha: float) -> float:
     if not 0 < alpha < 0.5:
         raise ParameterError(
-            f"One-sided alpha is {alpha:g}.", hint="a two-sided alpha lies between 0 and 1, e.g. 0.05."
+            f"One-sided alpha is {alpha:g}.", remedy="a two-sided alpha lies between 0 and 1, e.g. 0.05."
         )
     return alpha
 
@@ -360,18 +360,21 @@ def _stirling_excess(a: Floats) -> Floats:
 def _checked(x: ArrayLike, upper: float, lower: float) -> Floats:
     """Return `x` as float64 after checking that every value lies in [`lower`, `upper`]."""
     if not lower < upper < math.inf:
-        raise ParameterError(f"upper is {upper:g}.", hint=f"give the largest reward a round can have, above {lower:g}.")
+        raise ParameterError(
+            f"upper is {upper:g}.", remedy=f"give the largest reward a round can have, above {lower:g}."
+        )
     if not -math.inf < lower:
-        raise ParameterError(f"lower is {lower:g}.", hint="give the smallest reward a round can have.")
+        raise ParameterError(f"lower is {lower:g}.", remedy="give the smallest reward a round can have.")
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 1:
-        raise DataError(f"Observations have shape {x.shape}.", hint="pass one number a round, shape (n,).")
+        raise DataError(f"Observations have shape {x.shape}.", remedy="pass one number a round, shape (n,).")
     outside = ~((x >= lower) & (x <= upper))
     if outside.any():
         first = int(outside.argmax())
         raise DataError(
             f"Observation {first} is {x[first]:g}, outside [{lower:g}, {upper:g}] ({outside.sum()} such in all).",
-            hint="set `lower` and `upper` to the smallest and largest reward a round can have, known before looking at "
+            remedy="set `lower` and `upper` to the smallest and largest reward a round can have, known before "
+            "looking at "
             "the data.",
         )
     return x

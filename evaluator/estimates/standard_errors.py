@@ -148,7 +148,7 @@ def spread_interval(
 
     values = np.asarray(resampled, np.float64)
     if len(values) < FEWEST:
-        raise ParameterError(f"There are {len(values)} resampled values.", hint=f"take at least {FEWEST}.")
+        raise ParameterError(f"There are {len(values)} resampled values.", remedy=f"take at least {FEWEST}.")
     kind = f"{target}: bootstrap standard error of {len(values):,} resampled replays (Efron, Tibshirani 1993)"
     if not math.isfinite(estimate):
         return Interval(estimate, math.nan, math.nan, n, level, kind)

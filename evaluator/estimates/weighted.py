@@ -292,7 +292,7 @@ def _estimate(
     from scipy.special import ndtri
 
     if not 0.0 < level < 1.0:
-        raise ParameterError(f"level is {level:g}.", hint="take a level in (0, 1), such as 0.95.")
+        raise ParameterError(f"level is {level:g}.", remedy="take a level in (0, 1), such as 0.95.")
     skewness = _skewness(terms)
     if rewards < NEEDED:
         value = Interval(math.nan, math.nan, math.nan, n, level, NORMAL)
@@ -341,14 +341,16 @@ def _weights(target: ArrayLike, propensity: ArrayLike) -> Floats:
 def _like(array: Floats, name: str, given: ArrayLike) -> Floats:
     out = np.asarray(given, np.float64)
     if array.ndim != 1 or out.shape != array.shape:
-        raise DataError(f"{name} has shape {out.shape}, target {array.shape}.", hint="give one number a display, (n,).")
+        raise DataError(
+            f"{name} has shape {out.shape}, target {array.shape}.", remedy="give one number a display, (n,)."
+        )
     return out
 
 
 def _refuse(wrong: NDArray[np.bool_], name: str, array: Floats, expected: str) -> None:
     if wrong.any():
         first = int(wrong.argmax())
-        raise DataError(f"{name}[{first}] is {array[first]:g} ({int(wrong.sum())} such in all).", hint=f"{expected}.")
+        raise DataError(f"{name}[{first}] is {array[first]:g} ({int(wrong.sum())} such in all).", remedy=f"{expected}.")
 
 
 # Adding one is its function and its line here.

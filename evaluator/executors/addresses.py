@@ -86,7 +86,7 @@ def _refuse_without(package: str, needs: str) -> None:
     try:
         import_module(package)
     except ImportError:
-        raise UsageError(f"{needs}, which is not installed.", hint="pip install 'delayed-replay[cluster]'.") from None
+        raise UsageError(f"{needs}, which is not installed.", remedy="pip install 'delayed-replay[cluster]'.") from None
 
 
 def _refuse_silence(address: str) -> None:
@@ -118,7 +118,7 @@ def _refuse_silence(address: str) -> None:
     except TypeError as error:
         raise ParameterError(
             f"{address} asks for what Dask is not set up for: {error}.",
-            hint="set DASK_DISTRIBUTED__COMM__TLS__... as its scheduler has it, or take tcp://host:8786.",
+            remedy="set DASK_DISTRIBUTED__COMM__TLS__... as its scheduler has it, or take tcp://host:8786.",
         ) from error
     except Exception as error:  # whatever an answer that is none of Dask's looks like when it is read
         raise _nobody(address, type(error).__name__) from error
@@ -129,14 +129,14 @@ def _refuse_silence(address: str) -> None:
 def _no_address(address: str) -> ParameterError:
     return ParameterError(
         f"{address} is no address of a cluster.",
-        hint="take tcp://host:8786, as dask scheduler prints it, or local:2.",
+        remedy="take tcp://host:8786, as dask scheduler prints it, or local:2.",
     )
 
 
 def _nobody(address: str, why: str) -> WorkerError:
     return WorkerError(
         f"No scheduler answers at {address} ({why}).",
-        hint="start one with dask scheduler, and workers with dask worker.",
+        remedy="start one with dask scheduler, and workers with dask worker.",
     )
 
 

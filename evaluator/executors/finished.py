@@ -93,7 +93,7 @@ def _result(future: Future[R], unit: Unit) -> R:
         if "evaluator" in str(error) or "evaluator" in str(error.__cause__):
             raise WorkerError(
                 f"A worker could not begin {unit.name}: {error.__cause__ or error}.",
-                hint="install the same version of delayed-replay for the scheduler and on every worker.",
+                remedy="install the same version of delayed-replay for the scheduler and on every worker.",
             ) from error
         raise
     except Exception as error:
@@ -109,13 +109,13 @@ def _killed(error: Exception, unit: Unit) -> WorkerError:
     last = getattr(getattr(error, "last_worker", None), "address", "unknown")
     return WorkerError(
         f"{unit.name} ended every worker that took it, {times} of them, the last at {last}.",
-        hint="workers end so where memory is short: give each more, or fewer threads; the same command goes on.",
+        remedy="workers end so where memory is short: give each more, or fewer threads; the same command goes on.",
     )
 
 
 def _gone(error: BaseException) -> WorkerError:
     said = f" ({type(error).__name__})"
-    return WorkerError(f"The workers are gone: their scheduler ended or cannot be reached{said}.", hint=_AGAIN)
+    return WorkerError(f"The workers are gone: their scheduler ended or cannot be reached{said}.", remedy=_AGAIN)
 
 
 def _is_of_scheduler(error: Exception) -> bool:

@@ -49,7 +49,7 @@ def refuse_other_software(wanted: tuple[str, ...]) -> None:
             raise WorkerError(
                 f"Worker {this_worker()} is refused: it has {has}, and the command runs with "
                 f"{asked if has != asked else 'other code of that version'}.",
-                hint="install the same there, and start the worker anew.",
+                remedy="install the same there, and start the worker anew.",
             )
 
 

@@ -90,5 +90,5 @@ def explain(code: str) -> Entry:
     """
     entries = catalogue()
     if code not in entries:
-        raise UnknownNameError(f"No finding has the code {code!r}.", hint=nearest(code, entries))
+        raise UnknownNameError(f"No finding has the code {code!r}.", remedy=nearest(code, entries))
     return entries[code]

@@ -270,10 +270,10 @@ class MadeFromFrames:
 def _of_outcomes(outcomes: Any) -> dict[str, dict[str, Any]]:
     given = {} if outcomes is None else outcomes
     if not isinstance(given, Mapping):
-        raise UsageError(f"`outcomes`: expected roles by name, got {shortened(repr(given))}.", hint=_ROLES)
+        raise UsageError(f"`outcomes`: expected roles by name, got {shortened(repr(given))}.", remedy=_ROLES)
     for name, of in given.items():
         if not isinstance(of, Mapping):
-            raise UsageError(f"`outcomes`: expected roles of {name!r}, got {shortened(repr(of))}.", hint=_ROLES)
+            raise UsageError(f"`outcomes`: expected roles of {name!r}, got {shortened(repr(of))}.", remedy=_ROLES)
     return {name: dict(of) for name, of in given.items()}
 
 
@@ -286,7 +286,9 @@ def _several(keyword: str, values: Any) -> list[Any]:
     if isinstance(values, str):
         return [values]
     if not isinstance(values, Iterable):
-        raise UsageError(f"`{keyword}`: expected a list, got {shortened(repr(values))}.", hint="leave it out for none.")
+        raise UsageError(
+            f"`{keyword}`: expected a list, got {shortened(repr(values))}.", remedy="leave it out for none."
+        )
     return list(values)
 
 

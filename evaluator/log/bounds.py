@@ -62,7 +62,7 @@ def with_bounds(log: Log, *, least: float | None = None, most: float | None = No
             raise ParameterError(
                 f"`{name}={bound:g}`: {len(beyond):,} displays of log {log.meta.name!r} earn {word} (display "
                 f"{display[beyond[0]]}: {reward[beyond[0]]:g}).",
-                hint=f"name what a display can earn {hint.format(bound)}",
+                remedy=f"name what a display can earn {hint.format(bound)}",
             )
         log = log.with_meta(**{name: bound})
     return log

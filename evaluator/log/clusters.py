@@ -134,13 +134,13 @@ def read_clusters(log: Log, by: str) -> Clusters:
     if by.startswith(EVERY):
         if by in kept:
             raise ParameterError(
-                f"`cluster_by='{by}'`: log {log.meta.name!r} keeps a column of that name.", hint="rename the column."
+                f"`cluster_by='{by}'`: log {log.meta.name!r} keeps a column of that name.", remedy="rename the column."
             )
         return _parts_of_clock(log, by)
     if by not in kept:
         raise ParameterError(
             f"`cluster_by='{by}'`: log {log.meta.name!r} keeps no such column (it keeps {', '.join(kept) or 'none'}).",
-            hint=f"read or convert its source anew with `keep=['{by}']`; or cluster by the clock: every:1d.",
+            remedy=f"read or convert its source anew with `keep=['{by}']`; or cluster by the clock: every:1d.",
         )
     code, number = np.empty(len(log), np.int32), dict[str, int]()
     for first, column in log.arrays(by):
@@ -171,17 +171,18 @@ def _ticks(log: Log, by: str) -> int:
     if seconds is None:
         if not rounds:
             raise ParameterError(
-                f"`cluster_by='{by}'`: log {log.meta.name!r} counts rounds, not time.", hint="name rounds: every:5000."
+                f"`cluster_by='{by}'`: log {log.meta.name!r} counts rounds, not time.",
+                remedy="name rounds: every:5000.",
             )
         return rounds
     if rounds is not None:
         raise ParameterError(
-            f"`cluster_by='{by}'`: log {log.meta.name!r} has times.", hint=f"name a duration: every:1d ({_UNITS})."
+            f"`cluster_by='{by}'`: log {log.meta.name!r} has times.", remedy=f"name a duration: every:1d ({_UNITS})."
         )
     ticks = round(duration_ticks(length, seconds))
     if ticks < 1:
         raise ParameterError(
-            f"`cluster_by='{by}'` is out of range.", hint="take at least one tick of the log: every:1d."
+            f"`cluster_by='{by}'` is out of range.", remedy="take at least one tick of the log: every:1d."
         )
     return ticks
 
@@ -211,13 +212,13 @@ def group_codes(log: Log, displays: Ints, columns: tuple[str, ...], *, asked: st
             raise ParameterError(
                 f"{asked.format(name)}: log {log.meta.name!r} "
                 f"keeps no such column (it keeps {', '.join(kept) or 'none'}).",
-                hint=f"read or convert its source anew with `keep=['{name}']`.",
+                remedy=f"read or convert its source anew with `keep=['{name}']`.",
             )
         kind = log.schema.field(name).type
         if pa.types.is_floating(kind) or pa.types.is_nested(kind):
             raise ParameterError(
                 f"{asked.format(name)}: values of type {kind} are no groups.",
-                hint="keep a column of words or whole numbers, such as a device or a country.",
+                remedy="keep a column of words or whole numbers, such as a device or a country.",
             )
     read = log.take(displays, columns) if columns else {}
     return [_codes(read[name]) for name in columns]

@@ -101,7 +101,7 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
     def _validated(self, parts: Sequence[str], *, vectors: bool) -> Self:
         if breaches := find_breaches(self, vectors=vectors, parts=parts):
             repairs = dict.fromkeys(b.repair for b in breaches)
-            raise LogError(" ".join(b.what for b in breaches), hint=f"{'; '.join(repairs)}.")
+            raise LogError(" ".join(b.what for b in breaches), remedy=f"{'; '.join(repairs)}.")
         object.__setattr__(self, "_sound", self._sound.union(parts))
         return self
 
@@ -177,8 +177,8 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
             own = f"log {self.meta.name!r}"
             if not known:
                 hint = "a spec names outcomes as [outcomes.NAME], `Log.from_frames` by `outcomes`."
-                raise UnknownNameError(f"There is no outcome {name!r}: {own} has none but its reward.", hint=hint)
-            raise UnknownNameError(f"There is no outcome {name!r} in {own}.", hint=nearest(name, known))
+                raise UnknownNameError(f"There is no outcome {name!r}: {own} has none but its reward.", remedy=hint)
+            raise UnknownNameError(f"There is no outcome {name!r} in {own}.", remedy=nearest(name, known))
         return known[name]
 
     def _said(self, changed: Log, changes: Mapping[str, object]) -> Log:

@@ -113,7 +113,7 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     meta = log.meta
     display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
     if not len(display):
-        raise DataError(f"Log {meta.name!r} has no conversions, so there are no delays.", hint="check the spec.")
+        raise DataError(f"Log {meta.name!r} has no conversions, so there are no delays.", remedy="check the spec.")
     shown_at = np.empty(len(display), np.int64)
     day = ticks_a_day(meta)
     by_day: dict[int, float] = {}
@@ -148,7 +148,7 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         raise DataError(
             f"Log {meta.name!r} keeps conversions with display weights from {weight_of.min():.3g} to "
             f"{weight_of.max():.3g}: their delays are not those of the traffic.",
-            hint="study the delays of a log that keeps all conversions alike.",
+            remedy="study the delays of a log that keeps all conversions alike.",
         )
     per = float(weight_of[0])
     delay = to_numpy(log.conversions["time"]).astype(np.int64, copy=False) - shown_at
@@ -205,7 +205,7 @@ def _check_groups(log: Log, by: str | None) -> None:
     if by is not None and by not in ("action", *kept):
         raise ParameterError(
             f"`by='{by}'`: log {log.meta.name!r} keeps no such column (it keeps {', '.join(['action', *kept])}).",
-            hint=f"read or convert its source anew with `keep=['{by}']`.",
+            remedy=f"read or convert its source anew with `keep=['{by}']`.",
         )
 
 

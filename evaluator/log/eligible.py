@@ -163,7 +163,7 @@ def _chunk_bits(sets: pa.DictionaryArray) -> Bits:
 def _uneven() -> LogError:
     return LogError(
         "displays.eligible: sets of different widths, or missing ones.",
-        hint="give each display 8 bytes for every 64 actions (evaluator.log.eligible.pack).",
+        remedy="give each display 8 bytes for every 64 actions (evaluator.log.eligible.pack).",
     )
 
 

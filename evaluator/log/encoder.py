@@ -181,12 +181,12 @@ class ContextEncoder:
         known = self._names
         for name in display:
             if name not in known:
-                raise ParameterError(f"No context column {name!r}.", hint=nearest(str(name), known))
+                raise ParameterError(f"No context column {name!r}.", remedy=nearest(str(name), known))
         for name in known:
             if name not in display:
                 raise ParameterError(
                     f"The display has no {name!r}.",
-                    hint=f"its columns are {', '.join(known)}; None where one is missing.",
+                    remedy=f"its columns are {', '.join(known)}; None where one is missing.",
                 )
         vector = np.zeros(self.dimensions, np.float32)
         for column in self.columns:
@@ -215,7 +215,7 @@ class ContextEncoder:
             hint = nearest(label or "", seen) if len(seen) <= 12 or label else f"{len(seen)} labels were seen."
             raise ParameterError(
                 f"Column {column.name!r}: the log never had {said}, and one-hot vectors have no place for it.",
-                hint=f"{hint} Where new ones come, hash: context.encoding = 'hash'.",
+                remedy=f"{hint} Where new ones come, hash: context.encoding = 'hash'.",
             )
         return places[label]
 
@@ -289,7 +289,7 @@ def _says(word: str, number: float) -> bool:
 
 
 def _refuse(column: ContextColumn, value: object, wanted: str, hint: str) -> NoReturn:
-    raise ParameterError(f"Column {column.name!r}: {reprlib.repr(value)} is not {wanted}.", hint=hint)
+    raise ParameterError(f"Column {column.name!r}: {reprlib.repr(value)} is not {wanted}.", remedy=hint)
 
 
 def encoder_of(said: object) -> ContextEncoder:
@@ -347,7 +347,7 @@ def _column(said: object) -> ContextColumn:
 
 
 def _none(why: str) -> SourceError:
-    return SourceError(f"Its encoder of contexts is none: {why}.", hint="save or convert it again.")
+    return SourceError(f"Its encoder of contexts is none: {why}.", remedy="save or convert it again.")
 
 
 def value_text(text: str) -> str:

@@ -23,7 +23,7 @@ def damaged(path: LogFile, reason: object) -> SourceError:
         line = os.strerror(reason.errno)
     else:
         line = next(iter(str(reason).splitlines()), type(reason).__name__)
-    return SourceError(f"{path}: missing or damaged ({line}).", hint="convert the dataset again.")
+    return SourceError(f"{path}: missing or damaged ({line}).", remedy="convert the dataset again.")
 
 
 @contextmanager

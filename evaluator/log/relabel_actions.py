@@ -41,7 +41,7 @@ def in_order(log: Log, labels: Sequence[str]) -> Log:
             raise ParameterError(
                 f"Log {log.meta.name!r} {what} action {others[0]}{more}, and the policy learned of "
                 f"{len(labels):,} actions: {', '.join(labels[:8])}{'...' if len(labels) > 8 else ''}.",
-                hint="read the same actions of both logs (`actions`).",
+                remedy="read the same actions of both logs (`actions`).",
             )
     old = np.array([own.index(label) for label in labels])
     new = np.empty(len(old), np.int32)

@@ -85,7 +85,7 @@ def columns_of(by: str | None) -> tuple[str, ...]:
     columns = [name.strip() for name in by.split(",")]
     if not all(columns):
         raise ParameterError(
-            f"`by='{by}'` names an empty column.", hint="separate columns by single commas: device,country."
+            f"`by='{by}'` names an empty column.", remedy="separate columns by single commas: device,country."
         )
     return tuple(dict.fromkeys(columns))
 
@@ -101,7 +101,7 @@ def read_splits(log: Log, by: str | None) -> tuple[Split, ...]:
     if by is not None and WEIGHT in log.schema.names:
         raise ParameterError(
             f"`by='{by}'`: displays of log {log.meta.name!r} have weights, by which no group's logged mean is known.",
-            hint="leave `by` out, or evaluate a log of all displays.",
+            remedy="leave `by` out, or evaluate a log of all displays.",
         )
     return tuple(read_split(log, column) for column in columns_of(by))
 
@@ -118,13 +118,13 @@ def read_split(log: Log, column: str) -> Split:
     if column not in kept:
         raise ParameterError(
             f"`by`: log {log.meta.name!r} keeps no column {column!r} (it keeps {', '.join(kept) or 'none'}).",
-            hint=f"read or convert its source anew with `keep=['{column}']`.",
+            remedy=f"read or convert its source anew with `keep=['{column}']`.",
         )
     kind = log.schema.field(column).type
     if pa.types.is_nested(kind):
         raise ParameterError(
             f"`by`: column {column!r} holds values of type {kind}, which are no groups.",
-            hint="name a column of words or of numbers.",
+            remedy="name a column of words or of numbers.",
         )
     if is_number(kind):
         code, labels = _quarters(_numbers(log, column))

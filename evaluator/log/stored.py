@@ -216,7 +216,7 @@ class StoredLog(Log):
         assert chosen.file is not None
         for path, state in zip(self.paths, chosen.file, strict=True):
             if file_state(path) != state:
-                raise SourceError(f"{path}: it changed since the log was opened.", hint="load the log again.")
+                raise SourceError(f"{path}: it changed since the log was opened.", remedy="load the log again.")
         first = -chosen.passed
         for batch in self._looked_at(columns, size) if chosen.new_action is None else self._kept_of(columns, size):
             passed = min(max(-first, 0), batch.num_rows)

@@ -215,10 +215,10 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
         # By type first: an array compares element by element.
         if not any(isinstance(value, type(one)) and value == one for one in allowed):
             said = wording.choice.format(shortened(repr(value)))
-            raise ParameterError(f"{said} is not a choice.", hint=nearest(str(value), map(str, allowed)))
+            raise ParameterError(f"{said} is not a choice.", remedy=nearest(str(value), map(str, allowed)))
         return value
     if isinstance(value, str) and not value.strip():
-        raise ParameterError(f"{wording.name} is empty.", hint=f"give a value{_such(declared)}, or leave it out.")
+        raise ParameterError(f"{wording.name} is empty.", remedy=f"give a value{_such(declared)}, or leave it out.")
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         value = int(value)
     if float in kinds and _whole(value):
@@ -230,7 +230,7 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
         raise no_number(wording.name, value, number, declared)
     elif not any(isinstance(value, one) and (one is bool or not isinstance(value, bool)) for one in kinds):
         takes = " or ".join(_KINDS.get(one, getattr(one, "__name__", str(one))) for one in kinds)
-        raise ParameterError(f"{wording.name}: expected {takes}, got {shortened(repr(value))}.", hint=declared.help)
+        raise ParameterError(f"{wording.name}: expected {takes}, got {shortened(repr(value))}.", remedy=declared.help)
     return value
 
 
@@ -242,10 +242,10 @@ def _listed(value: Any, declared: Option, wording: Wording) -> Sequence[Any]:
         order = ", which has no order" if isinstance(value, Set) else ""
         raise ParameterError(
             f"{wording.name}: expected a list, got a {type(value).__name__}{order}.",
-            hint=f"give a list{_such(declared)}.",
+            remedy=f"give a list{_such(declared)}.",
         )
     if not value and declared.default is None:
-        raise ParameterError(f"{wording.name} is empty.", hint=f"give a list{_such(declared)}, or leave it out.")
+        raise ParameterError(f"{wording.name} is empty.", remedy=f"give a list{_such(declared)}, or leave it out.")
     return value
 
 
@@ -266,7 +266,7 @@ def no_number(name: str, value: object, number: type, declared: Option) -> Param
         How the message names the option, its value, the type of number that it takes, and its declaration.
     """
     said = f"{name}: expected {_KINDS[number]}, got {shortened(repr(value))}."
-    return ParameterError(said, hint=_number_hint(number, declared))
+    return ParameterError(said, remedy=_number_hint(number, declared))
 
 
 def _check_number(value: Any, number: type, declared: Option, wording: Wording) -> None:
@@ -284,7 +284,7 @@ def _check_number(value: Any, number: type, declared: Option, wording: Wording) 
         )
     if not fits:
         said = f"{wording.number.format(_said(value))} is out of range."
-        raise ParameterError(said, hint=_number_hint(number, declared))
+        raise ParameterError(said, remedy=_number_hint(number, declared))
 
 
 def _number_hint(number: type, declared: Option) -> str:
@@ -323,7 +323,7 @@ def under_own_names(cls: type[Options], given: Mapping[str, Any]) -> dict[str, A
     for field in dataclasses.fields(cls):
         if (one := declaration(field).singular) in found:
             if found.get(field.name) is not None:
-                raise ParameterError(f"`{one}` and `{field.name}` exclude each other.", hint="give the second.")
+                raise ParameterError(f"`{one}` and `{field.name}` exclude each other.", remedy="give the second.")
             found[field.name] = found.pop(one)
     return found
 

@@ -80,4 +80,4 @@ def refuse_unknown(
     for name in given:
         if name not in known:
             hint = (elsewhere or {}).get(name) or nearest(name, known)
-            raise UnknownOptionError(f"`{name}` is no option of `{function}`.", hint=hint)
+            raise UnknownOptionError(f"`{name}` is no option of `{function}`.", remedy=hint)

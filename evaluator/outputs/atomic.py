@@ -21,7 +21,7 @@ def refuse_existing(
     target: Path,
     *,
     check_old: Callable[[Path], None] | None = None,
-    hint: str = "name another folder, or remove this one.",
+    remedy: str = "name another folder, or remove this one.",
 ) -> None:
     """Raise before the work is done, not after.
 
@@ -34,7 +34,7 @@ def refuse_existing(
     check_old
         Function that looks at the folder that is there, and raises unless it may be deleted; None when nothing may be
         replaced.
-    hint
+    remedy
         Sentence that says what to do about a folder that is in the way.
 
     Raises
@@ -50,10 +50,10 @@ def refuse_existing(
         return
     if check_old is None:
         collect(target)
-        raise OutputExistsError(f"Output {target} exists.", hint=hint)
+        raise OutputExistsError(f"Output {target} exists.", remedy=remedy)
     if os.path.ismount(os.path.realpath(target)):
         raise OutputExistsError(
-            f"Output {target} is a mount point, which cannot be replaced.", hint="name a folder inside it."
+            f"Output {target} is a mount point, which cannot be replaced.", remedy="name a folder inside it."
         )
     check_old(target)
 
@@ -131,14 +131,14 @@ def refuse_outputs(targets: Sequence[Path]) -> None:
     for target in targets:
         _refuse_homeless(target)
         if os.path.lexists(target):
-            raise OutputExistsError(f"Output {target} exists.", hint="name another file, or remove this one.")
+            raise OutputExistsError(f"Output {target} exists.", remedy="name another file, or remove this one.")
 
 
 def _refuse_homeless(target: Path) -> None:
     _refuse_address(target)
     refuse_inside_log(target)
     if not target.parent.is_dir():
-        raise UsageError(f"No folder {target.parent}.", hint="make it, or name a file elsewhere.")
+        raise UsageError(f"No folder {target.parent}.", remedy="make it, or name a file elsewhere.")
 
 
 def _refuse_address(target: Path) -> None:
@@ -146,7 +146,7 @@ def _refuse_address(target: Path) -> None:
     if is_address(address := as_given(target)):
         raise UsageError(
             f"Output {address} is an address, and outputs are written to disk.",
-            hint="name a place on disk, and copy it from there; `evaluate datasets convert` alone writes to a store.",
+            remedy="name a place on disk, and copy it from there; `evaluate datasets convert` alone writes to a store.",
         )
 
 

@@ -31,7 +31,7 @@ def writing(target: Path) -> Iterator[None]:
         if error.errno is None or not _concerns(target, error.filename):
             raise
         hint = "make room, or choose another place."
-        raise OutputError(f"{target}: cannot be written ({os.strerror(error.errno)}).", hint=hint) from None
+        raise OutputError(f"{target}: cannot be written ({os.strerror(error.errno)}).", remedy=hint) from None
 
 
 def _concerns(target: Path, named: object) -> bool:

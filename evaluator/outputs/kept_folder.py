@@ -152,7 +152,7 @@ def _remove_ours(folder: Path) -> None:
 def _refuse_foreign(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise OutputExistsError(
-            f"{folder} is no folder, and finished results are kept there.", hint="name another folder, or move it."
+            f"{folder} is no folder, and finished results are kept there.", remedy="name another folder, or move it."
         )
     if folder.is_dir():
         refuse_foreign(folder, _is_ours, kind="the kept results of a study")

@@ -73,7 +73,7 @@ def _take(file: Path, target: Path) -> int | None:
             os.close(handle)
             raise OutputInUseError(
                 f"Output {target} is being written by another process.",
-                hint="wait until it ends, or name another output.",
+                remedy="wait until it ends, or name another output.",
             ) from None
         except OSError as error:
             if error.errno in _NO_LOCKS:

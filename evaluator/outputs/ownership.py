@@ -14,7 +14,7 @@ DISPLAYS = ("displays.parquet", "displays-00001.parquet")
 
 
 def refuse_foreign(
-    folder: Path, ours: Callable[[Path], bool], *, kind: str, hint: str = "name another folder, or move it elsewhere."
+    folder: Path, ours: Callable[[Path], bool], *, kind: str, remedy: str = "name another folder, or move it elsewhere."
 ) -> None:
     """Raise if a folder that is to be deleted holds anything but files of ours.
 
@@ -26,7 +26,7 @@ def refuse_foreign(
         Function that tells whether a file is one that we write. Links and folders never are.
     kind
         Name of what the folder should be, such as ``"a converted log"``.
-    hint
+    remedy
         Sentence that says what to do about it.
 
     Raises
@@ -38,7 +38,7 @@ def refuse_foreign(
         if path.is_symlink() or not path.is_file() or not ours(path):
             raise OutputExistsError(
                 f"Output {folder} holds {path.name}, which is not of {kind}: it would be deleted.",
-                hint=hint,
+                remedy=remedy,
             )
 
 
@@ -58,7 +58,7 @@ def refuse_sources(target: Path, sources: Iterable[Path]) -> None:
                 break
             if folder.exists() and folder.samefile(target):
                 raise OutputExistsError(
-                    f"Output {target} would replace {source}, which is read.", hint="name another folder."
+                    f"Output {target} would replace {source}, which is read.", remedy="name another folder."
                 )
             elsewhere.add(folder)
 
@@ -75,5 +75,5 @@ def refuse_inside_log(target: Path) -> None:
         has = [os.path.isfile(folder / name) for name in DISPLAYS]
         if any(has) and all(os.path.isfile(folder / name) for name in LOG_FILES):
             raise OutputExistsError(
-                f"Output {target} would lie in {folder}, which is a converted log.", hint="name a place beside it."
+                f"Output {target} would lie in {folder}, which is a converted log.", remedy="name a place beside it."
             )

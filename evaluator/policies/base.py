@@ -108,7 +108,7 @@ class Need(StrEnum):
         ways = ("`delays='log'`", "`delays='geometric:500'`") if self is Need.DELAY_CDF else (f"`{self}`",)
         more = (*ways, instead) if instead else ways
         said = " or ".join(more) if len(more) < 3 else f"{', '.join(more[:-1])}, or {more[-1]}"
-        return ParameterError(f"{policy} needs a {self}{f': {because}' if because else ''}.", hint=f"give {said}.")
+        return ParameterError(f"{policy} needs a {self}{f': {because}' if because else ''}.", remedy=f"give {said}.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,7 +86,9 @@ def resolve(spec: str, *, files: bool = True) -> Any:
     name, _, rest = spec.partition(":")
     if name.endswith(".py"):
         if not files:
-            raise UnknownNameError(f"{spec!r} is Python code, which no file names.", hint="pass it yourself, with -p.")
+            raise UnknownNameError(
+                f"{spec!r} is Python code, which no file names.", remedy="pass it yourself, with -p."
+            )
         class_name, _, rest = rest.partition(":")
         cls = _from_file(Path(name), class_name)
     elif (own := _as_named(name, POLICIES)) is not None:
@@ -95,7 +97,7 @@ def resolve(spec: str, *, files: bool = True) -> Any:
         points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
         brought = _as_named(name, points)
         if brought is None:
-            raise UnknownNameError(f"Unknown policy {name!r}.", hint=nearest(_plain(name), names()))
+            raise UnknownNameError(f"Unknown policy {name!r}.", remedy=nearest(_plain(name), names()))
         cls = points[brought].load()
     return as_policy(cls, _parameters(cls, name, rest))
 
@@ -128,7 +130,7 @@ def as_policy(cls: type, parameters: dict[str, Any]) -> Any:
         for key in parameters:
             if key not in known:
                 hint = nearest(key, known) if known else "it has none."
-                raise ParameterError(f"{cls.name}: unknown parameter {key!r}.", hint=hint)
+                raise ParameterError(f"{cls.name}: unknown parameter {key!r}.", remedy=hint)
         return cls(**parameters)
     from evaluator.policies.user import UserPolicy
 
@@ -142,7 +144,7 @@ def describe(name: str) -> dict[str, Any]:
     cls = type(resolve(name))
     if not issubclass(cls, Policy):
         raise UnknownNameError(
-            f"{name!r} describes nothing but itself.", hint="only subclasses of Policy can be shown."
+            f"{name!r} describes nothing but itself.", remedy="only subclasses of Policy can be shown."
         )
     hints = kinds_of(cls)
     lines = (cls.__doc__ or "").strip().splitlines()
@@ -213,9 +215,9 @@ def _parameters(cls: type, name: str, text: str) -> dict[str, Any]:
     for part in filter(None, text.split(",")):
         key, equals, value = part.partition("=")
         if not equals:
-            raise ParameterError(f"{name}: expected parameter=value, got {part!r}.", hint=f"write {name}:alpha=0.1")
+            raise ParameterError(f"{name}: expected parameter=value, got {part!r}.", remedy=f"write {name}:alpha=0.1")
         if key.strip() in parameters:
-            raise ParameterError(f"{name}: parameter {key.strip()!r} is given twice.", hint="give it once.")
+            raise ParameterError(f"{name}: parameter {key.strip()!r} is given twice.", remedy="give it once.")
         parameters[key.strip()] = _literal(value.strip())
     return parameters
 
@@ -241,13 +243,13 @@ def _import(target: str) -> Any:
 def _from_file(path: Path, class_name: str) -> Any:
     if not path.is_file():
         hint = nearest_file(path, "write path/to/mine.py:MyPolicy.")
-        raise SourceError(f"No policy file {str(path)!r}.", hint=hint)
+        raise SourceError(f"No policy file {str(path)!r}.", remedy=hint)
     module = _load_file(path)
     classes = {n: c for n, c in vars(module).items() if isinstance(c, type) and c.__module__ == module.__name__}
     if class_name not in classes:
         raise UnknownNameError(
             f"{path} has no class {class_name!r}.",
-            hint=nearest(class_name, classes) if classes else "define one.",
+            remedy=nearest(class_name, classes) if classes else "define one.",
         )
     return classes[class_name]
 

@@ -59,12 +59,12 @@ def _cause(error: Exception) -> Exception | None:
 def _raised(policy: Any, error: Exception, n_actions: int, round: int | None) -> PolicyError:
     spec = getattr(policy, "spec", policy.name)
     if why := why_not_compiled(error):
-        return PolicyError(f"{spec} cannot be compiled: {why}.", hint=f"{SEE_TRACEBACK}.")
+        return PolicyError(f"{spec} cannot be compiled: {why}.", remedy=f"{SEE_TRACEBACK}.")
     when = "" if round is None else f" in round {round:,}"
     said = f": {str(error).rstrip('.')}" if str(error) else ""
     return PolicyError(
         f"{spec} raised {type(error).__name__}{when}{said}.",
-        hint=f"actions go from 0 to {n_actions - 1}; {SEE_TRACEBACK}.",
+        remedy=f"actions go from 0 to {n_actions - 1}; {SEE_TRACEBACK}.",
     )
 
 
@@ -75,7 +75,7 @@ def _no_score(policy: Any, action: int, round: int | None) -> PolicyError:
         hint = f"its parameters are out of the range that floating point carries: change {spec.partition(':')[2]}."
     else:
         hint = "look for numbers of extreme size in the contexts, the values, and the policy's parameters."
-    return PolicyError(f"{spec} scores action {action} as NaN{when}.", hint=hint)
+    return PolicyError(f"{spec} scores action {action} as NaN{when}.", remedy=hint)
 
 
 def loop_for(policy: Any, cached: Any, uncached: Any, interpreted: Any) -> Any:
@@ -119,7 +119,7 @@ def refuse_choosing_among(policy: Any, where: str, *, live: bool = False) -> Non
     """
     if not policy.among:
         raise ParameterError(
-            f"{policy.name} cannot choose among some of its actions, and {where}.", hint=_ways(policy, live=live)
+            f"{policy.name} cannot choose among some of its actions, and {where}.", remedy=_ways(policy, live=live)
         )
 
 

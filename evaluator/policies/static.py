@@ -56,7 +56,7 @@ class FixedAction(Policy):
         if self.action >= setting.n_actions:
             raise ParameterError(
                 f"fixed: action={self.action}, but the log has {setting.n_actions} actions.",
-                hint=f"take 0 to {setting.n_actions - 1}.",
+                remedy=f"take 0 to {setting.n_actions - 1}.",
             )
         return StaticState(np.array([self.action]), np.zeros(1, np.int64))
 

@@ -82,7 +82,7 @@ class UserPolicy:
         if missing:
             raise PolicyError(
                 f"{self.cls.__name__} has no method {', '.join(missing)}.",
-                hint="a policy needs choose, displayed and converted.",
+                remedy="a policy needs choose, displayed and converted.",
             )
 
     @property
@@ -120,7 +120,7 @@ class UserPolicy:
                 policy = self.cls(setting, **self.parameters)
             except TypeError as error:
                 raise ParameterError(
-                    f"{self.name}: {error}.", hint="its __init__ takes (setting, **parameters)."
+                    f"{self.name}: {error}.", remedy="its __init__ takes (setting, **parameters)."
                 ) from error
         return UserState(
             self.spec, policy, self.contextual, _takes(policy.choose, "round"),
@@ -193,7 +193,7 @@ def _choose_among(state: UserState, vectors: npt.NDArray[np.floating], eligible:
         raise PolicyError(
             f"{state.spec} returned {action!r} from choose, round {state.round[0]:,}, where the eligible actions are "
             f"{', '.join(map(str, eligible[:8]))}{', ...' if len(eligible) > 8 else ''}.",
-            hint="return one of `eligible`.",
+            remedy="return one of `eligible`.",
         )
     return action
 
@@ -211,7 +211,7 @@ def _answer(state: UserState, vectors: npt.NDArray[np.floating], told: Mapping[s
     if not isinstance(action, int | np.integer) or isinstance(action, bool) or not 0 <= action < state.n_actions:
         raise PolicyError(
             f"{state.spec} returned {action!r} from choose, round {state.round[0]:,}.",
-            hint=f"return an action index from 0 to {state.n_actions - 1}.",
+            remedy=f"return an action index from 0 to {state.n_actions - 1}.",
         )
     return int(action)
 
@@ -243,7 +243,7 @@ def _refuse_traces(state: UserState, vectors: npt.NDArray[np.float64], told: Map
         raise PolicyError(
             f"{state.spec}: choose changes {', '.join(changed)} when asked, and it is asked at "
             "every display: those that are rejected would teach the policy.",
-            hint="change it in displayed, once a round; choose(self, vectors, rng, round) is told which it is.",
+            remedy="change it in displayed, once a round; choose(self, vectors, rng, round) is told which it is.",
         )
 
 
@@ -267,7 +267,7 @@ def _estimates(state: UserState, vectors: npt.NDArray[np.floating], values: npt.
     if np.isnan(values).any() or np.shape(told) != values.shape:
         raise PolicyError(
             f"{state.spec} returned {told!r} from estimates.",
-            hint=f"return {state.n_actions} numbers, one an action; -inf for what is not to be shown.",
+            remedy=f"return {state.n_actions} numbers, one an action; -inf for what is not to be shown.",
         )
 
 
@@ -282,7 +282,7 @@ def _call(state: UserState, method: str, *arguments: Any, **named: Any) -> Any:
     except Exception as error:
         raise PolicyError(
             f"{state.spec} raised {type(error).__name__} in {method}, round {state.round[0]:,}: {error}",
-            hint=f"{SEE_TRACEBACK}.",
+            remedy=f"{SEE_TRACEBACK}.",
         ) from error
 
 

@@ -104,16 +104,16 @@ def parse_guardrail(text: str) -> Guardrail:
     """
     found = _GRAMMAR.fullmatch(text)
     if found is None:
-        raise ParameterError(f"`guardrails` {text!r} is no guardrail.", hint=_HOW)
+        raise ParameterError(f"`guardrails` {text!r} is no guardrail.", remedy=_HOW)
     outcome, side, sign, number, percent = found.groups()
     limit = float(sign + number)
     if percent and not sign:
         raise ParameterError(
             f"`guardrails` {text!r}: {number}% of what?",
-            hint=f"'{outcome} {side} +{number}%' is relative to the logging policy; a value has a plain number.",
+            remedy=f"'{outcome} {side} +{number}%' is relative to the logging policy; a value has a plain number.",
         )
     if not math.isfinite(limit):
-        raise ParameterError(f"`guardrails` {text!r}: the limit is no number.", hint=_HOW)
+        raise ParameterError(f"`guardrails` {text!r}: the limit is no number.", remedy=_HOW)
     quantity: Quantity = "relative uplift" if percent else "uplift" if sign else "value"
     return Guardrail(text.strip(), outcome, quantity, side == "<", limit / 100.0 if percent else limit)
 
@@ -124,7 +124,7 @@ def parse_guardrails(texts: Sequence[str] | None) -> list[Guardrail]:
     limits = [(one.outcome, one.quantity, one.below, one.limit) for one in found]
     for one, limit in zip(found, limits, strict=True):
         if limits.count(limit) > 1:
-            raise ParameterError(f"`guardrails` {one.text!r} is there twice.", hint="state each once.")
+            raise ParameterError(f"`guardrails` {one.text!r} is there twice.", remedy="state each once.")
     return found
 
 
@@ -134,7 +134,7 @@ def refuse_unknown_outcomes(log: Log, guardrails: Sequence[Guardrail]) -> None:
         try:
             log.outcome_named(one.outcome)
         except UnknownNameError as error:
-            raise UnknownNameError(f"`guardrails` {one.text!r}: {error.what}", hint=error.hint) from None
+            raise UnknownNameError(f"`guardrails` {one.text!r}: {error.what}", remedy=error.remedy) from None
 
 
 def refuse_on_a_choice(log: Log, guardrails: Sequence[Guardrail]) -> None:
@@ -154,7 +154,7 @@ def refuse_on_a_choice(log: Log, guardrails: Sequence[Guardrail]) -> None:
                 f"`guardrails` {one.text!r} compares with the logging policy, whose displays in log {log.meta.name!r} "
                 "are no even sample of those that a replay is valued on: the log keeps the displays of some actions, "
                 "with propensities that depend on the context.",
-                hint=f"limit the value itself, '{one.outcome} {'<' if one.below else '>'} 0.02'; or replay the log "
+                remedy=f"limit the value itself, '{one.outcome} {'<' if one.below else '>'} 0.02'; or replay the log "
                 "with all actions.",
             )
 

@@ -23,7 +23,7 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
     if asked == "profit" and not has_costs(log):
         raise ParameterError(
             f"`objective='profit'` needs what displays cost, and log {log.meta.name!r} does not say it.",
-            hint="name the column of costs in the spec (`cost` in [display]), or take `objective='revenue'`.",
+            remedy="name the column of costs in the spec (`cost` in [display]), or take `objective='revenue'`.",
         )
     return asked or log.meta.objective or ("profit" if has_costs(log) else "revenue")
 
@@ -54,5 +54,5 @@ def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> Non
             can = ", ".join(name for name in POLICIES if getattr(resolve(name), takes) and resolve(name).learns)
             raise ParameterError(
                 f"{policy.name} has no place for {what}: {policy.why_not_negative}.",
-                hint=f"{instead}, or take one of {can}.",
+                remedy=f"{instead}, or take one of {can}.",
             )

@@ -156,30 +156,30 @@ class BareReplayOptions(Options):
         if 0 < self.bootstrap < FEWEST:
             raise ParameterError(
                 f"`bootstrap={self.bootstrap}` is too few to know a spread.",
-                hint=f"take {FEWEST} at least, better 200; 0 for none.",
+                remedy=f"take {FEWEST} at least, better 200; 0 for none.",
             )
         if correct_by(self.immature) is not None and self.reward == "observed":
             raise ParameterError(
                 "`reward='observed'` and `immature='correct'` exclude each other.",
-                hint="the correction is for eventual rewards: use `immature='drop'`.",
+                remedy="the correction is for eventual rewards: use `immature='drop'`.",
             )
         if self.reward == "observed" and self.doubly_robust:
             raise ParameterError(
                 "`reward='observed'` and `doubly_robust` exclude each other.",
-                hint="what is observed by the horizon has no model: leave one out.",
+                remedy="what is observed by the horizon has no model: leave one out.",
             )
         if self.delays_from is not None:
             known_share(self.delays_from)
             if self.delays != "log":
                 raise ParameterError(
-                    "`delays` and `delays_from` exclude each other.", hint="give the delays, or fit them to the log."
+                    "`delays` and `delays_from` exclude each other.", remedy="give the delays, or fit them to the log."
                 )
         if self.final is not None:
             final_share(self.final)
         elif self.final_policy != "greedy":
             raise ParameterError(
                 f"`final_policy='{self.final_policy}'` says which policy `final` values, and there is no `final`.",
-                hint="give `final='last:20%'`, or leave it out.",
+                remedy="give `final='last:20%'`, or leave it out.",
             )
 
     @property
@@ -261,11 +261,11 @@ class ReplayOptions(BareReplayOptions):
             raise ParameterError(
                 "`reward='observed'` and `by` exclude each other: what is seen of a group by the horizon depends on "
                 "when its displays came.",
-                hint="leave one out.",
+                remedy="leave one out.",
             )
         if self.reward_max is not None and self.cap is not None:
             raise ParameterError(
-                "`reward_max` and `cap` exclude each other.", hint="a cap is the largest reward that counts."
+                "`reward_max` and `cap` exclude each other.", remedy="a cap is the largest reward that counts."
             )
 
     @property

@@ -245,20 +245,20 @@ def _sampler(
         raise PropensityError(
             f"Log {survey.log.meta.name!r} has no propensities, and the {sampler} sampler needs them"
             + (f" because {policy.name} reads contexts." if policy.contextual else "."),
-            hint=how_it_chose(survey.log),
+            remedy=how_it_chose(survey.log),
         )
     if options.doubly_robust and sampler not in ("rejection", "logged"):
         raise ParameterError(
             f"`doubly_robust` needs displays that are read in order and accepted alike, unlike `sampler='{sampler}'`.",
-            hint="use `sampler='rejection'`.",
+            remedy="use `sampler='rejection'`.",
         )
     if options.final is not None and propensities.rule is None and sampler != "logged":
         raise PropensityError(
             f"`final` weighs displays by their propensities, and log {survey.log.meta.name!r} has none.",
-            hint=how_it_chose(survey.log),
+            remedy=how_it_chose(survey.log),
         )
     if options.clock == "wall" and sampler in ("keep", "queue"):
-        raise PropensityError("`clock='wall'` needs a known acceptance rate.", hint="use `sampler='rejection'`.")
+        raise PropensityError("`clock='wall'` needs a known acceptance rate.", remedy="use `sampler='rejection'`.")
     return sampler
 
 
@@ -320,5 +320,5 @@ def refuse_on_sets(log: Log, policy: Any, options: ReplayOptions) -> None:
         raise ParameterError(
             f"`sampler='{options.sampler}'` would be biased: {where}, and a choice that is held or queued until it is "
             "eligible tilts the sets of the rounds.",
-            hint="use `sampler='rejection'`.",
+            remedy="use `sampler='rejection'`.",
         )

@@ -149,7 +149,7 @@ def _known_cdf(text: str, clock: ReplayClock, reach: int) -> DelayCDF:
             raise ParameterError(
                 f"`delays='{text}'` counts in units of {tick}, this log in {own} at "
                 f"{clock.rate:.3g} displays each: no way from one to the other.",
-                hint="fit the delays to a log that counts alike: evaluate delays.",
+                remedy="fit the delays to a log that counts alike: evaluate delays.",
             )
         ticks = 1.0 if clock.tick_seconds is None else clock.tick_seconds / parse_duration(tick)
         return ticks / (clock.rate * clock.share)

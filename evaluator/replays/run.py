@@ -185,7 +185,7 @@ def _execute_all(
         else replace(
             result,
             findings=ordered(
-                (NO_ROUNDS.found(failure.what, f"{failure.hint[:1].upper()}{failure.hint[1:]}"), *result.findings)
+                (NO_ROUNDS.found(failure.what, f"{failure.remedy[:1].upper()}{failure.remedy[1:]}"), *result.findings)
             ),
         )
         for result, failure in zip(results, failures, strict=True)

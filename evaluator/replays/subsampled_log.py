@@ -43,30 +43,30 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
     for name, asked in (("`doubly_robust`", options.doubly_robust), ("`final`", options.final is not None)):
         if asked:
             raise ParameterError(f"{name} averages over all displays of log {log.meta.name!r}, which {cause}.",
-                                 hint=repair)  # fmt: skip
+                                 remedy=repair)  # fmt: skip
     if not weighted:
         refuse_on_a_choice(log, parse_guardrails(options.guardrails))
         if options.by:
             raise ParameterError(
                 f"`by` compares groups with the logging policy, whose displays in log {log.meta.name!r} are no even "
                 "sample of those that a replay is valued on: it " + cause + ".",
-                hint="leave it out; or replay the log with all actions.",
+                remedy="leave it out; or replay the log with all actions.",
             )
         return
     if correct_by(options.immature) is not None:
         raise ParameterError(
             f"`immature='correct'` cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
-            hint="use `immature='drop'`.",
+            remedy="use `immature='drop'`.",
         )
     if options.delays_from is not None:
         raise ParameterError(
             f"`delays_from` cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
-            hint="leave it out, or give the delays with `delays`.",
+            remedy="leave it out, or give the delays with `delays`.",
         )
     if options.bootstrap and options.propensity == "estimate":
         raise ParameterError(
             f"`bootstrap` cannot estimate the propensities of log {log.meta.name!r} anew, which {cause}.",
-            hint="give the logged propensities, or leave the bootstrap out.",
+            remedy="give the logged propensities, or leave the bootstrap out.",
         )
 
 

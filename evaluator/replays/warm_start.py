@@ -70,11 +70,12 @@ class WarmStart:
         """
         if options.sampler == "queue":
             raise ParameterError(
-                "`sampler='queue'` and `warm_start` exclude each other.", hint="take rejection or keep."
+                "`sampler='queue'` and `warm_start` exclude each other.", remedy="take rejection or keep."
             )
         if options.delays != "log":
             raise ParameterError(
-                "`delays` and `warm_start` exclude each other.", hint="the policy goes on with the delays it was told."
+                "`delays` and `warm_start` exclude each other.",
+                remedy="the policy goes on with the delays it was told.",
             )
         if options.window is not None or self.learned.setting.window == NO_WINDOW:
             return options
@@ -98,7 +99,7 @@ class WarmStart:
             told = asked or ("none" if own == NO_WINDOW else f"{own:,} rounds")
             raise ParameterError(
                 f"`window='{found.text}'`, and the policy learned with a window of {told}.",
-                hint="leave `window` out: the policy's own is taken.",
+                remedy="leave `window` out: the policy's own is taken.",
             )
         return replace(found, rounds=own)
 
@@ -115,7 +116,7 @@ class WarmStart:
             raise ParameterError(
                 f"The policy learned from {_vectors(told)} a display, and log {log.meta.name!r} has "
                 f"{_vectors(setting)}.",
-                hint="read both logs with the same `features`.",
+                remedy="read both logs with the same `features`.",
             )
         theirs, ours = self.learned.encoder, log.meta.encoder if vectors == "context" else None
         if theirs is not None and ours is not None and theirs != ours:
@@ -123,7 +124,7 @@ class WarmStart:
             other = next((f"column {a.name!r}" for a, b in pairs if a != b), "the contexts")
             raise ParameterError(
                 f"Log {log.meta.name!r} encodes {other} otherwise than the log that the policy learned from.",
-                hint="encode both alike; one-hot coordinates are those of the labels that occur: hash instead.",
+                remedy="encode both alike; one-hot coordinates are those of the labels that occur: hash instead.",
             )
         left = told.horizon - self.learned.rounds
         if left <= 0 or (options.horizon is not None and options.horizon > left):
@@ -131,13 +132,13 @@ class WarmStart:
             raise ParameterError(
                 f"{self.learned.policy.name} was started for {told.horizon:,} rounds and has lived "
                 f"{self.learned.rounds:,}: {max(left, 0):,} are left{asked}.",
-                hint="ask for fewer, or let it learn with a longer `horizon`.",
+                remedy="ask for fewer, or let it learn with a longer `horizon`.",
             )
         learned = self.learned
         if told.among and not setting.among:
             raise ParameterError(
                 f"The policy learned where not every action is always eligible, and in log {log.meta.name!r} all are.",
-                hint="begin this replay with nothing.",
+                remedy="begin this replay with nothing.",
             )
         if setting.among and not told.among:  # what it knows of its actions counts all of them
             learned = replace(learned, setting=replace(told, playable=told.arms))
@@ -158,7 +159,7 @@ class WarmStart:
                 raise UsageError(
                     f"The policy learned from displays of this log, {source.log!r}: its value on them would tell what "
                     "it remembers, not what it would earn.",
-                    hint="replay others: let it learn with `final='last:50%'`, go on with `delays_from='first:50%'`.",
+                    remedy="replay others: let it learn with `final='last:50%'`, go on with `delays_from='first:50%'`.",
                 )
 
     def to_dict(self) -> dict[str, Any]:
@@ -305,6 +306,6 @@ def numbered_as_learned(log: Log, policies: Sequence[Any]) -> Log:
     orders = {policy.labels for policy in policies if isinstance(policy, LearnedPolicy)}
     if len(orders) > 1:
         raise ParameterError(
-            "The learned policies number their actions differently.", hint="let them learn from one log."
+            "The learned policies number their actions differently.", remedy="let them learn from one log."
         )
     return in_order(log, orders.pop()) if orders else log

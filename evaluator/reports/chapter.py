@@ -62,16 +62,16 @@ def read_chapter(folder: Path) -> Chapter:
     path = folder / CHAPTER
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "no such folder"
-        raise SourceError(f"{folder}: {what}.", hint="name a folder that a command wrote with --out.")
+        raise SourceError(f"{folder}: {what}.", remedy="name a folder that a command wrote with --out.")
     if not path.exists():
-        raise SourceError(f"{folder} holds no {CHAPTER}: no result of this version.", hint=AGAIN)
+        raise SourceError(f"{folder} holds no {CHAPTER}: no result of this version.", remedy=AGAIN)
     found = read_json(path, most_names=MOST_CHARTS)
     if found.pop("schema", None) != SCHEMA:
-        raise SourceError(f"{path}: no {SCHEMA}.", hint=AGAIN)
+        raise SourceError(f"{path}: no {SCHEMA}.", remedy=AGAIN)
     try:
         chapter = TypeAdapter(Chapter).validate_python(found)
         check_charts(chapter.charts)
     except ValueError as error:
         where = place_of(error) if isinstance(error, ValidationError) else str(error)
-        raise SourceError(f"{path}: not as a command wrote it, at {where or 'the top'}.", hint=AGAIN) from None
+        raise SourceError(f"{path}: not as a command wrote it, at {where or 'the top'}.", remedy=AGAIN) from None
     return chapter

@@ -128,8 +128,8 @@ def chart_of(result: object, name: str | None) -> alt.Chart:
     if wanted not in charts:
         of = f"This {type(result).__name__}"
         if not charts:
-            raise UnknownNameError(f"{of} has no chart.", hint="its tables say all that it holds.")
-        raise UnknownNameError(f"{of} has no chart {wanted!r}.", hint=nearest(wanted, charts))
+            raise UnknownNameError(f"{of} has no chart.", remedy="its tables say all that it holds.")
+        raise UnknownNameError(f"{of} has no chart {wanted!r}.", remedy=nearest(wanted, charts))
     spec = charts[wanted]
     parts = {
         part: _with_data(value, spec.get("datasets", {})) for part, value in spec.items() if part not in _OF_A_WHOLE

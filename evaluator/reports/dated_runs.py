@@ -108,7 +108,7 @@ def read_run(folder: Path, chapter: Chapter) -> Run | None:
             asked["baseline"] = result.get("baseline")
         return Run(str(folder), chapter, result, asked, source, manifest["versions"]["delayed-replay"])
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise SourceError(f"{folder / MANIFEST}: not as a command wrote it, at {error}.", hint=AGAIN) from None
+        raise SourceError(f"{folder / MANIFEST}: not as a command wrote it, at {error}.", remedy=AGAIN) from None
 
 
 def sort_runs(runs: Sequence[Run]) -> Sorted:

@@ -52,7 +52,7 @@ def told_page(folders: Sequence[str | Path]) -> tuple[str, list[str]]:
     """Return the page of `report_runs`, and a line on each run that is in no order though others of its kind are."""
     places = [Path(folder) for folder in folders]
     if not places:
-        raise ParameterError("No folder is named.", hint="name those that commands wrote with --out.")
+        raise ParameterError("No folder is named.", remedy="name those that commands wrote with --out.")
     found = in_order_of_time(places, with_known(places, [read_chapter(folder) for folder in places]))
     return page_of(found.chapters), found.left
 
@@ -94,7 +94,7 @@ def _adding(add: Callable[[Verdict, Mapping[str, Any]], Verdict], path: Path) ->
         try:
             return add(verdict, found)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise SourceError(f"{path}: not as a command wrote it, at {error}.", hint=AGAIN) from None
+            raise SourceError(f"{path}: not as a command wrote it, at {error}.", remedy=AGAIN) from None
 
     return added
 
@@ -114,5 +114,5 @@ def _decided(section: Section, known: Sequence[Callable[[Verdict], Verdict]]) ->
 def _read(path: Path) -> dict[str, Any]:
     found = read_json(path)
     if not {"checks", "policies"} & found.keys():
-        raise SourceError(f"{path}: not as a command wrote it.", hint=AGAIN)
+        raise SourceError(f"{path}: not as a command wrote it.", remedy=AGAIN)
     return found

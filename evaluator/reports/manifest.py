@@ -86,9 +86,9 @@ def read_json(path: Path, *, most_names: int | None = None) -> dict[str, Any]:
             raise ValueError(f"it has more than {_MOST_BYTES // 2**20} MB")
         found = json.loads(text.decode("utf-8"), object_pairs_hook=named)
     except (OSError, ValueError, RecursionError) as error:
-        raise SourceError(f"{path}: cannot be read ({error}).", hint=AGAIN) from None
+        raise SourceError(f"{path}: cannot be read ({error}).", remedy=AGAIN) from None
     if not isinstance(found, dict):
-        raise SourceError(f"{path}: not as a command wrote it.", hint=AGAIN)
+        raise SourceError(f"{path}: not as a command wrote it.", remedy=AGAIN)
     return found
 
 

@@ -74,7 +74,7 @@ def in_order_of_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Ch
         check_charts(first.charts)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         names = ", ".join(run.name for run in runs)
-        raise SourceError(f"A result.json of {names} is not as a command wrote it, at {error}.", hint=AGAIN) from None
+        raise SourceError(f"A result.json of {names} is not as a command wrote it, at {error}.", remedy=AGAIN) from None
     ordered = [run for study in found.studies for run in study.runs]
     dated = [replace(run.chapter, title=f"{run.chapter.title}, {run.when.days}") for run in ordered]
     rest = [of for of in chapters if not any(of is run.chapter for run in ordered)]

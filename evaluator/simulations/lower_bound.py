@@ -40,7 +40,7 @@ def lower_bound(means: Sequence[float], tau_window: float = 1.0) -> float:
     """
     theta = np.asarray(means, np.float64)
     if not (theta.size and (theta >= 0).all() and (theta <= 1).all() and 0 < tau_window <= 1):
-        raise ParameterError(f"Rates {list(means)}, tau {tau_window:g}.", hint="rates in [0, 1], tau in (0, 1].")
+        raise ParameterError(f"Rates {list(means)}, tau {tau_window:g}.", remedy="rates in [0, 1], tau in (0, 1].")
     best = tau_window * theta.max()
     worse = tau_window * theta[theta < theta.max()]
     divergence = rel_entr(worse, best) + rel_entr(1.0 - worse, 1.0 - best)

@@ -38,7 +38,7 @@ class SimulateOptions(Options):
         if self.window is not None and word != "none" and not parse_whole(word):
             raise ParameterError(
                 f"`window={shortened(repr(self.window))}` is no number of rounds.",
-                hint="take 1 round or more, or none.",
+                remedy="take 1 round or more, or none.",
             )
 
     def window_rounds(self, recommended: int | None) -> int | None:

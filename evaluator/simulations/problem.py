@@ -59,7 +59,7 @@ class BernoulliProblem:
         if k < 2 or not all(0 <= mean <= 1 for mean in self.means) or len(self.laws) not in (1, k):
             raise ParameterError(
                 f"{self.name}: means {self.means} and {len(self.laws)} delay laws.",
-                hint="give two or more rates in [0, 1], and one delay law or one an arm.",
+                remedy="give two or more rates in [0, 1], and one delay law or one an arm.",
             )
         _check_flights(self)
 
@@ -117,7 +117,7 @@ class LinearProblem:
         if self.n_actions < 2 or self.dimension < 1 or len(self.laws) != 1:
             raise ParameterError(
                 f"{self.name}: {self.n_actions} actions, {self.dimension} dimensions, {len(self.laws)} delay laws.",
-                hint="give two or more actions, one or more dimensions, one delay law.",
+                remedy="give two or more actions, one or more dimensions, one delay law.",
             )
         _check_flights(self)
 
@@ -130,5 +130,5 @@ def _check_flights(problem: Problem) -> None:
         flight_parts(problem.flights, problem.n_actions)
     except ValueError as error:
         raise ParameterError(
-            f"{problem.name}: {error}.", hint="in every round, also after the last, one action or more is eligible."
+            f"{problem.name}: {error}.", remedy="in every round, also after the last, one action or more is eligible."
         ) from None

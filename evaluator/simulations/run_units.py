@@ -153,7 +153,7 @@ def _on_executor(
     if scenario is None:
         raise UsageError(
             "Workers load scenarios by their names, and a problem made here has none.",
-            hint="write it into a spec.toml with [scenario], and name that.",
+            remedy="write it into a spec.toml with [scenario], and name that.",
         )
     words = tuple(loaded_by(policy) for policy in stage.policies)
     played = PlayedScenario(scenario, words, options, this_folder(), software(), codes, key)
@@ -192,7 +192,7 @@ def _opened(played: PlayedScenario) -> Stage:
         if runs_key(stage, played.codes) != played.key:
             raise WorkerError(
                 f"Worker {this_worker()} is refused: its scenario {played.scenario} is another, or a policy is.",
-                hint="files that the command names must be the same there, and so must installed packages.",
+                remedy="files that the command names must be the same there, and so must installed packages.",
             )
         names = stage.compile()
         what = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"

@@ -33,13 +33,13 @@ def load_problem(scenario: str | Path) -> Problem:
     if not isinstance(spec, ScenarioSpec) or not isinstance(path, Path):
         raise UsageError(
             f"{str(scenario)!r} is a log, not a scenario: its truth is not known.",
-            hint="replay it, or name a dataset whose kind is `synthetic` in `evaluate datasets list`.",
+            remedy="replay it, or name a dataset whose kind is `synthetic` in `evaluate datasets list`.",
         )
     found = spec.scenario
     if not isinstance(found, LinearScenario | BernoulliScenario) or found.arrivals is not None:
         raise UsageError(
             f"{str(scenario)!r} has arrivals in time, and a simulation counts rounds.",
-            hint="replay it as a dataset, or leave [scenario.arrivals] out and give the delays in rounds.",
+            remedy="replay it as a dataset, or leave [scenario.arrivals] out and give the delays in rounds.",
         )
     laws = tuple(scenario_laws(found, path.parent))
     horizon = found.horizon or DEFAULT_HORIZON

@@ -126,26 +126,26 @@ def live_policy_stream(seed: int, run: int) -> np.random.Generator:
 def _check(problem: Problem, policies: Sequence[Any]) -> None:
     times = Counter(policy.spec for policy in policies)
     if not times:
-        raise ParameterError("No policy to simulate.", hint="name policies: -p delayed-klucb -p ucb1.")
+        raise ParameterError("No policy to simulate.", remedy="name policies: -p delayed-klucb -p ucb1.")
     if isinstance(problem, LinearProblem) and problem.n_actions * problem.dimension > LARGEST:
         raise ParameterError(
             f"Scenario {problem.name!r} draws {problem.n_actions:,} actions of {problem.dimension:,} numbers each in "
             "every round, more than a simulation takes.",
-            hint=f"take fewer actions or dimensions: {LARGEST:,} numbers a round at most.",
+            remedy=f"take fewer actions or dimensions: {LARGEST:,} numbers a round at most.",
         )
     for policy in policies:
         if times[policy.spec] > 1:
-            raise ParameterError(f"{policy.spec} is there twice.", hint="name each policy once.")
+            raise ParameterError(f"{policy.spec} is there twice.", remedy="name each policy once.")
         if policy.name == "logging":
-            raise ParameterError("logging follows a log, and a live run has none.", hint="take random instead.")
+            raise ParameterError("logging follows a log, and a live run has none.", remedy="take random instead.")
         if policy.reads == "target":
             raise ParameterError(
-                f"{policy.name} reads probabilities from a log, and a live run has none.", hint="take random instead."
+                f"{policy.name} reads probabilities from a log, and a live run has none.", remedy="take random instead."
             )
         if policy.contextual and isinstance(problem, BernoulliProblem):
             raise ParameterError(
                 f"{policy.name} needs contexts, and scenario {problem.name!r} has none.",
-                hint="take a linear scenario, or a policy without contexts such as delayed-klucb; "
+                remedy="take a linear scenario, or a policy without contexts such as delayed-klucb; "
                 "a class of your own says contextual = False.",
             )
 
@@ -165,7 +165,7 @@ def _one_round(file: str, tick: str) -> float:
     if tick != ROUND:
         raise ParameterError(
             f"`delays='{file}'` counts in units of {tick}, and a scenario counts rounds.",
-            hint="fit the delays of a log of rounds, such as a synthetic one, or name a law: geometric:500.",
+            remedy="fit the delays of a log of rounds, such as a synthetic one, or name a law: geometric:500.",
         )
     return 1.0
 
@@ -174,7 +174,7 @@ def _setting(problem: Problem, policy: Any, shared: Setting) -> Setting:
     if Need.DELAY_CDF in policy.needs and shared.delay_cdf is None:
         raise ParameterError(
             f"{policy.name} needs one delay CDF, and scenario {problem.name!r} has one an action.",
-            hint="say what it is to believe: `delays='pareto:0.7'`.",
+            remedy="say what it is to believe: `delays='pareto:0.7'`.",
         )
     if isinstance(problem, LinearProblem) and policy.contextual:
         return replace(shared, dimension=problem.dimension, rows=problem.n_actions)

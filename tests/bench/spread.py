@@ -206,7 +206,7 @@ def compute(unit: Calls) -> str:
     if tests != _tests_code():
         raise WorkerError(
             f"Worker {this_worker()} is refused: its tests are not those of the command.",
-            hint="take the same checkout there, and start the worker anew.",
+            remedy="take the same checkout there, and start the worker anew.",
         )
     module, _, name = unit.function.partition(":")
     work = getattr(importlib.import_module(module), name)

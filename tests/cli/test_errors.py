@@ -142,7 +142,7 @@ def test_user_policy_that_fails(tmp_path: Path, name: str, said: str) -> None:
 
 @pytest.mark.parametrize("quoted", ["a\x1b[2Jb", "a\nb\r", "\u2028", "\ud800", "x" * 70_000, "\x00" * 5_000])
 def test_an_error_is_one_printable_line_whatever_it_quotes(quoted: str) -> None:
-    line = str(DataError(f"Line 7: {quoted}, no number.", hint=f"write {quoted} otherwise."))
+    line = str(DataError(f"Line 7: {quoted}, no number.", remedy=f"write {quoted} otherwise."))
     assert line.startswith("Line 7: ")
     assert line.endswith(" otherwise.")
     assert line.isprintable()

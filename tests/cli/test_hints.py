@@ -73,7 +73,7 @@ def test_who_cannot_model_the_logger_by_context_is_not_told_to() -> None:
     assert "estimate:context" not in how_it_chose(nameless)
     with pytest.raises(EvaluatorError) as raised:
         replay(nameless, "ucb1", propensity="estimate:context")
-    assert "`propensity='estimate'`" in raised.value.hint
+    assert "`propensity='estimate'`" in raised.value.remedy
 
 
 @pytest.mark.parametrize("function", [audit, simulate])

@@ -363,8 +363,9 @@ def test_a_frame_where_a_log_is_wanted_gets_the_line_to_write(call: Callable[[An
 
 
 def test_what_no_name_tells_is_left_open() -> None:
-    assert "action='Arm', conversion_time=...); columns: x, Arm" in no_log(pa.table({"x": [1], "Arm": [2]})).hint
+    assert "action='Arm', conversion_time=...); columns: x, Arm" in no_log(pa.table({"x": [1], "Arm": [2]})).remedy
     assert (
-        no_log(FRAME.lazy()).hint == "write Log.from_frames(frame.collect(), time=..., action=..., conversion_time=...)"
+        no_log(FRAME.lazy()).remedy
+        == "write Log.from_frames(frame.collect(), time=..., action=..., conversion_time=...)"
     )
     assert no_log({"a": 1}).what == "A dict is no log."

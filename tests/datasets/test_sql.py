@@ -53,7 +53,7 @@ def test_all_that_reads_in_memory_says_to_convert_first(shop: Shop, tmp_path: Pa
     spec = shop.spec(tmp_path)
     with pytest.raises(UsageError) as error:
         load(spec)
-    assert error.value.hint == f"convert it first: evaluate datasets convert {spec} mine-log."
+    assert error.value.remedy == f"convert it first: evaluate datasets convert {spec} mine-log."
     # Also where the displays lie in files, and their conversions in a database.
     mixed = shop.spec(tmp_path, source={"files": "displays.parquet", "database": None, "uri_env": None, "query": None})
     with pytest.raises(UsageError, match=r"\[conversion.source\] is a query"):

@@ -143,11 +143,11 @@ def all_errors(of: type[EvaluatorError] = EvaluatorError) -> list[type[Evaluator
 @pytest.mark.parametrize("cls", all_errors(), ids=lambda cls: cls.__name__)
 def test_an_error_of_a_worker_arrives_as_it_was(cls: type[EvaluatorError]) -> None:
     support = pytest.importorskip("tblib.pickling_support", reason="by which Dask sends errors")
-    error = cls("What is wrong.", hint="How to repair it.")
+    error = cls("What is wrong.", remedy="How to repair it.")
     try:
         raise error
     except EvaluatorError:
         support.install(error)
     arrived = pickle.loads(pickle.dumps(error))
     assert type(arrived) is cls
-    assert (arrived.what, arrived.hint, str(arrived)) == (error.what, error.hint, str(error))
+    assert (arrived.what, arrived.remedy, str(arrived)) == (error.what, error.remedy, str(error))

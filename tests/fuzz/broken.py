@@ -54,11 +54,11 @@ def _teaches_nothing(folder: Path) -> None:
 
 
 def _names_nothing(folder: Path) -> None:
-    raise DataError("Something is wrong.", hint="look.")
+    raise DataError("Something is wrong.", remedy="look.")
 
 
 def _has_another_code(folder: Path) -> None:
-    raise OutputError("log.csv is wrong.", hint="look.")
+    raise OutputError("log.csv is wrong.", remedy="look.")
 
 
 def _reads_something_else(folder: Path) -> Any:

@@ -101,7 +101,7 @@ def test_all_kinds_of_breaches_are_reported_at_once() -> None:
     assert [b.column for b in breaches] == ["time", "action", "value"]
     with pytest.raises(LogError) as error:
         log.validated()
-    assert all(b.what in error.value.what and b.repair in error.value.hint for b in breaches)
+    assert all(b.what in error.value.what and b.repair in error.value.remedy for b in breaches)
     assert str(error.value).count("Hint: ") == 1
 
 

@@ -64,7 +64,7 @@ def test_the_ends_of_a_range_play_or_are_refused(name: str, field: Any) -> None:
         try:
             accepted.append(len(played(policy).displays))
         except PolicyError as error:
-            accepted += [] if said in error.what and f"change {field.name}=" in error.hint else [0]
+            accepted += [] if said in error.what and f"change {field.name}=" in error.remedy else [0]
     # One choice a display, and uniform logging: a binomial count, here with 5 standard errors.
     for count in accepted:
         assert abs(count - N / K) < 5 * math.sqrt(N * (K - 1)) / K, accepted

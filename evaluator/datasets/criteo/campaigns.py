@@ -107,7 +107,7 @@ def truth(twin: TwinParameters, *, conversion_rate: float) -> CampaignTruth:
     if rate.max() >= 1 or (campaigns.click_rate <= campaigns.conversion_rate).any():
         raise SpecError(
             "twin: conversion rates reach 1 in some context, or exceed the click rate of a campaign.",
-            hint="lower contexts.effect1, contexts.effect4 or the campaigns' conversion rates.",
+            remedy="lower contexts.effect1, contexts.effect4 or the campaigns' conversion rates.",
         )
     return CampaignTruth(campaigns, context_share, joint, rate)
 

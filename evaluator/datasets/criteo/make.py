@@ -62,10 +62,10 @@ def make_twin(
     """Write a twin and its truth, as `evaluator.datasets.make` says."""
     twin, name = _twin(dataset)
     if not FEWEST_ROWS <= rows <= twin.rows:
-        raise ParameterError(f"rows={rows}.", hint=f"give {FEWEST_ROWS:,} to {twin.rows:,} rows.")
+        raise ParameterError(f"rows={rows}.", remedy=f"give {FEWEST_ROWS:,} to {twin.rows:,} rows.")
     jobs = min(4, os.cpu_count() or 1) if jobs is None else jobs
     if not is_whole(seed, 0) or not is_whole(jobs, 1):
-        raise ParameterError(f"seed={seed}, jobs={jobs}.", hint="seed is 0 to 2^63 - 1, jobs 1 to 2^63 - 1.")
+        raise ParameterError(f"seed={seed}, jobs={jobs}.", remedy="seed is 0 to 2^63 - 1, jobs 1 to 2^63 - 1.")
     path = Path(out)
     made = MadeFiles(path, path.with_name(f"{path.name}.truth.json"), path.with_name(f"{path.name}.truth.parquet"), {})
     with whole_files([made.table, made.truth, made.path]) as (table, text, data), writing(made.path):
@@ -122,7 +122,7 @@ def _twin(dataset: str | Path) -> tuple[TwinParameters, str]:
     spec = dataset_spec(dataset)
     if not isinstance(spec, FileSpec) or spec.twin is None:
         raise UsageError(
-            f"{dataset} cannot be made: its spec has no [twin] section.", hint="criteo_twin can; others are read."
+            f"{dataset} cannot be made: its spec has no [twin] section.", remedy="criteo_twin can; others are read."
         )
     return spec.twin, spec.name
 

@@ -85,7 +85,7 @@ def series_of(cells: pa.ChunkedArray, column: str, where: str) -> pl.Series:
     except (ValueError, TypeError, NotImplementedError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         raise SourceError(
             f"{where}: column {column!r} holds {cells.type}, which cannot be read.",
-            hint="write one number or text a row.",
+            remedy="write one number or text a row.",
         ) from None
 
 

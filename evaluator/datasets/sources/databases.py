@@ -78,7 +78,7 @@ class Databases:
         if not uri:
             example = "postgresql://me@host/shop" if database == "postgresql" else f"shop.{database}"
             raise SourceError(
-                f"{name}: the environment variable {variable} is not set.", hint=f"export {variable}={example}"
+                f"{name}: the environment variable {variable} is not set.", remedy=f"export {variable}={example}"
             )
         try:
             from adbc_driver_manager import dbapi
@@ -86,15 +86,15 @@ class Databases:
             driver = engine.driver(uri)
         except ImportError:
             raise SourceError(
-                f"{name}: {database} is read by {engine.package}, which is not installed.", hint=INSTALL
+                f"{name}: {database} is read by {engine.package}, which is not installed.", remedy=INSTALL
             ) from None
         except RefusedQueryError as error:
-            raise SourceError(f"{name}: {variable}: {error}.", hint="check the variable.") from None
+            raise SourceError(f"{name}: {variable}: {error}.", remedy="check the variable.") from None
         try:
             connection = self._stack.enter_context(closing(dbapi.connect(**driver, autocommit=True)))
         except (dbapi.Error, OSError) as error:
             why = engine.why_closed(str(error))
-            raise SourceError(f"{name}: {variable}: {why}.", hint="check the variable.") from None
+            raise SourceError(f"{name}: {variable}: {why}.", remedy="check the variable.") from None
         with _told(name, variable):
             engine.prepare(connection)
             for statement in engine.begin:
@@ -111,7 +111,7 @@ def _seconds() -> float:
     except ParameterError:
         raise SourceError(
             f"The variable {TIMEOUT} of the environment is no duration: {shortened(said)!r}.",
-            hint="write 10min, or 4h.",
+            remedy="write 10min, or 4h.",
         ) from None
 
 
@@ -155,9 +155,9 @@ def _told(name: str, variable: str) -> Iterator[None]:
     try:
         yield
     except RefusedQueryError as error:
-        raise SourceError(f"{name}: {_said(error, variable)}.", hint=hint) from None
+        raise SourceError(f"{name}: {_said(error, variable)}.", remedy=hint) from None
     except (dbapi.Error, OSError, pa.ArrowException, KeyError) as error:
-        raise SourceError(f"{name}: the database says: {_said(error, variable)}.", hint=hint) from None
+        raise SourceError(f"{name}: the database says: {_said(error, variable)}.", remedy=hint) from None
 
 
 def _said(error: Exception, variable: str) -> str:

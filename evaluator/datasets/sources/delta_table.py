@@ -71,7 +71,7 @@ def open_delta(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
         raise
     except Exception as error:  # of deltalake, by way of Polars: what the table asks of its readers
         raise SourceError(
-            f"{name}: cannot be read: {first_line(error)}.", hint="write the table anew without that feature."
+            f"{name}: cannot be read: {first_line(error)}.", remedy="write the table anew without that feature."
         ) from None
 
 
@@ -117,20 +117,20 @@ def _opened(name: str, version: int | None, options: dict[str, str]) -> DeltaTab
             return found._replace(reader_features=None if asked is None else [f for f in asked if f not in OF_THE_LOG])
 
     if "://" not in name and not Path(name).is_dir():
-        raise SourceError(f"{name}: no such folder.", hint="name the folder of a Delta table.")
+        raise SourceError(f"{name}: no such folder.", remedy="name the folder of a Delta table.")
     try:
         return InOrder(name, version=version, storage_options=options)
     except deltalake.exceptions.TableNotFoundError:
-        raise SourceError(f"{name}: no Delta table.", hint="name the folder that holds its _delta_log.") from None
+        raise SourceError(f"{name}: no Delta table.", remedy="name the folder that holds its _delta_log.") from None
     except Exception as error:  # the library's own, or of any of the stores that it speaks to
         last = None if version is None else _last_version(name, options)
         if last is not None:
             what = f"{name}: no version {version} of the table is left; its last is {last}."
-            raise SourceError(what, hint="name another version, or none for the last.") from None
+            raise SourceError(what, remedy="name another version, or none for the last.") from None
         causes = ": ".join(filter(None, (_MARKS.sub("", line).strip() for line in str(error).split("\n"))))
         raise SourceError(
             f"{name}: cannot be opened: {causes.rstrip('.')}.",
-            hint="check where it lies, and whether this version of deltalake reads what it holds.",
+            remedy="check where it lies, and whether this version of deltalake reads what it holds.",
         ) from None
 
 
@@ -169,7 +169,7 @@ def _check_folders(table: DeltaTable, name: str) -> None:
                 raise SourceError(
                     f"{name}: {uri.rsplit('/', 1)[-1]} lies in no folder that says {column}={value}: "
                     "the column cannot be read.",
-                    hint="write the table anew, in folders of its partitions.",
+                    remedy="write the table anew, in folders of its partitions.",
                 )
 
 

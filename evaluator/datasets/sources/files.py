@@ -72,7 +72,7 @@ class SourceFile(TablePart):
             schema = self._schema
         except UnicodeDecodeError as error:
             what = f"the name of a column is no UTF-8 text ({error.object!r})"
-            raise SourceError(f"{self.name}: {what}.", hint="write the file anew, with another name.") from None
+            raise SourceError(f"{self.name}: {what}.", remedy="write the file anew, with another name.") from None
         for kind in [] if schema is None or self.format != "parquet" else schema.types:
             # At a time zone that it does not know, the reader of Parquet panics aloud.
             if zone := getattr(kind, "tz", None):
@@ -126,9 +126,9 @@ class SourceFile(TablePart):
         """Return the error that says why its rows cannot be read, or not even its columns (`opening`)."""
         if opening:
             what = f"not a readable {self.format} file ({first_line(error)})"
-            return SourceError(f"{self.name}: {what}.", hint="check source.format.")
+            return SourceError(f"{self.name}: {what}.", remedy="check source.format.")
         hint = "check source.format and source.delimiter."
-        return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint=hint)
+        return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", remedy=hint)
 
 
 def file_at(path: Path, kind: FileFormat, partitions: dict[str, str | None] | None = None) -> SourceFile:
@@ -161,7 +161,7 @@ def find_files(table: Table, folder: Path, *, override: str | Path | None = None
     if is_address(str(override or table.files)):
         raise UsageError(
             f"{override or table.files}: only specs, and path= with one, name objects of a store.",
-            hint="copy one of them to this machine.",
+            remedy="copy one of them to this machine.",
         )
     pattern = Path(override) if override is not None else folder / (table.files or "")
     root = pattern
@@ -171,7 +171,7 @@ def find_files(table: Table, folder: Path, *, override: str | Path | None = None
         pass
     except OSError as error:  # a name that is too long
         raise SourceError(
-            f"{shortened(str(pattern))}: {error.strerror}.", hint="name a file, folder or glob."
+            f"{shortened(str(pattern))}: {error.strerror}.", remedy="name a file, folder or glob."
         ) from None
     if pattern.is_dir():
         paths = [p for p in pattern.rglob("*") if p.is_file() and not p.name.startswith("_")]
@@ -189,7 +189,7 @@ def find_files(table: Table, folder: Path, *, override: str | Path | None = None
     if not paths:
         bundled = "of a bundled dataset, download it from its homepage, or give path="
         hint = nearest_file(pattern, f"check its name; {bundled}.")
-        raise SourceError(f"No file matches {pattern}.", hint=hint)
+        raise SourceError(f"No file matches {pattern}.", remedy=hint)
     files = []
     for path in sorted(paths, key=lambda p: natural(str(p))):
         refuse_no_utf8(str(path))
@@ -211,16 +211,16 @@ def told_format(table: Table, path: PurePath, name: str) -> FileFormat:
     if packed in COMPRESSIONS and path.stem.lower().endswith(".tar"):
         packed = ".tar"
     if packed in _UNPACK:
-        raise SourceError(f"{name}: {packed} files are not read.", hint=f"unpack it: {_UNPACK[packed]} {path.name}.")
+        raise SourceError(f"{name}: {packed} files are not read.", remedy=f"unpack it: {_UNPACK[packed]} {path.name}.")
     if packed in _SHEETS:
-        raise SourceError(f"{name}: {packed} files are not read.", hint="save its sheet as CSV.")
+        raise SourceError(f"{name}: {packed} files are not read.", remedy="save its sheet as CSV.")
     kind = format_of(table, path)
     if kind is None:
-        raise SourceError(f"{name}: unknown suffix.", hint="set source.format to csv, tsv, jsonl, parquet or ipc.")
+        raise SourceError(f"{name}: unknown suffix.", remedy="set source.format to csv, tsv, jsonl, parquet or ipc.")
     if kind in ("parquet", "ipc") and (whole := COMPRESSIONS.get(path.suffix.lower())):
         unpack = {"gzip": "gunzip", "zstd": "zstd -d", "bzip2": "bunzip2", "xz": "unxz", "zip": "unzip"}[whole]
         raise SourceError(
-            f"{name}: a {kind} file that is compressed as a whole.", hint=f"unpack it: {unpack} {path.name}."
+            f"{name}: a {kind} file that is compressed as a whole.", remedy=f"unpack it: {unpack} {path.name}."
         )
     return kind
 
@@ -230,7 +230,7 @@ def check_packed(path: Path, name: str) -> None:
     wanted = COMPRESSIONS.get(path.suffix.lower())
     if wanted is not None and compression_of(path) != wanted:
         raise SourceError(
-            f"{name}: not a {wanted} file.", hint=f"remove {path.suffix} from its name, or download it again."
+            f"{name}: not a {wanted} file.", remedy=f"remove {path.suffix} from its name, or download it again."
         )
 
 
@@ -242,7 +242,7 @@ def refuse_twice(paths: Iterable[PurePath]) -> None:
         if plain in seen:
             raise SourceError(
                 f"{seen[plain]} and {path.name} are one file, packed and unpacked: its rows would count twice.",
-                hint="remove one of them, or name files by a glob.",
+                remedy="remove one of them, or name files by a glob.",
             )
         seen[plain] = path
 

@@ -76,7 +76,7 @@ def open_iceberg(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable
     except Exception as error:  # the library's own, or of any of the catalogs and stores that it speaks to
         raise SourceError(
             f"{name}: cannot be opened: {first_line(error)}.",
-            hint="name a table folder, a metadata.json or catalog.namespace.name.",
+            remedy="name a table folder, a metadata.json or catalog.namespace.name.",
         ) from None
 
 
@@ -88,7 +88,7 @@ def _snapshot(table: IcebergTable, number: int | None, name: str) -> Snapshot | 
         raise SourceError(
             f"{name}: no snapshot {number} of the table is left"
             + ("." if current is None else f"; its current one is {current.snapshot_id}."),
-            hint="name another snapshot, or none for the current one.",
+            remedy="name another snapshot, or none for the current one.",
         )
     return found
 
@@ -124,7 +124,9 @@ def _last_metadata(name: str, options: dict[str, str]) -> str:
     last = sorted(file for file, number in numbers.items() if number == max(numbers.values()))
     if len(last) != 1:
         found_here = f"both {last[0]} and {last[1]}" if last else "no metadata.json"
-        raise SourceError(f"{within} holds {found_here}.", hint="name the metadata file, or the table in its catalog.")
+        raise SourceError(
+            f"{within} holds {found_here}.", remedy="name the metadata file, or the table in its catalog."
+        )
     return f"{within}/{last[0]}"
 
 

@@ -59,7 +59,7 @@ class LakeTable(KeyedPart):
         """Return the error that says why its rows cannot be read."""
         return SourceError(
             f"{self.name}: {self.pinned} cannot be read: {first_line(error)}.",
-            hint="its files may have been removed since: name a later state of the table, or restore them.",
+            remedy="its files may have been removed since: name a later state of the table, or restore them.",
         )
 
 
@@ -82,7 +82,7 @@ def not_installed(extra: str, library: str) -> EvaluatorError:
     """Return the error that says how to install what reads a kind of table."""
     return EvaluatorError(
         f"Tables of {extra.capitalize()} are read with {library}, which is not installed.",
-        hint=f"pip install 'delayed-replay[{extra}]'.",
+        remedy=f"pip install 'delayed-replay[{extra}]'.",
     )
 
 
@@ -108,14 +108,14 @@ def store_options(location: str, storage: Storage | None, *, endpoint: str, regi
         if storage is not None and getattr(storage, key):
             raise SourceError(
                 f"{location}: storage.{key} is of files alone.",
-                hint="take it out: the environment says who asks the store of a table.",
+                remedy="take it out: the environment says who asks the store of a table.",
             )
     given = {endpoint: storage.endpoint, region: storage.region} if storage is not None else {}
     said = {name: value for name, value in given.items() if value is not None}
     if said and "://" in location and not location.startswith(("s3://", "s3a://")):
         raise SourceError(
             f"{location}: storage says where an S3 store answers, and this is none.",
-            hint="take storage out: the environment says what its store needs.",
+            remedy="take storage out: the environment says what its store needs.",
         )
     if storage is not None and "://" in location:
         refuse_unlisted_endpoint("s3", storage)

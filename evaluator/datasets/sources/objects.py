@@ -92,7 +92,7 @@ class ObjectPart(TablePart):
         if is_of_store(error):
             return self.store.explained(error, self.name)
         what = f"not a readable {self.format} file" if opening else "cannot be read"
-        return SourceError(f"{self.name}: {what} ({first_line(error)}).", hint="check source.format.")
+        return SourceError(f"{self.name}: {what} ({first_line(error)}).", remedy="check source.format.")
 
 
 def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart]:
@@ -122,7 +122,7 @@ def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart
     store, key = open_store(address, table.storage or Storage())
     objects, root = _matching(table, store, key)
     if not objects:
-        raise SourceError(f"No object matches {address}.", hint="check its name, or give path=.")
+        raise SourceError(f"No object matches {address}.", remedy="check its name, or give path=.")
     parts: list[TablePart] = []
     refuse_twice(one.path for one in objects)
     for one in sorted(objects, key=lambda found: natural(found.key)):

@@ -89,12 +89,12 @@ class TablePart(ABC):
             return self._unreadable(error, opening=opening)
         return SourceError(
             f"{self.name}: holds times of the zone {zone[1]!r}, which is none of the time zone database.",
-            hint="write the times in UTC: the moments stay the same.",
+            remedy="write the times in UTC: the moments stay the same.",
         )
 
     def _unreadable(self, error: BaseException, *, opening: bool) -> SourceError:
         """Return the error for what is of this kind of part."""
-        return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", hint="check the source.")
+        return SourceError(f"{self.name}: cannot be read: {first_line(error)}.", remedy="check the source.")
 
 
 @contextmanager
@@ -121,8 +121,8 @@ def unchanged(parts: Sequence[TablePart]) -> Iterator[None]:
 def changed(name: str, *, gone: bool) -> SourceError:
     """Return the error that says that a part changed, or is `gone`, while it was read."""
     if gone:
-        return SourceError(f"{name}: it vanished while it was read.", hint="put it back, or read what is left.")
-    return SourceError(f"{name}: it changed while it was read.", hint="wait until it is written.")
+        return SourceError(f"{name}: it vanished while it was read.", remedy="put it back, or read what is left.")
+    return SourceError(f"{name}: it changed while it was read.", remedy="wait until it is written.")
 
 
 def first_line(error: BaseException) -> str:

@@ -68,7 +68,7 @@ class QueryPart(KeyedPart):
         wanted = list(columns)
         for column in wanted:
             if why := self.refused.get(column):
-                raise SourceError(f"{self.name}: column {column!r} {why}.", hint="write so in the query.")
+                raise SourceError(f"{self.name}: column {column!r} {why}.", remedy="write so in the query.")
         found = pl.scan_parquet(self.path, glob=False, hive_partitioning=False).select(wanted)
         return found.with_columns(plain_decimals(pl.col(column)) for column in wanted if column in self.exact)
 
@@ -131,7 +131,7 @@ class _Writing:
         twice = [column for column, times in Counter(schema.names).items() if times > 1]
         if twice:
             raise SourceError(
-                f"{name}: two columns are called {twice[0]!r}.", hint="give one of them another name, with AS."
+                f"{name}: two columns are called {twice[0]!r}.", remedy="give one of them another name, with AS."
             )
         self._fields = list(schema)
         found = {field.name: stored_column(field) for field in schema}

@@ -60,14 +60,14 @@ def refuse_unusable_environment(scheme: str, *, of_spec: bool) -> None:
             what = "is empty" if not value else "is no address of a store"
             raise SourceError(
                 f"The variable {name} of the environment {what}.",
-                hint="unset it, or write it as https://minio.example.org.",
+                remedy="unset it, or write it as https://minio.example.org.",
             )
     for name in _IN_REQUESTS[scheme]:
         value = os.environ.get(name, "")
         if value != value.strip() or not value.isprintable():
             raise SourceError(
                 f"The variable {name} of the environment has a blank or a line break at its end, or within.",
-                hint="set it anew without: the break that ends a file of secrets is often left in.",
+                remedy="set it anew without: the break that ends a file of secrets is often left in.",
             )
 
 
@@ -102,7 +102,7 @@ def refuse_unlisted_endpoint(scheme: str, storage: Storage) -> None:
     why = "would be asked by plain http" if storage.anonymous else "would get the credentials of the environment"
     raise SourceError(
         f"storage.endpoint {asked.scheme}://{asked.netloc} {why}, and is not the provider's own.",
-        hint=f"if you trust it, set {ALLOWED_ENDPOINTS}={asked.scheme}://{asked.netloc}"
+        remedy=f"if you trust it, set {ALLOWED_ENDPOINTS}={asked.scheme}://{asked.netloc}"
         + ("." if storage.anonymous else ", or anonymous = true for a public bucket."),
     )
 

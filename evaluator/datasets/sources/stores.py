@@ -129,7 +129,7 @@ class Store:
                     if prefix and not f"{meta['path']}/".startswith(f"{prefix.rstrip('/')}/"):
                         raise SourceError(
                             f"{self.url(prefix)}: the store lists {shortened(meta['path'])}, which is not in it.",
-                            hint="check the endpoint: no store of this kind answers so.",
+                            remedy="check the endpoint: no store of this kind answers so.",
                         )
                     if meta["size"] or PurePosixPath(meta["path"]).suffix:
                         yield _object(meta)
@@ -178,7 +178,7 @@ class Store:
                 if self.head(listed.key) == listed:  # else it may have no such range any more
                     raise
         changed = f"{self.url(listed.key)}: it changed since the log was opened."
-        raise SourceError(changed, hint="load the log again.")
+        raise SourceError(changed, remedy="load the log again.")
 
     def write(self, key: str, content: Path | bytes, *, new: bool = False) -> str:
         """Write an object and return its tag; with `new`, refuse to write over an object.
@@ -198,7 +198,7 @@ class Store:
             try:
                 return _tag(obstore.put(client, key, content, mode="create" if new else "overwrite"))
             except AlreadyExistsError:
-                raise OutputExistsError(f"Output {self.url(key)} exists.", hint="name another folder.") from None
+                raise OutputExistsError(f"Output {self.url(key)} exists.", remedy="name another folder.") from None
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects."""
@@ -241,7 +241,8 @@ class Store:
         for key in given:
             if key not in names:
                 raise SourceError(
-                    f"`storage.{key}` does not apply to {self.scheme}://.", hint=f"leave it out; {', '.join(names)} do."
+                    f"`storage.{key}` does not apply to {self.scheme}://.",
+                    remedy=f"leave it out; {', '.join(names)} do.",
                 )
         return {names[key]: str(value).lower() if value is True else value for key, value in given.items()}
 
@@ -270,7 +271,7 @@ class Store:
         except (obstore.exceptions.BaseError, OSError, ValueError):
             raise SourceError(
                 f"{self.url('')}: what is said of its store cannot be used.",
-                hint=f"check {VARIABLES[self.scheme]}{'' if self.storage is None else ', and [source.storage]'}.",
+                remedy=f"check {VARIABLES[self.scheme]}{'' if self.storage is None else ', and [source.storage]'}.",
             ) from None
 
 
@@ -291,12 +292,12 @@ def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
     bucket, _, key = rest.partition("/")
     if scheme not in VARIABLES or not bucket:
         known = ", ".join(f"{name}://bucket/path" for name in VARIABLES)
-        raise SourceError(f"{address}: no address of an object store.", hint=f"write {known}.")
+        raise SourceError(f"{address}: no address of an object store.", remedy=f"write {known}.")
     if storage is not None:
         refuse_unlisted_endpoint(scheme, storage)
     refuse_unusable_environment(scheme, of_spec=storage is not None and storage.endpoint is not None)
     if not {".", ".."}.isdisjoint(key.split("/")):
-        raise SourceError(f"{address}: no store has a folder . or .. within an address.", hint="write it without.")
+        raise SourceError(f"{address}: no store has a folder . or .. within an address.", remedy="write it without.")
     return Store(scheme, bucket, storage), key
 
 
@@ -343,40 +344,40 @@ def explain(
 
     if re.search(_NO_BUCKET, said):
         return SourceError(
-            f"{address}: there is no bucket {bucket!r}{where}.", hint=f"check its name, and {setting('endpoint')}."
+            f"{address}: there is no bucket {bucket!r}{where}.", remedy=f"check its name, and {setting('endpoint')}."
         )
     if re.search(_EXPIRED, said):
         return SourceError(
-            f"{address}: the credentials of the environment have expired{words}.", hint=f"set new ones: {variables}."
+            f"{address}: the credentials of the environment have expired{words}.", remedy=f"set new ones: {variables}."
         )
     if re.search(_ABSENT, said):
         return SourceError(
             f"{address}: the environment holds no credentials.",
-            hint=f"set {variables}, or {setting('anonymous')} = true for a public bucket.",
+            remedy=f"set {variables}, or {setting('anonymous')} = true for a public bucket.",
         )
     if re.search(_REGION, said):
         return SourceError(
             f"{address}: the bucket is in another region{words}.",
-            hint=f"set {'storage.region, or ' if of_spec else ''}AWS_REGION.",
+            remedy=f"set {'storage.region, or ' if of_spec else ''}AWS_REGION.",
         )
     if isinstance(error, FileNotFoundError):
-        return SourceError(f"{address}: there is no such object{where}.", hint="check its name.")
+        return SourceError(f"{address}: there is no such object{where}.", remedy="check its name.")
     if isinstance(error, PermissionError) or re.search(_DENIED, said):
         return SourceError(
             f"{address}: no permission to {to} it{words}.",
-            hint=f"check {variables}, and what they may {to}"
+            remedy=f"check {variables}, and what they may {to}"
             + (f"; {setting('anonymous')} = true reads public buckets." if to == "read" else "."),
         )
     if "empty path segment" in said or "InvalidPath" in said:
         return SourceError(
             f"{address}: the name of an object there has an empty folder (//), which cannot be read.",
-            hint="rename it, or name a folder without it.",
+            remedy="rename it, or name a folder without it.",
         )
     if status is None and re.search(_SILENT, said):
         return SourceError(
             f"{address}: the object store{where} does not answer.",
-            hint=f"check the network, and {setting('endpoint')} and {setting('region')}.",
+            remedy=f"check the network, and {setting('endpoint')} and {setting('region')}.",
         )
     return SourceError(
-        f"{address}: the object store{where} failed{words}.", hint=f"try again later, or check {setting('endpoint')}."
+        f"{address}: the object store{where} failed{words}.", remedy=f"try again later, or check {setting('endpoint')}."
     )

@@ -35,7 +35,7 @@ def refuse_more(size: int, path: Path, where: str, times: int = 1) -> None:
     if size > allowed(path, times):
         raise SourceError(
             f"{where} unpack to {size:,} bytes, where {allowed(path, times):,} are allowed for a file of this size.",
-            hint="shorten its cells, or set EVALUATE_UNPACKED_MB to a larger number.",
+            remedy="shorten its cells, or set EVALUATE_UNPACKED_MB to a larger number.",
         )
 
 
@@ -100,7 +100,7 @@ def refuse_row_groups(path: Path, name: str, columns: Collection[str]) -> bool:
                         pages = _pages(file, column) if small else 0
                     except (ValueError, KeyError, OverflowError, OSError):
                         what = f"{name}: row group {number + 1} holds what is no page"
-                        raise SourceError(f"{what}.", hint="check the download or export.") from None
+                        raise SourceError(f"{what}.", remedy="check the download or export.") from None
                     size += max(column.total_uncompressed_size, pages, 8 * column.num_values * nested[at])
                     rows += CELL * group.num_rows
             refuse_more(size, path, f"{name}: the columns of row group {number + 1}", times=2)

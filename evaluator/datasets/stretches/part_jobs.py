@@ -183,7 +183,7 @@ def _made(job: PartJob) -> DisplayBatches:
         if not there:
             raise WorkerError(
                 f"Worker {this_worker()} does not see {job.into}, into which the log is written.",
-                hint="name a folder on a file system that all workers share.",
+                remedy="name a folder on a file system that all workers share.",
             )
         text = (Path(job.room) / _ASSEMBLY).read_text(encoding="utf-8")
         made = _assembled(job.plan, from_text(text, (StretchFiles, Assembly)))

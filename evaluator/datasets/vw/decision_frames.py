@@ -58,7 +58,7 @@ def decision_columns(path: Path, encoding: str, kind: str, *, until: Iterable[st
         if read >= _SAMPLE and all(name in names for name in wanted):
             break
     if not read:
-        raise SourceError(f"{path}: the file is empty.", hint="check the download or export.")
+        raise SourceError(f"{path}: the file is empty.", remedy="check the download or export.")
     return [*names, *(name for name in until if name not in wanted)]
 
 

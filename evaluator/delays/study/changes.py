@@ -186,12 +186,12 @@ def delay_drift(
     if not 0 < false_alarms < 1 or (permutations + 1) * false_alarms < 1:
         raise ParameterError(
             f"{permutations} permutations cannot show a false-alarm rate of {false_alarms}.",
-            hint="permutations of at least 1 / false_alarms - 1.",
+            remedy="permutations of at least 1 / false_alarms - 1.",
         )
     delay, limit = checked_delays(delays, limits, whole=False)
     day = np.asarray(days)
     if day.shape != delay.shape:
-        raise DataError(f"There are {delay.size} delays but days of shape {day.shape}.", hint="one day a delay.")
+        raise DataError(f"There are {delay.size} delays but days of shape {day.shape}.", remedy="one day a delay.")
     tested = compare_days(
         delay, limit, day, false_alarms=false_alarms, permutations=permutations, rows=rows, seed=seed
     )  # fmt: skip

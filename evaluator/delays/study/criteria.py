@@ -122,7 +122,7 @@ def compare_sample(
         else:
             applicable.append(name)
     if not applicable:
-        raise ParameterError(f"No family is left of {', '.join(names)}.", hint="; ".join(skipped.values()))
+        raise ParameterError(f"No family is left of {', '.join(names)}.", remedy="; ".join(skipped.values()))
     found: list[DelayFit] = [fit for (fit,) in workers.found([LawUnit(name, seed) for name in applicable], sample)]
     # Stable: of equal ones the first named, which has fewer parameters.
     fits = sorted(found, key=lambda fit: fit.aic)

@@ -215,7 +215,7 @@ def _opened(studied: StudiedDelays) -> StudiedRows:
         if delays_hash(rows) != studied.content:
             raise WorkerError(
                 f"Worker {this_worker()} is refused: it reads other delays than the command does.",
-                hint="let all workers see the same files, or copy them to each.",
+                remedy="let all workers see the same files, or copy them to each.",
             )
         opened = StudiedRows(rows, studied.seed)
         tell("read the delays before its first unit")

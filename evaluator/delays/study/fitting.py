@@ -83,7 +83,7 @@ def fit_sample(sample: TruncatedSample, name: str, *, seed: int = 0, start: Para
     family = family_named(name)
     reason = inapplicable(sample, name)
     if reason:
-        raise ParameterError(f"Family {name} does not fit these delays: {reason}.", hint="choose another family.")
+        raise ParameterError(f"Family {name} does not fit these delays: {reason}.", remedy="choose another family.")
     fixed = family.start(sample.moments())[len(family.parameters) - family.given :] if family.given else ()
     components = len(family.parameters) // 3 if name.startswith(MIXTURE) else 0
     transform = _Mixture(components) if components else _Logarithms(family, fixed)

@@ -211,7 +211,7 @@ def goodness_on(
 
 def _refuse_few(bootstraps: int, rows: int) -> None:
     if bootstraps < 1 or rows < 1:
-        raise ParameterError(f"bootstraps is {bootstraps}, rows is {rows}.", hint="both are at least 1.")
+        raise ParameterError(f"bootstraps is {bootstraps}, rows is {rows}.", remedy="both are at least 1.")
 
 
 def _distances(fit: DelayFit, delays: Ticks, limits: Ticks | None) -> tuple[float, float]:

@@ -254,7 +254,7 @@ def grouped_delays(
         raise DataError(
             f"Of {len(labels) - bool(members) + len(members)} groups, {len(labels)} is left once those with fewer than "
             f"{smallest} conversions are pooled.",
-            hint="lower `smallest`, or group by another column.",
+            remedy="lower `smallest`, or group by another column.",
         )
     rng = seed_stream(seed)
     if conversions > rows:
@@ -314,14 +314,16 @@ def heterogeneity_of(
 
 def _refuse_few(permutations: int) -> None:
     if permutations < 19:
-        raise ParameterError(f"permutations is {permutations}.", hint="19 at least; 999 for a p-value of .001.")
+        raise ParameterError(f"permutations is {permutations}.", remedy="19 at least; 999 for a p-value of .001.")
 
 
 def _pooled(groups: ArrayLike, conversions: int, smallest: int) -> tuple[list[str], Ints, tuple[str, ...]]:
     """Return labels (largest first, pooled last), the code of each row, and the labels that were pooled."""
     given: NDArray[Any] = np.asarray(groups)
     if given.shape != (conversions,):
-        raise DataError(f"There are {conversions} delays but groups of shape {given.shape}.", hint="one label a delay.")
+        raise DataError(
+            f"There are {conversions} delays but groups of shape {given.shape}.", remedy="one label a delay."
+        )
     names, codes, counts = np.unique(given, return_inverse=True, return_counts=True)
     order = np.lexsort((np.arange(names.size), -counts))
     large = [int(i) for i in order if counts[i] >= smallest]

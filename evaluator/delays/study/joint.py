@@ -186,15 +186,15 @@ def fit_joint(
     (0.17, 0.29)
     """
     if not (ridge >= 0 and width >= 0):
-        raise ParameterError(f"ridge is {ridge}, width is {width}.", hint="neither may be below 0.")
+        raise ParameterError(f"ridge is {ridge}, width is {width}.", remedy="neither may be below 0.")
     design = np.asarray(contexts, np.float64)
     converted = _converted(delays)
     n = converted.size
     if design.ndim != 2 or design.shape[0] != n:
-        raise DataError(f"There are {n} displays but contexts of shape {design.shape}.", hint="pass shape (n, p).")
+        raise DataError(f"There are {n} displays but contexts of shape {design.shape}.", remedy="pass shape (n, p).")
     if not np.isfinite(design).all():
         row, column = np.argwhere(~np.isfinite(design))[0]
-        raise DataError(f"Context {row}, feature {column} is {design[row, column]}.", hint="encode what is missing.")
+        raise DataError(f"Context {row}, feature {column} is {design[row, column]}.", remedy="encode what is missing.")
     age = (
         np.broadcast_to(np.asarray(elapsed, np.float64), (n,))
         if np.ndim(elapsed) == 0
@@ -202,10 +202,10 @@ def fit_joint(
     )
     if age.shape != (n,) or not (age >= 0).all():
         raise DataError(f"There are {n} displays but elapsed times of shape {age.shape}, some below 0 or missing.",
-                        hint="pass one time >= 0 a display.")  # fmt: skip
+                        remedy="pass one time >= 0 a display.")  # fmt: skip
     if not 0 < converted.sum() < n:
         raise DataError(
-            f"{converted.sum()} of {n} displays converted.", hint="the fit needs some that did and some that did not."
+            f"{converted.sum()} of {n} displays converted.", remedy="the fit needs some that did and some that did not."
         )
     time = age + width
     checked, _ = checked_delays(np.asarray(delays)[converted], age[converted], whole=width > 0)
@@ -268,7 +268,7 @@ class _Rows(NamedTuple):
 def _converted(delays: ArrayLike) -> NDArray[np.bool_]:
     delay = np.asarray(delays)
     if delay.ndim != 1:
-        raise DataError(f"Delays have shape {delay.shape}.", hint="pass shape (n,).")
+        raise DataError(f"Delays have shape {delay.shape}.", remedy="pass shape (n,).")
     return delay >= 0
 
 
@@ -335,7 +335,7 @@ def check_conversions(conversions: int, directions: int) -> None:
         raise DataError(
             f"`joint`: {conversions:,} of the displays converted; the model needs {needed:,} for contexts of "
             f"{directions} independent columns ({CONVERSIONS_A_DIRECTION} each, {FEWEST_CONVERSIONS} at least).",
-            hint="give the log fewer context columns, or wait for more conversions.",
+            remedy="give the log fewer context columns, or wait for more conversions.",
         )
 
 
@@ -345,5 +345,5 @@ def check_follow_up(unseen: float) -> None:
         raise DataError(
             f"`joint`: {unseen:.0%} of the conversions that the model expects are later than any display was followed: "
             f"their number rests on the law alone (at most {MOST_UNSEEN:.0%} may).",
-            hint="wait until displays are older, or name an attribution window in the spec.",
+            remedy="wait until displays are older, or name an attribution window in the spec.",
         )

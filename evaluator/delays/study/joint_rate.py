@@ -178,7 +178,7 @@ def study_joint(
     stamp = stamp_of(delay[delay >= 0], time - time[0])
     fit = fit_joint(contexts, delay, elapsed, ridge=float(contexts.shape[1]), width=stamp)
     if not fit.converged:
-        raise DataError(f"`joint`: {fit.notes[0]}.", hint="wait until displays are older, or take fewer contexts.")
+        raise DataError(f"`joint`: {fit.notes[0]}.", remedy="wait until displays are older, or take fewer contexts.")
     notes = ["delays are taken as exponential given the context, whatever the action"]
     if new.any():
         notes.append("displays since delays changed along the log have a rate and a delay of their own")
@@ -242,17 +242,17 @@ def check_joint(log: Log) -> None:
     if "context" not in log.schema.names:
         raise ParameterError(
             f"`joint`: log {name!r} has no contexts.",
-            hint="name context columns in its spec, or leave `joint` out: rates by period are corrected without.",
+            remedy="name context columns in its spec, or leave `joint` out: rates by period are corrected without.",
         )
     if WEIGHT in log.schema.names:
         raise ParameterError(
             f"`joint`: the displays of log {name!r} have weights, which the joint model does not know.",
-            hint="leave `joint` out: rates by period are corrected without.",
+            remedy="leave `joint` out: rates by period are corrected without.",
         )
     if log.meta.observed_until is None:
         raise ParameterError(
             f"`joint`: log {name!r} follows every display to its end, so its conversion rate needs no correction.",
-            hint="if it stopped looking at some time, say so in its spec: observed_until.",
+            remedy="if it stopped looking at some time, say so in its spec: observed_until.",
         )
 
 

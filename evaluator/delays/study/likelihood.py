@@ -157,7 +157,7 @@ def sample_of(delays: ArrayLike, limits: ArrayLike | None = None, *, rounding: s
         The rounding is neither of the two.
     """
     if rounding not in (None, *ROUNDINGS):
-        raise ParameterError(f"rounding is {rounding!r}.", hint=f"one of {', '.join(ROUNDINGS)}.")
+        raise ParameterError(f"rounding is {rounding!r}.", remedy=f"one of {', '.join(ROUNDINGS)}.")
     delay, limit = checked_delays(delays, limits, whole=rounding == "floor")
     if rounding is None:
         rounding = "floor" if delay.dtype == np.int64 else "none"
@@ -171,7 +171,7 @@ def sample_of(delays: ArrayLike, limits: ArrayLike | None = None, *, rounding: s
             first = int((delay == 0).argmax())
             raise DataError(
                 f"Delay {first} is 0 ({(delay == 0).sum()} such in all), which no density allows.",
-                hint='count whole ticks and use rounding="floor".',
+                remedy='count whole ticks and use rounding="floor".',
             )
         # Exact delays hardly ever tie: sorting them would gain nothing.
         short, short_counts = np.empty(0), np.empty(0, np.int64)

@@ -87,7 +87,7 @@ def _study_kind(log: Log, options: DelayOptions, *, by: str | None, refunds: boo
         since = None if study.newest is None else study.newest.since
         return replace(study, joint=study_joint(log, rows.periods, since=since, confidence=options.level))
     except DataError as error:
-        return replace(study, missing={**study.missing, "joint": f"{error.what} {error.hint.capitalize()}"})
+        return replace(study, missing={**study.missing, "joint": f"{error.what} {error.remedy.capitalize()}"})
 
 
 def study_rows(
@@ -204,20 +204,20 @@ def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | Non
     if not _is_rounds(text):
         if rows.tick_seconds is None:
             raise ParameterError(
-                f"`windows='{text}'`: this log counts rounds, not time.", hint="give windows in rounds: 2000."
+                f"`windows='{text}'`: this log counts rounds, not time.", remedy="give windows in rounds: 2000."
             )
         ticks = _whole(duration_ticks(text, rows.tick_seconds))
         return text, ticks, ticks * rows.rate if known else None, False
     rounds = float(parse_whole(text) or 0)
     if rounds < 1:
-        raise ParameterError(f"`windows={window!r}` is out of range.", hint="take at least one round.")
+        raise ParameterError(f"`windows={window!r}` is out of range.", remedy="take at least one round.")
     if known:
         return text, _whole(rounds / rows.rate), rounds, True
     if rows.tick_seconds is None:
         return text, rounds, rounds, True
     raise ParameterError(
         f"`windows='{text}'`: rounds have no length here, as the traffic rate is unknown.",
-        hint="give windows as durations: 7d.",
+        remedy="give windows as durations: 7d.",
     )
 
 

@@ -176,18 +176,18 @@ def tail_of(
 ) -> TailIndex:
     """Return what `tail_index` returns, from sorted delays; thresholds are tried by some workers."""
     if not 0 < confidence < 1:
-        raise ParameterError(f"confidence is {confidence}.", hint="a level in (0, 1), such as 0.95.")
+        raise ParameterError(f"confidence is {confidence}.", remedy="a level in (0, 1), such as 0.95.")
     x, end = sample
     if threshold is None:
         u, rule = _automatic(sample, workers), "smallest Kolmogorov-Smirnov distance (Clauset, Shalizi, Newman 2009)"
     else:
         if not threshold > 0:
-            raise ParameterError(f"threshold is {threshold}.", hint="a delay above 0 ticks.")
+            raise ParameterError(f"threshold is {threshold}.", remedy="a delay above 0 ticks.")
         u, rule = float(threshold), "given"
     above = x > u
     k = int(above.sum())
     if k < 10:
-        raise DataError(f"Only {k} of {x.size} delays lie above {u:g} ticks.", hint="lower the threshold.")
+        raise DataError(f"Only {k} of {x.size} delays lie above {u:g} ticks.", remedy="lower the threshold.")
     y, ends = np.log(x[above] / u), np.log(end[above] / u)
     alpha = _alpha(y, ends)
     low, high = _interval(y, ends, alpha, confidence)

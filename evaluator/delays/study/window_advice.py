@@ -97,7 +97,7 @@ def window_shares(fit: NonparametricFit, windows: Iterable[float]) -> tuple[Wind
     out = []
     for window in windows:
         if not window >= 0:
-            raise ParameterError(f"A window is {window}.", hint="0 ticks or more.")
+            raise ParameterError(f"A window is {window}.", remedy="0 ticks or more.")
         tau = float(fit(window))
         (low,), (high,) = ([float(end)] for end in fit.interval(window))
         identified = window <= fit.longest
@@ -157,7 +157,7 @@ def advise_window(
         A window is below 0, or the share is none.
     """
     if not 0 < share < 1:
-        raise ParameterError(f"share is {share}.", hint="a share in (0, 1), such as 0.9.")
+        raise ParameterError(f"share is {share}.", remedy="a share in (0, 1), such as 0.9.")
     endless = math.isinf(fit.longest)
     surely = f"{share:.0%} of the conversions at {fit.confidence:.0%} confidence"
     reaching = _reaching(fit, share)

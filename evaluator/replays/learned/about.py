@@ -154,15 +154,15 @@ def read_about(text: bytes, arrays: Arrays) -> PolicyDescription:
     try:
         said = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"`about` is no JSON ({error}).", hint="save the policy again.") from error
+        raise SourceError(f"`about` is no JSON ({error}).", remedy="save the policy again.") from error
     schema = _word(said, "schema", str)
     if schema not in _READ:
         raise SourceError(
-            f"It has schema {_short(schema)}.", hint=f"this version reads {', '.join(_READ[:-1])} and {_READ[-1]}."
+            f"It has schema {_short(schema)}.", remedy=f"this version reads {', '.join(_READ[:-1])} and {_READ[-1]}."
         )
     labels = _word(said, "labels", list)
     if not labels or not all(isinstance(label, str) for label in labels):
-        raise SourceError("`labels` are not the names of actions.", hint="save the policy again.")
+        raise SourceError("`labels` are not the names of actions.", remedy="save the policy again.")
     new = schema in _READ[:2]
     setting = _setting(_word(said, "setting", dict), len(labels), _delay_cdf(said, arrays))
     return PolicyDescription(
@@ -184,18 +184,18 @@ def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Sett
     """Return the setting, whose number of actions is that of the labels."""
     sizes = {name: _whole(said, name) for name in _SIZES}
     if sizes["n_actions"] != n_actions:
-        raise SourceError(f"n_actions is {sizes['n_actions']:,}, of {n_actions:,} labels.", hint="save it again.")
+        raise SourceError(f"n_actions is {sizes['n_actions']:,}, of {n_actions:,} labels.", remedy="save it again.")
     if sizes["rows"] not in (0, 1, n_actions):
-        raise SourceError(f"rows is {sizes['rows']:,}.", hint=f"it is 0, 1 or one an action, {n_actions:,}.")
+        raise SourceError(f"rows is {sizes['rows']:,}.", remedy=f"it is 0, 1 or one an action, {n_actions:,}.")
     reward_max = _number(said, "reward_max") if "reward_max" in said else 1.0
     reward_min = _number(said, "reward_min") if "reward_min" in said else 0.0
     if reward_min > 0.0:
-        raise SourceError(f"reward_min is {reward_min:g}.", hint="it is 0 or below.")
+        raise SourceError(f"reward_min is {reward_min:g}.", remedy="it is 0 or below.")
     if reward_max <= reward_min:
-        raise SourceError(f"reward_max is {reward_max:g}.", hint=f"it is above reward_min, {reward_min:g}.")
+        raise SourceError(f"reward_max is {reward_max:g}.", remedy=f"it is above reward_min, {reward_min:g}.")
     playable = _whole(said, "playable") if "playable" in said else None
     if playable is not None and playable > n_actions:
-        raise SourceError(f"playable is {playable:,}, of {n_actions:,} actions.", hint="save the policy again.")
+        raise SourceError(f"playable is {playable:,}, of {n_actions:,} actions.", remedy="save the policy again.")
     return Setting(
         n_actions=sizes["n_actions"],
         dimension=sizes["dimension"],
@@ -212,7 +212,7 @@ def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Sett
 def _tie_key(said: dict[str, Any]) -> int:
     key: int = _word(said, "tie_key", int)
     if not LOWEST_FIRST <= key <= _BITS_32:
-        raise SourceError(f"`tie_key` is {_short(key)}.", hint=f"it is from {LOWEST_FIRST} to {_BITS_32:,}.")
+        raise SourceError(f"`tie_key` is {_short(key)}.", remedy=f"it is from {LOWEST_FIRST} to {_BITS_32:,}.")
     return key
 
 
@@ -225,7 +225,7 @@ def _encoder(said: dict[str, Any] | None, setting: Setting) -> ContextEncoder | 
         raise SourceError(
             f"Its encoder makes one vector of {encoder.dimensions:,} coordinates, and its policy reads "
             f"{setting.rows:,} of {setting.dimension:,}.",
-            hint="save the policy again.",
+            remedy="save the policy again.",
         )
     return encoder
 
@@ -262,40 +262,40 @@ def _delay_cdf(about: dict[str, Any], arrays: Arrays) -> DelayCDF | None:
     except SourceError:
         raise
     except (DataError, ParameterError) as error:
-        raise SourceError(f"Its delay CDF is none: {error.what}", hint=error.hint) from error
+        raise SourceError(f"Its delay CDF is none: {error.what}", remedy=error.remedy) from error
 
 
 def _stream(state: dict[str, Any]) -> np.random.Generator:
     try:
         return stream_at(state)
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
-        raise SourceError(f"`stream` is no state of a generator ({error}).", hint="save the policy again.") from error
+        raise SourceError(f"`stream` is no state of a generator ({error}).", remedy="save the policy again.") from error
 
 
 def _word(said: Any, name: str, kind: type, *, or_none: bool = False) -> Any:
     if not isinstance(said, dict) or name not in said:
-        raise SourceError(f"`{name}` is missing: it is not a whole policy file.", hint="save the policy again.")
+        raise SourceError(f"`{name}` is missing: it is not a whole policy file.", remedy="save the policy again.")
     value = said[name]
     if or_none and value is None:
         return None
     # JSON writes 1.0 as 1 where another program rewrote it, and Python counts booleans among the whole numbers.
     fits = isinstance(value, int | float if kind is float else kind) and (kind is bool or not isinstance(value, bool))
     if not fits:
-        raise SourceError(f"`{name}` is {_short(value)}, not a {kind.__name__}.", hint="save the policy again.")
+        raise SourceError(f"`{name}` is {_short(value)}, not a {kind.__name__}.", remedy="save the policy again.")
     return value
 
 
 def _whole(said: dict[str, Any], name: str) -> int:
     value: int = _word(said, name, int)
     if not 0 <= value <= NO_WINDOW:
-        raise SourceError(f"`{name}` is {_short(value)}.", hint=f"it is from 0 to {NO_WINDOW:,}.")
+        raise SourceError(f"`{name}` is {_short(value)}.", remedy=f"it is from 0 to {NO_WINDOW:,}.")
     return value
 
 
 def _number(said: dict[str, Any], name: str) -> float:
     value = _word(said, name, float)
     if not -1e308 <= value <= 1e308 or math.isnan(value):
-        raise SourceError(f"`{name}` is {_short(value)}.", hint="it is a number.")
+        raise SourceError(f"`{name}` is {_short(value)}.", remedy="it is a number.")
     return float(value)
 
 

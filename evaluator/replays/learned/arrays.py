@@ -34,7 +34,7 @@ def read_arrays(path: Path) -> Arrays:
     """
     hint = nearest_file(path, "evaluate replay --save-policy FILE writes one.")
     if not path.is_file():
-        raise SourceError(f"No policy file {str(path)!r}.", hint=hint)
+        raise SourceError(f"No policy file {str(path)!r}.", remedy=hint)
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -43,7 +43,7 @@ def read_arrays(path: Path) -> Arrays:
     except SourceError:
         raise
     except Exception as error:  # which one a damaged archive or header ends in, its readers do not say
-        raise SourceError(f"{path} is no policy file, or damaged ({error}).", hint=hint) from error
+        raise SourceError(f"{path} is no policy file, or damaged ({error}).", remedy=hint) from error
 
 
 def _check_size(path: Path, members: list[zipfile.ZipInfo]) -> None:
@@ -60,7 +60,7 @@ def _check_size(path: Path, members: list[zipfile.ZipInfo]) -> None:
     if unpacked > LARGEST_UNPACKED and zipfile.ZIP_DEFLATED in kinds:
         raise SourceError(
             f"{path} is compressed and unpacks to {unpacked:,} bytes, more than {LARGEST_UNPACKED:,}.",
-            hint="replay and save the policy with this version, which compresses nothing.",
+            remedy="replay and save the policy with this version, which compresses nothing.",
         )
 
 

@@ -35,7 +35,7 @@ def told_eligible(policy: Any, setting: Setting, eligible: Eligible | None) -> T
         if setting.among:
             raise ParameterError(
                 f"{policy.name} learned from a log in which not every action is always eligible: say which are.",
-                hint="give their indices: choose(display, eligible=[0, 2]).",
+                remedy="give their indices: choose(display, eligible=[0, 2]).",
             )
         return None
     stated, k = np.asarray(eligible), setting.n_actions
@@ -43,7 +43,7 @@ def told_eligible(policy: Any, setting: Setting, eligible: Eligible | None) -> T
     if not whole or stated.min() < 0 or stated.max() >= k:
         raise ParameterError(
             f"`eligible` is {shortened(repr(eligible))}.",
-            hint=f"give the indices of one action or more, from 0 to {k - 1}: eligible=[0, 2].",
+            remedy=f"give the indices of one action or more, from 0 to {k - 1}: eligible=[0, 2].",
         )
     own = np.zeros(k, np.bool_)
     own[stated] = True
@@ -86,7 +86,7 @@ def display_vectors(
         raise ParameterError(
             f"{policy.name} reads {'a context' if rows == 1 else 'action vectors'} of shape {shape}{or_part}, finite; "
             f"got shape {vectors.shape}.",
-            hint="encode it as the log's"
+            remedy="encode it as the log's"
             + ("." if encoder is None else ", or give the display itself, a value for each context column."),
         )
     if vectors.shape == shape or own is None:
@@ -115,10 +115,10 @@ def _encoded(
     if setting.rows > 1:
         raise ParameterError(
             f"{policy} reads a vector for each action, which no columns of a display are.",
-            hint=f"give the action vectors, shape {setting.context_shape}.",
+            remedy=f"give the action vectors, shape {setting.context_shape}.",
         )
     raise ParameterError(
         f"The log that {policy} learned from does not say how its contexts were encoded: it was made by "
         "hand, or converted or replayed by an earlier version.",
-        hint=f"convert it again, replay and save; or give the encoded context, shape {setting.context_shape}.",
+        remedy=f"convert it again, replay and save; or give the encoded context, shape {setting.context_shape}.",
     )

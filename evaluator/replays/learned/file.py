@@ -35,10 +35,10 @@ def refuse_unsavable(policy: Any) -> None:
     if is_plain_python(policy):
         raise UsageError(
             f"{policy.name} is a plain Python class: what it knows cannot be saved without pickling it.",
-            hint="write it as a Policy, whose state is arrays (evaluator/policies/base.py).",
+            remedy="write it as a Policy, whose state is arrays (evaluator/policies/base.py).",
         )
     if policy.name == "logging":
-        raise UsageError("logging follows its log and learns nothing to save.", hint="take another policy.")
+        raise UsageError("logging follows its log and learns nothing to save.", remedy="take another policy.")
 
 
 class PolicyContent(NamedTuple):
@@ -89,7 +89,7 @@ def read_file(path: Path, policy: Policy | None) -> PolicyContent:
     if policy is not None and not isinstance(policy, Policy):
         raise ParameterError(
             f"policy = {policy!r} is no description of a policy.",
-            hint="pass one: load_policy(path, policy=MyPolicy()).",
+            remedy="pass one: load_policy(path, policy=MyPolicy()).",
         )
     arrays = read_arrays(path)
     try:
@@ -99,21 +99,21 @@ def read_file(path: Path, policy: Policy | None) -> PolicyContent:
             told = reprlib.repr(about.parameters)
             raise ParameterError(
                 f"{path} holds {reprlib.repr(about.policy)} with {told}, not {description!r}.",
-                hint="give the policy with the parameters it was saved with.",
+                remedy="give the policy with the parameters it was saved with.",
             )
         pending = _calendar({name: arrays.pop(f"pending.{name}") for name in _WAITING}, about.rounds, about.setting)
         state = restored(description, about.setting, arrays)
         if arrays:
             raise SourceError(
                 f"It also keeps {sorted(arrays)[0]!r}, which {description.name} of this version does not.",
-                hint="replay and save it with this version.",
+                remedy="replay and save it with this version.",
             )
     except KeyError as error:
         if isinstance(error, EvaluatorError):
             raise
-        raise SourceError(f"{path} lacks {error}: it is not a whole policy file.", hint="save it again.") from error
+        raise SourceError(f"{path} lacks {error}: it is not a whole policy file.", remedy="save it again.") from error
     except SourceError as error:
-        raise SourceError(f"{path}: {error.what}", hint=error.hint) from error
+        raise SourceError(f"{path}: {error.what}", remedy=error.remedy) from error
     return PolicyContent(description, about, state, pending)
 
 
@@ -124,7 +124,7 @@ def _description(path: Path, about: PolicyDescription) -> Policy:
     except UnknownNameError as error:
         raise UnknownNameError(
             f"{path} holds {reprlib.repr(about.policy)}, which is registered neither here nor by an installed package.",
-            hint=f"it is a class of your own? load_policy({str(path)!r}, policy={_call(about)}).",
+            remedy=f"it is a class of your own? load_policy({str(path)!r}, policy={_call(about)}).",
         ) from error
     refuse_unsavable(description)
     assert isinstance(description, Policy)
@@ -165,7 +165,7 @@ def _calendar(waiting: Arrays, rounds: int, setting: Setting) -> PendingConversi
         if column.shape != shape or column.dtype != kind:
             raise SourceError(
                 f"pending.{name} has shape {column.shape} and type {column.dtype}, not {shape} and {np.dtype(kind)}.",
-                hint="save the policy again.",
+                remedy="save the policy again.",
             )
     due, delay, action, value, vector = (waiting[name] for name in _WAITING)
     # Shown in a round that was, and revealed in one to come; the second bound keeps the difference in range.
@@ -176,7 +176,7 @@ def _calendar(waiting: Arrays, rounds: int, setting: Setting) -> PendingConversi
         raise SourceError(
             f"Pending conversion {i} is of action {action[i]}, delay {delay[i]}, value {value[i]}, due in round "
             f"{due[i]}, after {rounds} rounds.",
-            hint="save the policy again.",
+            remedy="save the policy again.",
         )
     pending = nothing_pending(n, setting.dimension, reach=int(due.max(initial=rounds)) - rounds)
     for i in range(n):

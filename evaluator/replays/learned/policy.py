@@ -138,7 +138,8 @@ class LearnedPolicy:
             action = dispatch.choose(self.state, vectors) if own is None else self._best_among(vectors, own)
         if not 0 <= action < self.setting.n_actions:
             raise PolicyError(
-                f"{self.policy.name} chose action {action}.", hint=f"actions go from 0 to {self.setting.n_actions - 1}."
+                f"{self.policy.name} chose action {action}.",
+                remedy=f"actions go from 0 to {self.setting.n_actions - 1}.",
             )
         return action
 
@@ -146,7 +147,7 @@ class LearnedPolicy:
         if not dispatch.has_estimates(self.state):
             raise PolicyError(
                 f"{self.policy.name} says nothing of its estimates, so that none is the largest.",
-                hint="give it a method estimates (evaluator/policies/user.py), or call choose without greedy.",
+                remedy="give it a method estimates (evaluator/policies/user.py), or call choose without greedy.",
             )
         if not self.prepared:  # what has come due by now belongs to what was learned
             self._begin(among=self.setting.among)
@@ -174,7 +175,7 @@ class LearnedPolicy:
         if self.rounds >= self.setting.horizon:
             raise PolicyError(
                 f"{self.policy.name} was started for {self.setting.horizon:,} rounds and has lived them.",
-                hint="replay without `horizon`, or on a longer log; without learning, call choose alone.",
+                remedy="replay without `horizon`, or on a longer log; without learning, call choose alone.",
             )
         self._check_action(action)
         vectors = shown_vectors(self.policy, self.setting, self.encoder, context, action)
@@ -211,7 +212,7 @@ class LearnedPolicy:
         """
         if not 0 <= delay < max(self.rounds, 1):
             raise ParameterError(
-                f"A delay of {delay} rounds, after {self.rounds} of them.", hint="0 is the last display's own round."
+                f"A delay of {delay} rounds, after {self.rounds} of them.", remedy="0 is the last display's own round."
             )
         self._check_action(action)
         vectors = shown_vectors(self.policy, self.setting, self.encoder, context, action)
@@ -299,7 +300,7 @@ class LearnedPolicy:
                 raise
             raise PolicyError(
                 f"{self.policy.name} cannot go on from what it knows ({type(error).__name__}: {error}).",
-                hint=_SAVE_AGAIN,
+                remedy=_SAVE_AGAIN,
             ) from error
 
     def _tell(self, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
@@ -314,7 +315,7 @@ class LearnedPolicy:
 
     def _check_action(self, action: int) -> None:
         if not 0 <= action < self.setting.n_actions:
-            raise ParameterError(f"Action {action}.", hint=f"actions go from 0 to {self.setting.n_actions - 1}.")
+            raise ParameterError(f"Action {action}.", remedy=f"actions go from 0 to {self.setting.n_actions - 1}.")
 
     def _begin(self, *, among: bool) -> None:
         """Begin a round, or begin it anew with other draws."""

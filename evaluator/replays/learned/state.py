@@ -45,7 +45,7 @@ def refuse_nan(arrays: Arrays) -> None:
     """
     for name, array in arrays.items():
         if array.dtype.kind == "f" and np.isnan(array).any():
-            raise SourceError(f"{name} holds NaN.", hint="replay the policy with other parameters and save it again.")
+            raise SourceError(f"{name} holds NaN.", remedy="replay the policy with other parameters and save it again.")
 
 
 def restored(policy: Policy, setting: Setting, saved: Arrays) -> Any:
@@ -68,7 +68,7 @@ def restored(policy: Policy, setting: Setting, saved: Arrays) -> Any:
         if sum(array.nbytes for _, array in state_arrays(started)) > nbytes + _SLACK:
             raise SourceError(
                 f"{policy.name} keeps more than the {nbytes:,} bytes of its state in a setting of {_numbers(setting)}.",
-                hint=_OTHER,
+                remedy=_OTHER,
             )
     return _filled("state", _started(policy, setting), saved)
 
@@ -117,7 +117,7 @@ def _started(policy: Policy, setting: Setting) -> Any:
         if isinstance(error, EvaluatorError):
             raise
         raise SourceError(
-            f"{policy.name} cannot be started in a setting of {_numbers(setting)} ({error}).", hint=_OTHER
+            f"{policy.name} cannot be started in a setting of {_numbers(setting)} ({error}).", remedy=_OTHER
         ) from error
 
 
@@ -145,7 +145,7 @@ def _filled(name: str, started: Any, saved: Arrays) -> Any:
             try:
                 started.read_earlier(name, saved)
             except np.linalg.LinAlgError as error:
-                raise SourceError(f"{name} holds what no regression leaves ({error}).", hint=_OTHER) from error
+                raise SourceError(f"{name} holds what no regression leaves ({error}).", remedy=_OTHER) from error
         fixed, later = getattr(started, "fixed_fields", ()), getattr(started, "later_fields", ())
         parts = []
         for field, part in _parts(started):
@@ -159,7 +159,7 @@ def _filled(name: str, started: Any, saved: Arrays) -> Any:
         raise SourceError(
             f"{name} has shape {array.shape} and type {array.dtype}, this version's has {np.shape(started)} and "
             f"{np.asarray(started).dtype}.",
-            hint=_OTHER,
+            remedy=_OTHER,
         )
     if isinstance(started, np.ndarray):
         started[...] = array
@@ -174,5 +174,5 @@ def _refuse_other(name: str, started: Any, saved: npt.NDArray[Any]) -> None:
     if expected.shape != saved.shape or not np.allclose(saved, expected, rtol=1e-9, atol=0.0):
         raise SourceError(
             f"{name} is {reprlib.repr(saved.tolist())}, this version's is {reprlib.repr(expected.tolist())}.",
-            hint=_OTHER,
+            remedy=_OTHER,
         )

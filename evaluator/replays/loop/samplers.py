@@ -51,14 +51,14 @@ def choose_sampler(policy: Any, requested: str | None, *, even: bool, known: boo
         The sampler is not known, or is biased for the policy.
     """
     if requested is not None and requested not in SAMPLERS:
-        raise ParameterError(f"`sampler` {requested!r} is not a choice.", hint=nearest(requested, SAMPLERS))
+        raise ParameterError(f"`sampler` {requested!r} is not a choice.", remedy=nearest(requested, SAMPLERS))
     if isinstance(policy, LoggingPolicy):
         return "logged"
     if requested is not None:
         if policy.contextual and requested != "rejection":
             raise ParameterError(
                 f"`sampler='{requested}'` would be biased for {policy.name}, which reads contexts.",
-                hint="use `sampler='rejection'`.",
+                remedy="use `sampler='rejection'`.",
             )
         return requested
     if policy.contextual:

@@ -72,13 +72,13 @@ def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, accept
     if not _LEAST_SHARE <= traffic_share <= 1.0 / _LEAST_SHARE:
         raise ParameterError(
             f"`traffic_share={traffic_share:g}` is out of range.",
-            hint="take a share above 0 (a millionth to a million); above 1 where the policy will serve more traffic "
+            remedy="take a share above 0 (a millionth to a million); above 1 where the policy will serve more traffic "
             "than was logged.",
         )
     if kind == "wall" and traffic_share != 1.0:
         raise ParameterError(
             "`traffic_share` and `clock='wall'` exclude each other.",
-            hint="the wall clock is the traffic clock with a share equal to the acceptance rate.",
+            remedy="the wall clock is the traffic clock with a share equal to the acceptance rate.",
         )
     sampled = survey.log.meta.sampling_rate
     share = traffic_share / sampled if kind == "traffic" else acceptance * survey.kept
@@ -99,6 +99,6 @@ def on_clock(displays: npt.NDArray[np.int64], clock: ReplayClock) -> npt.NDArray
     if rounds.max(initial=0.0) > _MOST_ROUNDS:
         raise ParameterError(
             f"{rounds.max():.3g} rounds of the policy are too many for a delay: {clock.share:.3g} for each display.",
-            hint="check the sampling rate of the log (`sampling_rate`) and `traffic_share`.",
+            remedy="check the sampling rate of the log (`sampling_rate`) and `traffic_share`.",
         )
     return np.asarray(np.rint(rounds), np.int64)

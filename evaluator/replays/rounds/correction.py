@@ -128,7 +128,7 @@ def correct_by(rule: str) -> tuple[str, ...] | None:
     if name != "correct" or (colon and not all(named)):
         raise ParameterError(
             f"`immature` {rule!r} is not a choice.",
-            hint="take drop, correct (delays by action), or correct:COLUMN (by action and that column of the log).",
+            remedy="take drop, correct (delays by action), or correct:COLUMN (by action and that column of the log).",
         )
     return tuple(column for column in named if column and column != "action")
 
@@ -150,7 +150,7 @@ def fit_correction(survey: Survey, end: int, needed: int, columns: tuple[str, ..
     delays, refunds = _of_kinds(survey, group, needed, times, in_displays=in_displays)
     if delays is None:
         raise DataError(
-            "`immature='correct'`: the log has no conversions to fit delays to.", hint="use `immature='drop'`."
+            "`immature='correct'`: the log has no conversions to fit delays to.", remedy="use `immature='drop'`."
         )
     shortest = max(of.reached(LEAST_SEEN) for of in (delays, refunds) if of is not None)
     return Correction(delays, group, columns, needed, end, shortest, in_displays, refunds)

@@ -247,7 +247,7 @@ def _fit(
     except ImportError as error:
         raise EvaluatorError(
             "A model of the logging policy given the context needs scikit-learn.",
-            hint="pip install scikit-learn, which the extra `propensity` of this package brings.",
+            remedy="pip install scikit-learn, which the extra `propensity` of this package brings.",
         ) from error
     n, seen = len(action), np.unique(action).astype(np.int64)
     standard = standard_of(context)

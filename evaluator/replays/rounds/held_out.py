@@ -21,7 +21,7 @@ def held_out(used: int, text: str) -> int:
     if not 0 < displays < used:
         raise DataError(
             f"`final='{text}'` leaves {used - displays:,} displays to replay and {displays:,} for the final policy.",
-            hint="take another share, or a longer log.",
+            remedy="take another share, or a longer log.",
         )
     return displays
 
@@ -44,7 +44,7 @@ def parse_share(text: str, *, end: Literal["first", "last"], option: str) -> flo
             return share
     except ValueError:
         pass
-    raise ParameterError(f"{option} {text!r} is no part of the log.", hint=f"the {end} displays: {end}:20%.")
+    raise ParameterError(f"{option} {text!r} is no part of the log.", remedy=f"the {end} displays: {end}:20%.")
 
 
 def known_share(text: str) -> float:

@@ -61,7 +61,7 @@ def known_delays(survey: Survey, share: float) -> KnownDelays:
     if not seen.any() or first == len(survey.log):
         raise DataError(
             f"`delays_from`: no conversion had come when the first {first:,} displays had been shown.",
-            hint="take a larger share, or give the delays with `delays`.",
+            remedy="take a larger share, or give the delays with `delays`.",
         )
     limit = left[seen] if survey.limit is None else np.minimum(left[seen], survey.limit[seen])
     whole = survey.limit_ticks()

@@ -69,7 +69,7 @@ def judge_maturity(survey: Survey, window: ReplayWindow, clock: ReplayClock, rul
         long = f"{needed:,} displays" if in_displays else ticks_words(needed, log.meta.tick_seconds)
         raise DataError(
             f"No display of log {log.meta.name!r} was followed for {long}, so none can be judged.",
-            hint="give a shorter attribution_window or `window`, or a log that covers more time.",
+            remedy="give a shorter attribution_window or `window`, or a log that covers more time.",
         )
     if columns is None or mature == n:
         return Maturity(mature, n - mature, None, True)

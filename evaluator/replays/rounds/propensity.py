@@ -91,7 +91,7 @@ class Propensities:
     def of(self, displays: Columns) -> Floats:
         """Return the propensities of some displays."""
         if self.rule is None:
-            raise PropensityError("There are no propensities.", hint="give `propensity`.")
+            raise PropensityError("There are no propensities.", remedy="give `propensity`.")
         return self.rule(displays)
 
     def after(self, first: int) -> Propensities:
@@ -197,7 +197,7 @@ def resolve_propensities(survey: Survey, mode: PropensityMode | None) -> Propens
     if mode is None and weights is not None:
         raise PropensityError(
             f"Log {log.meta.name!r} has display weights and no propensities: nothing says what to thin by.",
-            hint="choose what is true of the logging policy: `propensity='uniform'` or estimate, or name a column.",
+            remedy="choose what is true of the logging policy: `propensity='uniform'` or estimate, or name a column.",
         )
     if mode is None:
         return NONE_GIVEN
@@ -269,10 +269,10 @@ def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) 
         if weights is not None:
             raise PropensityError(
                 f"`propensity='estimate:context'` cannot weigh the displays of log {log.meta.name!r}.",
-                hint="give the logged propensities, or `propensity='estimate'` if the logger ignored the context.",
+                remedy="give the logged propensities, or `propensity='estimate'` if the logger ignored the context.",
             )
         return _multinomial(log)
-    raise ParameterError(f"`propensity` {mode!r} is not a choice.", hint=nearest(mode, MODES))
+    raise ParameterError(f"`propensity` {mode!r} is not a choice.", remedy=nearest(mode, MODES))
 
 
 def _estimated_among(log: Log, mode: PropensityMode, weights: DisplayWeights | None) -> Propensities:
@@ -281,13 +281,13 @@ def _estimated_among(log: Log, mode: PropensityMode, weights: DisplayWeights | N
         raise PropensityError(
             f"`propensity='{mode}'` fits a model that does not know which actions were eligible, and the displays of "
             f"log {log.meta.name!r} differ in that.",
-            hint="give the logged propensities, or `propensity='estimate'` if the logger ignored the context.",
+            remedy="give the logged propensities, or `propensity='estimate'` if the logger ignored the context.",
         )
     if weights is not None:
         raise PropensityError(
             f"`propensity='estimate'` cannot weigh the displays of log {log.meta.name!r}, which have their own "
             "eligible actions.",
-            hint="give the logged propensities.",
+            remedy="give the logged propensities.",
         )
     rule = partial(chosen_with, choice_weights(log))
     smallest, largest = _extremes(log, (ELIGIBLE,), rule)
@@ -309,7 +309,7 @@ def _column(survey: Survey) -> Propensities:
     if log.meta.propensity == "absent":
         raise PropensityError(
             f"Log {log.meta.name!r} has no propensity column.",
-            hint=how_it_chose(log),
+            remedy=how_it_chose(log),
         )
     words = {"logged": "the logged propensities are right", "uniform": "actions were logged uniformly at random"}
     said = words.get(log.meta.propensity, "the estimated propensities are right")
@@ -328,7 +328,7 @@ def _multinomial(log: Log) -> Propensities:
     if "context" not in log.schema.names:
         raise ParameterError(
             "`propensity='estimate:context'` needs a context, and the log has none.",
-            hint="name the columns that the logger chose by, with `features`; or use `propensity='estimate'`, if it "
+            remedy="name the columns that the logger chose by, with `features`; or use `propensity='estimate'`, if it "
             "looked at none.",
         )
     logger = fit_logger(log)

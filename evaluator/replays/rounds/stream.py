@@ -241,7 +241,7 @@ def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
     if reads and reads not in log.schema.names:
         raise ParameterError(
             f"{policy} needs the column {reads!r} of displays, and log {log.meta.name!r} has none.",
-            hint="name a policy's columns of probabilities in the spec: columns = 'pi_{action}' under [target].",
+            remedy="name a policy's columns of probabilities in the spec: columns = 'pi_{action}' under [target].",
         )
     if reads:
         return reads
@@ -250,7 +250,7 @@ def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
         return found
     raise ParameterError(
         f"{policy} needs contexts, and log {log.meta.name!r} has none.",
-        hint="name context columns with `features`, or take a policy without contexts such as delayed-klucb.",
+        remedy="name context columns with `features`, or take a policy without contexts such as delayed-klucb.",
     )
 
 
@@ -299,7 +299,7 @@ def _first_of_eligible(first: int, sets: npt.NDArray[Any], vectors: npt.NDArray[
         rows = f"rows {first} to {first + len(sets) - 1}"
         raise LogError(
             f"displays.{ACTION_SET}: not a vector for each eligible action ({rows}).",
-            hint="give one, in the order of the actions.",
+            remedy="give one, in the order of the actions.",
         )
     return begin
 
@@ -362,12 +362,14 @@ def _finite(
         row = int(finite.reshape(len(vectors), -1).all(axis=1).argmin())
         if vectors.ndim == 2 and first_vector is not None and name == ACTION_SET:
             row = int(np.searchsorted(first_vector, row, side="right")) - 1
-        raise LogError(f"displays.{name}: not finite (row {first + row}).", hint="fill or drop the rows.")
+        raise LogError(f"displays.{name}: not finite (row {first + row}).", remedy="fill or drop the rows.")
     if name == "target":
         for wrong, values, problem in target_breaches(vectors.astype(np.float64, copy=False)):
             if wrong.any():
                 row = int(wrong.argmax())
-                raise LogError(f"displays.target: {problem} (row {first + row}: {values[row]:g}).", hint=TARGET_REPAIR)
+                raise LogError(
+                    f"displays.target: {problem} (row {first + row}: {values[row]:g}).", remedy=TARGET_REPAIR
+                )
     if name in _OF_A_DISPLAY:
         vectors = vectors[:, None, :]
     return np.ascontiguousarray(vectors)

@@ -349,7 +349,7 @@ def _past_the_end(count: npt.NDArray[np.int64], when: npt.NDArray[np.int64], las
     if not np.isfinite(last.rate):
         raise LogError(
             "displays.time: all displays share one time: no traffic rate for the conversions that come later.",
-            hint="give the displays their times, or number them (unit = 'round').",
+            remedy="give the displays their times, or number them (unit = 'round').",
         )
     beyond = np.where(past, np.floor((when - last.time) * last.rate), 0.0)
     return count + beyond.astype(np.int64)

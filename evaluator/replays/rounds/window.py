@@ -103,7 +103,7 @@ def resolve_window(text: str | int | None, clock: ReplayClock, survey: Survey) -
     """
     if text is None:
         return ReplayWindow(NO_WINDOW, None, "none")
-    out_of_range = ParameterError(f"`window={text!r}` is out of range.", hint="take at least one round.")
+    out_of_range = ParameterError(f"`window={text!r}` is out of range.", remedy="take at least one round.")
     text = str(text)
     if _NEGATIVE.fullmatch(text):
         raise out_of_range
@@ -121,7 +121,7 @@ def resolve_window(text: str | int | None, clock: ReplayClock, survey: Survey) -
 def _of_duration(text: str, clock: ReplayClock, survey: Survey) -> ReplayWindow:
     if clock.tick_seconds is None or not np.isfinite(clock.rate):
         raise ParameterError(
-            f"`window='{text}'`: this log counts rounds, not time.", hint="give the window in rounds: `window=2000`."
+            f"`window='{text}'`: this log counts rounds, not time.", remedy="give the window in rounds: `window=2000`."
         )
     # A little more than whole, so that 0.1 + 0.2 of a unit is not cut below it.
     ticks = int(np.floor(duration_ticks(text, clock.tick_seconds) * (1.0 + 1e-12)))
@@ -130,7 +130,7 @@ def _of_duration(text: str, clock: ReplayClock, survey: Survey) -> ReplayWindow:
         raise ParameterError(
             f"`window='{text}'` is shorter than what the time stamps of log {survey.log.meta.name!r} tell apart: all "
             f"are multiples of {stamp}.",
-            hint=f"take a window of at least {stamp}, or log finer times.",
+            remedy=f"take a window of at least {stamp}, or log finer times.",
         )
     # What rounding does to numbers in a traffic of which the log is a part never hides a conversion.
     late = survey.delay[survey.delay_ticks <= ticks].max(initial=1)

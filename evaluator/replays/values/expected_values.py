@@ -103,9 +103,9 @@ def expected_differences(
         different horizons.
     """
     if len({len(result.resampled) for result in results}) != 1 or not results[0].resampled:
-        raise ParameterError("There are no common resampled replays.", hint="replay all with the same `bootstrap`.")
+        raise ParameterError("There are no common resampled replays.", remedy="replay all with the same `bootstrap`.")
     if len({result.rounds for result in results}) != 1:
-        raise ParameterError("The replays have different numbers of rounds.", hint="give a common `horizon`.")
+        raise ParameterError("The replays have different numbers of rounds.", remedy="give a common `horizon`.")
     of = results[baseline]
     return tuple(
         spread_interval(

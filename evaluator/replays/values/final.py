@@ -279,7 +279,7 @@ def _probabilities_among(
         found, wrong = shares_among(known, eligible, strict=shares is None)
         if wrong >= 0:
             raise LogError(
-                f"displays.target: no eligible action has a probability (row {first + wrong}).", hint=TARGET_REPAIR
+                f"displays.target: no eligible action has a probability (row {first + wrong}).", remedy=TARGET_REPAIR
             )
         return found
     dense = piece.part_of_all(plan.rounds.vectors, part, k)

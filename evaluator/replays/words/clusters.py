@@ -49,7 +49,7 @@ def check_clusters(clusters: Clusters | None, used: int) -> None:
         raise ParameterError(
             f"`cluster_by='{clusters.by}'` makes {clusters.count:,} clusters, which are worth {clusters_text(worth)} "
             "of equal size: too few to know how much they vary.",
-            hint="take a longer log, or smaller clusters if displays of different ones are independent: every:1h.",
+            remedy="take a longer log, or smaller clusters if displays of different ones are independent: every:1h.",
         )
 
 

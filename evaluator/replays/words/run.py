@@ -157,30 +157,30 @@ def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
             if plan.policy.name == "fixed"
             else f"leave it out: {out}."
         )
-        return NoRoundsError(f"{said}: it chose action {plan.log.labels[chosen]}, which {why}.", hint=hint)
+        return NoRoundsError(f"{said}: it chose action {plan.log.labels[chosen]}, which {why}.", remedy=hint)
     if plan.matched.propensities.rule is None:
-        return NoRoundsError(f"{said}.", hint=_LONGER)
+        return NoRoundsError(f"{said}.", remedy=_LONGER)
     smallest = plan.matched.propensities.smallest
     blamed = chosen if chosen >= 0 and plan.sampler != "rejection" else int(np.nanargmin(smallest))
     if binding := binding_display(plan):
         keep = plan.sampler == "rejection" and not plan.per_display
         other = "`sampler='keep'`, whose rounds no action decides that is not chosen, or " if keep else ""
-        return NoRoundsError(f"{said}: {binding.cause}.", hint=f"what helps is {other}{binding.remedy}.")
+        return NoRoundsError(f"{said}: {binding.cause}.", remedy=f"what helps is {other}{binding.remedy}.")
     c = min(float(plan.matched.c[blamed]), 1.0)
     if c * n >= _EXPECTED:
         none = [plan.log.labels[k] for k in np.flatnonzero(usable == 0)]
         why = f"; action {', '.join(none)} has no usable display" if none else ""
         return NoRoundsError(
             f"{said}, where about {c * n:,.0f} were to be accepted: none shows what it chose{why}.",
-            hint=f"leave it out: {out}." if none else "run evaluate check on this log.",
+            remedy=f"leave it out: {out}." if none else "run evaluate check on this log.",
         )
     least = float(np.nanmin(smallest))
     if least > 0.5 * float(np.nanmedian(smallest)):
-        return NoRoundsError(f"{said}, of which about {c * n:,.2g} were to be accepted.", hint=_LONGER)
+        return NoRoundsError(f"{said}, of which about {c * n:,.2g} were to be accepted.", remedy=_LONGER)
     return NoRoundsError(
         f"{said}: the smallest propensity of action {plan.log.labels[blamed]}, {float(smallest[blamed]):.2g}, leaves "
         f"about {c * n:,.2g} of them.",
-        hint=_way_out(plan, least),
+        remedy=_way_out(plan, least),
     )
 
 

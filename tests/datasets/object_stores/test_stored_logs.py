@@ -170,7 +170,7 @@ def test_a_store_that_fails_is_not_a_damaged_log(local: Path, bucket: Bucket, mo
 
         def failing(self: Store, listed: Any, start: int, end: int, name: str = name) -> bytes:
             if listed.key.endswith(name):
-                raise SourceError(f"{listed.key}: the object store failed (500).", hint="try again later.")
+                raise SourceError(f"{listed.key}: the object store failed (500).", remedy="try again later.")
             return read(self, listed, start, end)
 
         monkeypatch.setattr(Store, "read", failing)
