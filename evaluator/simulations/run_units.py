@@ -12,10 +12,10 @@ from typing import Any
 
 from evaluator.arguments import as_description, loaded_by
 from evaluator.errors import UsageError, WorkerError
-from evaluator.executors.finished import finished
-from evaluator.executors.plain_values import as_text, from_text
-from evaluator.executors.software import refuse_other_software, software
-from evaluator.executors.workers import in_folder, tell, this_folder, this_worker
+from evaluator.jobs.run_jobs import finished
+from evaluator.jobs.serialise import as_text, from_text
+from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.workers import in_folder, tell, this_folder, this_worker
 from evaluator.outputs.kept_units import KeptUnits
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.simulations.live_loop import RunOutcome
@@ -48,7 +48,7 @@ class PlayedScenario:
     folder
         Working folder of the command, in which relative names are looked up.
     software
-        What computes (`evaluator.executors.software.software`).
+        What computes (`evaluator.jobs.software.software`).
     codes
         Hashes of each policy's code.
     key

@@ -30,7 +30,7 @@ from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.permuted_groups import permutable, permutation_test, permuted
 from evaluator.delays.study.run import steps, study_log, study_rows
 from evaluator.errors import WorkerError
-from evaluator.executors.software import software
+from evaluator.jobs.software import software
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows, delays_hash
 from evaluator.outputs.kept_folder import kept_beside

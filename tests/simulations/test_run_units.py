@@ -15,8 +15,8 @@ from evaluator import Simulation
 from evaluator import simulate as play
 from evaluator.arguments import as_description
 from evaluator.errors import UsageError, WorkerError
-from evaluator.executors.software import software
-from evaluator.executors.workers import this_folder
+from evaluator.jobs.software import software
+from evaluator.jobs.workers import this_folder
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.outputs.kept_units import KeptUnits
 from evaluator.own_code import codes_of

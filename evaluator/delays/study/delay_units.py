@@ -38,7 +38,7 @@ class DelayUnit(Protocol):
         """Steps of the progress that an item counts for."""
 
     def one(self, sample: Sample, item: int) -> Any:
-        """Return what an item finds: plain values (`evaluator.executors.plain_values`)."""
+        """Return what an item finds: plain values (`evaluator.jobs.serialise`)."""
 
 
 class DelayWorkers(Protocol):

@@ -14,10 +14,10 @@ from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.study.delay_units import DelaysInThreads, DelayUnit, DelayWorkers, Found, Sample
 from evaluator.delays.study.studied_rows import StudiedRows, log_of
 from evaluator.errors import WorkerError
-from evaluator.executors.finished import finished
-from evaluator.executors.plain_values import as_text, from_text
-from evaluator.executors.software import refuse_other_software, software
-from evaluator.executors.workers import tell, this_worker
+from evaluator.jobs.run_jobs import finished
+from evaluator.jobs.serialise import as_text, from_text
+from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.workers import tell, this_worker
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
 from evaluator.outputs.kept_units import KeptUnits
@@ -55,7 +55,7 @@ class StudiedDelays:
     seed
         Seed of the study.
     software
-        What computes (`evaluator.executors.software.software`).
+        What computes (`evaluator.jobs.software.software`).
     content
         Hash of the delays (`evaluator.log.delay_rows.delays_hash`).
     """
