@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import closing
 from typing import Protocol, TypeVar
@@ -47,7 +47,7 @@ def run_jobs(
     kept: KeptUnits | None,
     executor: Executor | None,
     advance: Callable[[J], None] = lambda job: None,
-) -> Iterator[tuple[J, str]]:
+) -> Generator[tuple[J, str], None, None]:
     """Yield each job with its result as text, in the order of the jobs; a result is kept as soon as it is there.
 
     Parameters
