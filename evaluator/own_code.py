@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.errors import WorkerError
-from evaluator.executors.workers import this_worker
+from evaluator.jobs.workers import this_worker
 from evaluator.outputs.checksums import checksum
 from evaluator.policies.running import is_ours
 

@@ -11,7 +11,7 @@ import numpy as np
 from evaluator.audits.live_runs import Floats, LiveRuns
 from evaluator.audits.replays import TwinReplays
 from evaluator.audits.twin_units import LivePart, TwinWorkers, twin_key, twin_of, twin_text
-from evaluator.executors.plain_values import as_text, from_text
+from evaluator.jobs.serialise import as_text, from_text
 from evaluator.outputs.kept_units import KeptUnits
 
 # Rounds of live runs that are played and kept together, about a second of work, and runs at most.

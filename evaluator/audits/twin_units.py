@@ -25,10 +25,10 @@ from evaluator.errors import WorkerError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.contrast import Contrast
 from evaluator.estimates.paired import RewardSums
-from evaluator.executors.finished import finished
-from evaluator.executors.plain_values import as_text, from_text
-from evaluator.executors.software import refuse_other_software
-from evaluator.executors.workers import tell, this_worker
+from evaluator.jobs.run_jobs import finished
+from evaluator.jobs.serialise import as_text, from_text
+from evaluator.jobs.software import refuse_other_software
+from evaluator.jobs.workers import tell, this_worker
 from evaluator.own_code import CodeOfPolicy
 from evaluator.policies.base import Setting
 from evaluator.replays.one_scan import compile_loops
@@ -123,7 +123,7 @@ class AuditedLog:
     options
         Options of the audit.
     software
-        What computes (`evaluator.executors.software.software`).
+        What computes (`evaluator.jobs.software.software`).
     codes
         Hashes of each policy's code.
     key

@@ -24,7 +24,7 @@ def workers(cluster: str | None) -> Iterator[Executor | None]:
     if cluster is None:
         yield None
         return
-    from evaluator.executors.addresses import workers_at
+    from evaluator.jobs.addresses import workers_at
 
     with workers_at(cluster, note) as executor:
         yield executor

@@ -14,7 +14,7 @@ from evaluator.datasets.canonical import is_canonical, open_canonical
 from evaluator.datasets.log_folders import folder_of
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, WorkerError
-from evaluator.executors.workers import in_folder, this_folder, this_worker
+from evaluator.jobs.workers import in_folder, this_folder, this_worker
 from evaluator.log import Log, StoredLog
 from evaluator.log.fingerprint import content_hash
 

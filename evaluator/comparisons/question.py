@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.executors.software import software
+from evaluator.jobs.software import software
 from evaluator.log import Log
 from evaluator.log.fingerprint import content_hash
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
@@ -32,7 +32,7 @@ def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
         Hash of the log that was planned for (`evaluator.log.fingerprint.content_hash`): how it was read, and by which
         spec, shows in what it holds.
     code
-        Versions and hashes of the code that runs, as it was when it was loaded: `evaluator.executors.software`, and
+        Versions and hashes of the code that runs, as it was when it was loaded: `evaluator.jobs.software`, and
         `evaluator.own_code.codes_of` the policy.
     """
     planned = plan.to_dict()

@@ -16,9 +16,9 @@ from evaluator.comparisons.question import Questions
 from evaluator.comparisons.variant_units import VariantUnit
 from evaluator.comparisons.variants import Variants, Window
 from evaluator.errors import WorkerError
-from evaluator.executors.finished import finished
-from evaluator.executors.software import refuse_other_software
-from evaluator.executors.workers import tell, this_worker
+from evaluator.jobs.run_jobs import finished
+from evaluator.jobs.software import refuse_other_software
+from evaluator.jobs.workers import tell, this_worker
 from evaluator.own_code import CodeOfPolicy
 from evaluator.replays.one_scan import compile_loops
 from evaluator.replays.options import ReplayOptions
@@ -41,7 +41,7 @@ class Study:
     windows, options
         Windows of each policy, and options that all variants share.
     software
-        What computes (`evaluator.executors.software.software`).
+        What computes (`evaluator.jobs.software.software`).
     codes
         Hashes of each policy's code.
     """

@@ -21,7 +21,7 @@ from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import EvaluatorError, ParameterError, SourceError, UsageError, WorkerError
-from evaluator.executors.workers import in_folder, this_folder, this_worker
+from evaluator.jobs.workers import in_folder, this_folder, this_worker
 from evaluator.log.delay_rows import DelayRows, delays_hash
 from evaluator.log.stamps import stamp_of
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole

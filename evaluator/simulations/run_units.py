@@ -1,21 +1,19 @@
-"""The runs of a simulation as units: played in threads or by the workers of an executor, or kept from before."""
+"""The runs of a simulation as jobs: played in threads or by the workers of an executor, or kept from before."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from threading import Lock
-from typing import Any
 
 from evaluator.arguments import as_description, loaded_by
 from evaluator.errors import UsageError, WorkerError
-from evaluator.executors.finished import finished
-from evaluator.executors.plain_values import as_text, from_text
-from evaluator.executors.software import refuse_other_software, software
-from evaluator.executors.workers import in_folder, tell, this_folder, this_worker
+from evaluator.jobs.run_jobs import run_jobs
+from evaluator.jobs.serialise import as_text, from_text
+from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.workers import OpenedLast, in_folder, tell, this_folder, this_worker
 from evaluator.outputs.kept_units import KeptUnits
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.simulations.live_loop import RunOutcome
@@ -24,9 +22,9 @@ from evaluator.simulations.scenarios import load_problem
 from evaluator.simulations.stage import Stage, set_stage
 from evaluator.threads import in_threads
 
-# Rounds of a unit: about a second of work.
+# Rounds of a job: about a second of work.
 WORK = 1_000_000
-# Runs of a unit, at most.
+# Runs of a job, at most.
 _MOST = 256
 
 # Number of a run, and of its policy.
@@ -48,7 +46,7 @@ class PlayedScenario:
     folder
         Working folder of the command, in which relative names are looked up.
     software
-        What computes (`evaluator.executors.software.software`).
+        What computes (`evaluator.jobs.software.software`).
     codes
         Hashes of each policy's code.
     key
@@ -65,7 +63,7 @@ class PlayedScenario:
 
 
 @dataclass(frozen=True)
-class RunsTask:
+class RunsJob:
     """Some runs of a simulation: all that a worker is sent."""
 
     played: PlayedScenario
@@ -73,8 +71,25 @@ class RunsTask:
 
     @property
     def name(self) -> str:
-        """Name of the unit in messages."""
+        """Name of the job in messages."""
         return f"Run {self.tasks[0][0] + 1:,} to {self.tasks[-1][0] + 1:,} of {self.played.scenario}"
+
+    @property
+    def key(self) -> str:
+        """Hash of all that fixes the runs."""
+        return hashlib.sha256(json.dumps([self.played.key, self.tasks]).encode()).hexdigest()
+
+    def compute(self) -> str:
+        """Play the runs, on a worker.
+
+        Raises
+        ------
+        WorkerError
+            The worker is refused: it has another version, or another scenario or policy under the name.
+        """
+        refuse_other_software(self.played.software)
+        stage = _opened(self.played)
+        return as_text(tuple(stage.play(*one) for one in self.tasks))
 
 
 def outcomes(
@@ -104,25 +119,25 @@ def outcomes(
     if kept is None and executor is None:
         yield from in_threads(lambda task: stage.play(*task), tasks, options.jobs)
         return
-    size = min(max(WORK // stage.shared.horizon, 1), _MOST)
-    parts = [tuple(tasks[at : at + size]) for at in range(0, len(tasks), size)]
-    codes = codes_of(stage.policies)
-    key = runs_key(stage, codes)
-    keys = [hashlib.sha256(json.dumps([key, part]).encode()).hexdigest() for part in parts]
-    texts = {} if kept is None else kept.find(keys)
-    there = {part: texts[key] for part, key in zip(parts, keys, strict=True) if key in texts}
-    left = [part for part in parts if part not in there]
-    known = dict(zip(parts, keys, strict=True))
-    coming = _here(stage, left, options)
+    words: tuple[str, ...] = ()
     if executor is not None:
-        coming = _on_executor(stage, left, options, codes, key, executor, scenario)
-    for part in parts:
-        while part not in there:
-            done, text = next(coming)
-            if kept is not None:
-                kept.keep(known[done], text)
-            there[done] = text
-        yield from from_text(there.pop(part), [RunOutcome])
+        if scenario is None:
+            raise UsageError(
+                "Workers load scenarios by their names, and a problem made here has none.",
+                remedy="write it into a spec.toml with [scenario], and name that.",
+            )
+        words = tuple(loaded_by(policy) for policy in stage.policies)
+    codes = codes_of(stage.policies)
+    played = PlayedScenario(scenario or "", words, options, this_folder(), software(), codes, runs_key(stage, codes))
+    size = min(max(WORK // stage.shared.horizon, 1), _MOST)
+    runs = [RunsJob(played, tuple(tasks[at : at + size])) for at in range(0, len(tasks), size)]
+
+    def here(left: Sequence[RunsJob]) -> Generator[tuple[RunsJob, str], None, None]:
+        for job in left:
+            yield job, as_text(tuple(in_threads(lambda task: stage.play(*task), job.tasks, options.jobs)))
+
+    for _, text in run_jobs(runs, here, kept=kept, executor=executor):
+        yield from from_text(text, [RunOutcome])
 
 
 def runs_key(stage: Stage, codes: Sequence[CodeOfPolicy]) -> str:
@@ -136,66 +151,20 @@ def runs_key(stage: Stage, codes: Sequence[CodeOfPolicy]) -> str:
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
-def _here(stage: Stage, parts: Sequence[tuple[Task, ...]], options: SimulateOptions) -> Iterator[tuple[Any, str]]:
-    for part in parts:
-        yield part, as_text(tuple(in_threads(lambda task: stage.play(*task), part, options.jobs)))
-
-
-def _on_executor(
-    stage: Stage,
-    parts: Sequence[tuple[Task, ...]],
-    options: SimulateOptions,
-    codes: tuple[CodeOfPolicy, ...],
-    key: str,
-    executor: Executor,
-    scenario: str | None,
-) -> Iterator[tuple[Any, str]]:
-    if scenario is None:
-        raise UsageError(
-            "Workers load scenarios by their names, and a problem made here has none.",
-            remedy="write it into a spec.toml with [scenario], and name that.",
+def _open(played: PlayedScenario) -> Stage:
+    in_folder(played.folder)
+    policies = [as_description(words) for words in played.policies]
+    refuse_other_code(policies, played.codes)
+    stage = set_stage(load_problem(played.scenario), policies, played.options)
+    if runs_key(stage, played.codes) != played.key:
+        raise WorkerError(
+            f"Worker {this_worker()} is refused: its scenario {played.scenario} is another, or a policy is.",
+            remedy="files that the command names must be the same there, and so must installed packages.",
         )
-    words = tuple(loaded_by(policy) for policy in stage.policies)
-    played = PlayedScenario(scenario, words, options, this_folder(), software(), codes, key)
-    for task, text in finished(compute_runs, [RunsTask(played, part) for part in parts], executor):
-        yield task.tasks, text
+    names = stage.compile()
+    what = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"
+    tell(f"{what} before its first run")
+    return stage
 
 
-def compute_runs(task: RunsTask) -> str:
-    """Play some runs, on a worker.
-
-    Raises
-    ------
-    WorkerError
-        The worker is refused: it has another version, or another scenario or policy under the name.
-    """
-    refuse_other_software(task.played.software)
-    stage = _opened(task.played)
-    return as_text(tuple(stage.play(*one) for one in task.tasks))
-
-
-_open: list[tuple[PlayedScenario, Stage]] = []
-_opening = Lock()
-
-
-def _opened(played: PlayedScenario) -> Stage:
-    """Return the stage of a simulation as this process set it, once."""
-    with _opening:
-        for known, stage in _open:
-            if known == played:
-                return stage
-        _open.clear()
-        in_folder(played.folder)
-        policies = [as_description(words) for words in played.policies]
-        refuse_other_code(policies, played.codes)
-        stage = set_stage(load_problem(played.scenario), policies, played.options)
-        if runs_key(stage, played.codes) != played.key:
-            raise WorkerError(
-                f"Worker {this_worker()} is refused: its scenario {played.scenario} is another, or a policy is.",
-                remedy="files that the command names must be the same there, and so must installed packages.",
-            )
-        names = stage.compile()
-        what = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"
-        tell(f"{what} before its first run")
-        _open.append((played, stage))
-        return stage
+_opened = OpenedLast(_open)

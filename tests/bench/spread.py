@@ -1,7 +1,7 @@
 """Benchmarks on many logs, spread over processes of this machine or the workers of a Dask cluster.
 
 A benchmark calls one function for many seeds and prints rows of what they found. Here some of these calls at a time are
-a unit of work, as those of the commands are (`evaluator.executors`): plain values, which any executor computes, with
+a unit of work, as those of the commands are (`evaluator.jobs`): plain values, which any executor computes, with
 the same result to the bit. Rows are printed in their order, whoever computed them, and units of the next rows begin
 while one is waited for. `add_options` gives a benchmark
 
@@ -36,11 +36,11 @@ from threading import Lock, Thread
 from typing import Any
 
 from evaluator.errors import EvaluatorError, WorkerError
-from evaluator.executors.addresses import workers_at
-from evaluator.executors.finished import finished
-from evaluator.executors.plain_values import as_text, from_text
-from evaluator.executors.software import refuse_other_software, software
-from evaluator.executors.workers import this_worker
+from evaluator.jobs.addresses import workers_at
+from evaluator.jobs.run_jobs import finished
+from evaluator.jobs.serialise import as_text, from_text
+from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.workers import this_worker
 from evaluator.outputs.checksums import checksum
 from evaluator.outputs.kept_units import KeptUnits
 

@@ -23,7 +23,7 @@ from evaluator.comparisons.study_workers import StudyTask, compute, study_on
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.datasets import convert, load
 from evaluator.errors import UsageError, WorkerError
-from evaluator.executors import software
+from evaluator.jobs import software
 from evaluator.replays.options import ReplayOptions
 from tests.logs import linear_log
 

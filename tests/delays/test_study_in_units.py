@@ -22,7 +22,7 @@ from evaluator.datasets.writing import write_canonical
 from evaluator.delays.study import delay_workers, goodness, permuted_groups, tail
 from evaluator.delays.study.criteria import LawUnit
 from evaluator.delays.study.delay_units import DelaysInThreads
-from evaluator.delays.study.delay_workers import DelayTask, Spread, StudiedDelays, compute_delays
+from evaluator.delays.study.delay_workers import DelayJob, Spread, StudiedDelays
 from evaluator.delays.study.fitting import fit_sample
 from evaluator.delays.study.goodness import BootstrapsUnit, delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
@@ -30,7 +30,7 @@ from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.permuted_groups import permutable, permutation_test, permuted
 from evaluator.delays.study.run import steps, study_log, study_rows
 from evaluator.errors import WorkerError
-from evaluator.executors.software import software
+from evaluator.jobs.software import software
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows, delays_hash
 from evaluator.outputs.kept_folder import kept_beside
@@ -78,7 +78,7 @@ def alone() -> list[str]:
 
 @pytest.fixture
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delay_workers, "_open", [])
+    delay_workers._opened.clear()
     monkeypatch.setattr(goodness, "_OF_MIXTURES", 4)
     monkeypatch.setattr(goodness, "_OF_OTHERS", 7)
     monkeypatch.setattr(permuted_groups, "_WORK", 200_000)
@@ -90,8 +90,8 @@ def test_threads_and_workers_find_what_one_thread_finds(
 ) -> None:
     assert said(study_delays(LOG, jobs=3, **ASKED)) == alone
     computed: list[str] = []
-    compute = delay_workers.compute_delays
-    monkeypatch.setattr(delay_workers, "compute_delays", lambda task: computed.append(task.unit.of) or compute(task))
+    compute = DelayJob.compute
+    monkeypatch.setattr(DelayJob, "compute", lambda job: computed.append(job.unit.of) or compute(job))
     read: list[object] = []
     own: Callable[..., Any] = delay_workers.delay_rows
     monkeypatch.setattr(delay_workers, "delay_rows", lambda *of, **by: read.append(1) or own(*of, **by))
@@ -211,7 +211,7 @@ def test_a_bare_file_is_read_by_workers_too(tmp_path: Path, small_units: None) -
     with ThreadPoolExecutor(2) as pool:
         found = study_rows(rows, options, spread=Spread(executor=pool, place=place))
     assert said(found) == said(study_rows(rows, options))
-    delay_workers._open.clear()
+    delay_workers._opened.clear()
     delay_file(file, sold(1))
     with (
         ThreadPoolExecutor(2) as pool,
@@ -228,19 +228,19 @@ def test_a_worker_with_another_log_or_other_code_is_refused(tmp_path: Path, smal
     with at_a_place(LOG, None, {}) as (log, place):
         rows = delay_rows(log, by="action")
         studied = StudiedDelays(place, "action", None, 0, software(), delays_hash(rows))
-        assert "exponential" in compute_delays(DelayTask(studied, unit, studied.key(unit)))
+        assert "exponential" in DelayJob(studied, unit, studied.key(unit)).compute()
         for other in (replace(studied, refunds=True), replace(studied, by=None)):
             with pytest.raises(WorkerError, match="is refused: it reads other delays than the command does"):
-                compute_delays(DelayTask(other, unit, ""))
+                DelayJob(other, unit, "").compute()
         with pytest.raises(WorkerError, match=r"is refused: it has delayed-replay"):
-            compute_delays(DelayTask(replace(studied, software=("other", *software()[1:])), unit, ""))
+            DelayJob(replace(studied, software=("other", *software()[1:])), unit, "").compute()
         moved = Path(place.dataset)
         for file in moved.iterdir():
             file.unlink()
         write_canonical(sold(1), moved)
-        delay_workers._open.clear()
+        delay_workers._opened.clear()
         with pytest.raises(WorkerError, match="is refused: it reads another log under the name"):
-            compute_delays(DelayTask(studied, unit, ""))
+            DelayJob(studied, unit, "").compute()
 
 
 def test_bootstraps_are_those_of_one_stream_drawn_in_order() -> None:

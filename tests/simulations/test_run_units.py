@@ -15,14 +15,14 @@ from evaluator import Simulation
 from evaluator import simulate as play
 from evaluator.arguments import as_description
 from evaluator.errors import UsageError, WorkerError
-from evaluator.executors.software import software
-from evaluator.executors.workers import this_folder
+from evaluator.jobs.software import software
+from evaluator.jobs.workers import this_folder
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.outputs.kept_units import KeptUnits
 from evaluator.own_code import codes_of
 from evaluator.simulations import run_units, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.run_units import PlayedScenario, RunsTask, compute_runs, runs_key
+from evaluator.simulations.run_units import PlayedScenario, RunsJob, runs_key
 from evaluator.simulations.scenarios import load_problem
 from evaluator.simulations.stage import set_stage
 
@@ -43,7 +43,7 @@ def alone() -> list[str]:
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_units, "WORK", 4 * 1_000)
-    monkeypatch.setattr(run_units, "_open", [])
+    run_units._opened.clear()
 
 
 def test_runs_of_workers_are_those_of_this_process(alone: list[str]) -> None:
@@ -106,6 +106,6 @@ def test_a_worker_with_another_scenario_under_the_name_is_refused() -> None:
     codes = codes_of(policies)
     key = runs_key(set_stage(load_problem(NAME), policies, options), codes)
     played = PlayedScenario(NAME, ("ucb1",), options, this_folder(), software(), codes, key)
-    assert compute_runs(RunsTask(played, ((0, 0),)))
+    assert RunsJob(played, ((0, 0),)).compute()
     with pytest.raises(WorkerError, match=r"refused: its scenario vernade2017-low is another"):
-        compute_runs(RunsTask(replace(played, scenario="vernade2017-low"), ((0, 0),)))
+        RunsJob(replace(played, scenario="vernade2017-low"), ((0, 0),)).compute()

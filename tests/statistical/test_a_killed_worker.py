@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evaluator.datasets import convert
-from tests.executors.dask_processes import DaskProcesses, waited
-from tests.executors.test_dask_workers import STUDY, contents, finished, parts, said_once, started
+from tests.jobs.dask_processes import DaskProcesses, waited
+from tests.jobs.test_dask_workers import STUDY, contents, finished, parts, said_once, started
 
 pytest.importorskip("distributed", reason="workers need the extra `cluster`")
 

@@ -14,7 +14,7 @@ from evaluator.outputs.kept_units import KeptUnits
 from tests.bench import spread
 from tests.bench.spread import Calls, Spread, compute
 from tests.bench.unknown_maximum import LAWS, held_by
-from tests.executors.dask_processes import DaskProcesses, waited
+from tests.jobs.dask_processes import DaskProcesses, waited
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARK = ("unknown_maximum", "--displays", "1000", "--logs")

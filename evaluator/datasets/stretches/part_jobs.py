@@ -22,10 +22,10 @@ from evaluator.datasets.spool import FileSpool, MemorySpool, Spool, Waiting
 from evaluator.datasets.stretches.joined_intake import StretchesInThreads
 from evaluator.datasets.stretches.pass_result import Ints, SettledTies, Taken
 from evaluator.errors import WorkerError
-from evaluator.executors.finished import finished
-from evaluator.executors.plain_values import as_text, from_text
-from evaluator.executors.software import refuse_other_software, software
-from evaluator.executors.workers import this_worker
+from evaluator.jobs.run_jobs import finished
+from evaluator.jobs.serialise import as_text, from_text
+from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.workers import this_worker
 
 # Files in the folder of temporary files: which conversion it is of, and what its displays are made of.
 _RUN, _ASSEMBLY = "conversion", "assembly"
@@ -93,7 +93,7 @@ class PartJob:
     run
         Name of this conversion, which no other has: what a worker keeps of one is nothing to the next.
     software
-        What computes (`evaluator.executors.software.software`).
+        What computes (`evaluator.jobs.software.software`).
     part
         Displays of the part, and its name.
     """

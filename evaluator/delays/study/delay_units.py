@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -38,7 +38,7 @@ class DelayUnit(Protocol):
         """Steps of the progress that an item counts for."""
 
     def one(self, sample: Sample, item: int) -> Any:
-        """Return what an item finds: plain values (`evaluator.executors.plain_values`)."""
+        """Return what an item finds: plain values (`evaluator.jobs.serialise`)."""
 
 
 class DelayWorkers(Protocol):
@@ -66,7 +66,7 @@ class DelaysInThreads:
         self._jobs = jobs or os.cpu_count() or 1
         self._advance = advance
 
-    def found(self, units: Sequence[DelayUnit], sample: Sample) -> Iterator[Found]:
+    def found(self, units: Sequence[DelayUnit], sample: Sample) -> Generator[Found, None, None]:
         """Yield what the items of each unit found: items of several units are computed at a time."""
         coming = in_threads(
             lambda task: task[0].one(sample, task[1]), [(unit, item) for unit in units for item in unit.items],

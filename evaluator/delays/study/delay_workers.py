@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass
-from threading import Lock
 from typing import Protocol
 
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.study.delay_units import DelaysInThreads, DelayUnit, DelayWorkers, Found, Sample
 from evaluator.delays.study.studied_rows import StudiedRows, log_of
 from evaluator.errors import WorkerError
-from evaluator.executors.finished import finished
-from evaluator.executors.plain_values import as_text, from_text
-from evaluator.executors.software import refuse_other_software, software
-from evaluator.executors.workers import tell, this_worker
+from evaluator.jobs.run_jobs import run_jobs
+from evaluator.jobs.serialise import as_text, from_text
+from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
 from evaluator.outputs.kept_units import KeptUnits
@@ -55,7 +55,7 @@ class StudiedDelays:
     seed
         Seed of the study.
     software
-        What computes (`evaluator.executors.software.software`).
+        What computes (`evaluator.jobs.software.software`).
     content
         Hash of the delays (`evaluator.log.delay_rows.delays_hash`).
     """
@@ -74,7 +74,7 @@ class StudiedDelays:
 
 
 @dataclass(frozen=True)
-class DelayTask:
+class DelayJob:
     """A unit of a study, and the hash of all that fixes what it finds: all that a worker is sent."""
 
     studied: StudiedDelays
@@ -83,8 +83,25 @@ class DelayTask:
 
     @property
     def name(self) -> str:
-        """Name of the unit in messages."""
+        """Name of the job in messages."""
         return self.unit.name
+
+    @property
+    def steps(self) -> int:
+        """Steps of the progress that the job counts for."""
+        return self.unit.steps * len(self.unit.items)
+
+    def compute(self) -> str:
+        """Compute the unit, on a worker, and return what its items found as text.
+
+        Raises
+        ------
+        WorkerError
+            The worker is refused: it has another version, or other delays under the name.
+        """
+        refuse_other_software(self.studied.software)
+        sample = _opened(self.studied).sample(self.unit.of)
+        return as_text(tuple(self.unit.one(sample, item) for item in self.unit.items))
 
 
 class DelaysInUnits:
@@ -116,43 +133,23 @@ class DelaysInUnits:
 
     def found(self, units: Sequence[DelayUnit], sample: Sample) -> Iterator[Found]:
         """Yield what the items of each unit found, in the order of the units."""
-        tasks = [DelayTask(self._studied, unit, self._studied.key(unit)) for unit in units]
-        there = {} if self._kept is None else self._kept.find(task.key for task in tasks)
-        left = [task for task in tasks if task.key not in there]
-        self._advance(sum(_steps(task) for task in tasks if task.key in there))
-        coming = self._on_executor(left) if self._executor is not None else self._here(left, sample)
-        try:
-            for task in tasks:
-                while task.key not in there:
-                    done, text = next(coming)
-                    if self._kept is not None:
-                        self._kept.keep(done.key, text)
-                    there[done.key] = text
-                yield from_text(there.pop(task.key), [DelayFit])
-        finally:
-            coming.close()  # type: ignore[attr-defined]
+        jobs = [DelayJob(self._studied, unit, self._studied.key(unit)) for unit in units]
+
+        def here(left: Sequence[DelayJob]) -> Generator[tuple[DelayJob, str], None, None]:
+            with closing(self._threads.found([job.unit for job in left], sample)) as coming:
+                for job, found in zip(left, coming, strict=True):
+                    yield job, as_text(found)
+
+        coming = run_jobs(
+            jobs, here, kept=self._kept, executor=self._executor, advance=lambda job: self._advance(job.steps)
+        )
+        with closing(coming):
+            for _, text in coming:
+                yield from_text(text, [DelayFit])
 
     def advance(self, steps: int) -> None:
         """Count steps that no unit counts for."""
         self._advance(steps)
-
-    def _here(self, tasks: Sequence[DelayTask], sample: Sample) -> Iterator[tuple[DelayTask, str]]:
-        coming = self._threads.found([task.unit for task in tasks], sample)
-        try:
-            for task, found in zip(tasks, coming, strict=True):
-                yield task, as_text(found)
-        finally:
-            coming.close()  # type: ignore[attr-defined]
-
-    def _on_executor(self, tasks: Sequence[DelayTask]) -> Iterator[tuple[DelayTask, str]]:
-        assert self._executor is not None
-        for task, text in finished(compute_delays, tasks, self._executor):
-            self._advance(_steps(task))
-            yield task, text
-
-
-def _steps(task: DelayTask) -> int:
-    return task.unit.steps * len(task.unit.items)
 
 
 @dataclass(frozen=True)
@@ -185,39 +182,17 @@ class Spread:
         return DelaysInUnits(studied, kept=self.kept, executor=self.executor, jobs=jobs, advance=self.advance)
 
 
-def compute_delays(task: DelayTask) -> str:
-    """Compute a unit, on a worker, and return what its items found as text.
-
-    Raises
-    ------
-    WorkerError
-        The worker is refused: it has another version, or other delays under the name.
-    """
-    refuse_other_software(task.studied.software)
-    sample = _opened(task.studied).sample(task.unit.of)
-    return as_text(tuple(task.unit.one(sample, item) for item in task.unit.items))
-
-
-_open: list[tuple[StudiedDelays, StudiedRows]] = []
-_opening = Lock()
+def _open(studied: StudiedDelays) -> StudiedRows:
+    assert studied.place is not None
+    there = studied.place.opened()
+    rows = there if isinstance(there, DelayRows) else delay_rows(log_of(there, studied.refunds), by=studied.by)
+    if delays_hash(rows) != studied.content:
+        raise WorkerError(
+            f"Worker {this_worker()} is refused: it reads other delays than the command does.",
+            remedy="let all workers see the same files, or copy them to each.",
+        )
+    tell("read the delays before its first unit")
+    return StudiedRows(rows, studied.seed)
 
 
-def _opened(studied: StudiedDelays) -> StudiedRows:
-    """Return the delays of a study as this process read them, once."""
-    with _opening:
-        for known, opened in _open:
-            if known == studied:
-                return opened
-        _open.clear()
-        assert studied.place is not None
-        there = studied.place.opened()
-        rows = there if isinstance(there, DelayRows) else delay_rows(log_of(there, studied.refunds), by=studied.by)
-        if delays_hash(rows) != studied.content:
-            raise WorkerError(
-                f"Worker {this_worker()} is refused: it reads other delays than the command does.",
-                remedy="let all workers see the same files, or copy them to each.",
-            )
-        opened = StudiedRows(rows, studied.seed)
-        tell("read the delays before its first unit")
-        _open.append((studied, opened))
-        return opened
+_opened = OpenedLast(_open)

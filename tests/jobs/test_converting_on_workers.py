@@ -19,12 +19,12 @@ import pytest
 from evaluator.datasets import assembly, convert
 from evaluator.datasets.stretches import joined_intake, part_jobs
 from evaluator.errors import WorkerError
-from evaluator.executors.software import software
+from evaluator.jobs.software import software
 from evaluator.log import StoredLog
 from evaluator.log.fingerprint import content_hash
 from tests.cli.runs import evaluate
 from tests.datasets.sources import write_spec
-from tests.executors.dask_processes import PATIENCE, DaskProcesses, waited
+from tests.jobs.dask_processes import PATIENCE, DaskProcesses, waited
 
 ROWS, FILES = 300_000, 6
 # Stretches and parts so small that there are some.

@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from typing import Any
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 # Under which workers of a Dask cluster tell of themselves.
 TOPIC = "evaluate"
@@ -44,3 +49,30 @@ def _dask_worker() -> Any:
         return distributed.get_worker()
     except ValueError:
         return None
+
+
+class OpenedLast(Generic[K, V]):
+    """What a worker opened last, kept for the jobs that follow; threads of a worker open it once.
+
+    Parameters
+    ----------
+    opens
+        Function that opens what a key, a value of plain values, names.
+    """
+
+    def __init__(self, opens: Callable[[K], V]) -> None:
+        self._opens = opens
+        self._lock = Lock()
+        self._last: list[tuple[K, V]] = []
+
+    def __call__(self, key: K) -> V:
+        """Return what a key names; what another key named is let go first."""
+        with self._lock:
+            if not self._last or self._last[0][0] != key:
+                self._last.clear()
+                self._last.append((key, self._opens(key)))
+            return self._last[0][1]
+
+    def clear(self) -> None:
+        """Let go of what is open."""
+        self._last.clear()

@@ -16,7 +16,7 @@ import pytest
 import evaluator
 from evaluator.datasets import convert
 from tests.cli.runs import evaluate
-from tests.executors.dask_processes import PATIENCE, DaskProcesses, waited
+from tests.jobs.dask_processes import PATIENCE, DaskProcesses, waited
 
 pytest.importorskip("distributed", reason="workers need the extra `cluster`")
 

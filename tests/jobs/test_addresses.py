@@ -14,10 +14,10 @@ from threading import Thread
 
 import pytest
 
-from evaluator.executors import addresses
+from evaluator.jobs import addresses
 from evaluator.outputs.signals import undo_all
 from tests.cli.runs import evaluate
-from tests.executors.dask_processes import DaskProcesses, waited
+from tests.jobs.dask_processes import DaskProcesses, waited
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_what_a_terminal_sends_to_all_is_one_line_and_leaves_nothing(tmp_path: P
 
 def test_workers_that_are_ended_with_the_command_are_not_started_anew() -> None:
     pytest.importorskip("distributed", reason="workers need the extra `cluster`")
-    from evaluator.executors.private_cluster import private_cluster
+    from evaluator.jobs.private_cluster import private_cluster
 
     with private_cluster(1, goodbye=5) as cluster:
         (nanny,) = cluster.workers.values()

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from evaluator.errors import EvaluatorError, ParameterError, WorkerError
-from evaluator.executors import finished as module
-from evaluator.executors.finished import finished
+from evaluator.jobs import run_jobs as module
+from evaluator.jobs.run_jobs import finished
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,19 @@
-"""Units on an executor: each result as soon as it is there, and one line where none will come."""
+"""Run jobs: taken from those kept, computed here or by an executor, and one line where no result will come."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import closing
 from typing import Protocol, TypeVar
 
 from evaluator.blas import one_blas_thread
 from evaluator.errors import EvaluatorError, WorkerError
+from evaluator.outputs.kept_units import KeptUnits
 
 # Units handed out at a time: enough for any cluster, and results that wait are as many at most.
 AT_ONCE = 512
 _AGAIN = "finished units are kept where the command has an output: start it anew, and the same command goes on there."
-# Errors of Dask that a lost connection ends in.
-_LOST = ("CommClosedError", "FutureCancelledError", "FuturesCancelledError", "ClosedClientError")
 
 
 class Unit(Protocol):
@@ -24,11 +24,75 @@ class Unit(Protocol):
         """Name of the unit in messages."""
 
 
+class Job(Unit, Protocol):
+    """A frozen dataclass of plain values, which fix its result; a worker is sent nothing else."""
+
+    @property
+    def key(self) -> str:
+        """Hash of all that fixes the result, by which it is kept."""
+
+    def compute(self) -> str:
+        """Compute the result on a worker, which opens what the job names, and return it as text."""
+
+
 U = TypeVar("U", bound=Unit)
+J = TypeVar("J", bound=Job)
 R = TypeVar("R")
 
 
-def finished(work: Callable[[U], R], units: Sequence[U], executor: Executor) -> Iterator[tuple[U, R]]:
+def run_jobs(
+    jobs: Sequence[J],
+    here: Callable[[Sequence[J]], Generator[tuple[J, str], None, None]],
+    *,
+    kept: KeptUnits | None,
+    executor: Executor | None,
+    advance: Callable[[J], None] = lambda job: None,
+) -> Generator[tuple[J, str], None, None]:
+    """Yield each job with its result as text, in the order of the jobs; a result is kept as soon as it is there.
+
+    Parameters
+    ----------
+    jobs
+        Jobs to run, no two with one key.
+    here
+        Function that computes jobs in this process, with what is open already, and yields each with its result.
+    kept
+        Folder in which results are looked for and kept; None for none.
+    executor
+        Executor whose workers compute what is not kept; None for `here`.
+    advance
+        Function called with each job whose result was kept, and with each that the executor computed: `here` counts
+        its own.
+
+    Raises
+    ------
+    WorkerError, EvaluatorError
+        As `finished`.
+    """
+    results = {} if kept is None else kept.find(job.key for job in jobs)
+    left = [job for job in jobs if job.key not in results]
+    for job in jobs:
+        if job.key in results:
+            advance(job)
+    coming = here(left) if executor is None else finished(compute_job, left, executor)
+    with closing(coming):
+        for job in jobs:
+            while job.key not in results:
+                done, text = next(coming)
+                if executor is not None:
+                    advance(done)
+                if kept is not None:
+                    kept.keep(done.key, text)
+                results[done.key] = text
+            yield job, results.pop(job.key)
+
+
+def compute_job(job: Job) -> str:
+    """Compute a job, on a worker."""
+    return job.compute()
+
+
+def finished(work: Callable[[U], R], units: Sequence[U], executor: Executor) -> Generator[tuple[U, R], None, None]:
     """Yield each unit with its result as soon as it is finished, each once, in no order.
 
     Parameters

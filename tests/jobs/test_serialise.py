@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from evaluator.executors.plain_values import as_text, from_text
+from evaluator.jobs.serialise import as_text, from_text
 
 
 class Pair(NamedTuple):

@@ -22,7 +22,7 @@ import distributed
 import psutil
 from distributed.comm import connect
 
-from evaluator.executors.addresses import workers_at
+from evaluator.jobs.addresses import workers_at
 
 PATIENCE = 5
 

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from evaluator.errors import WorkerError
-from evaluator.executors.workers import this_worker
+from evaluator.jobs.workers import this_worker
 from evaluator.outputs.checksums import checksum
 from evaluator.version import __version__
 

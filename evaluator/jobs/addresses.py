@@ -14,7 +14,7 @@ from threading import Event
 from typing import Any
 
 from evaluator.errors import ParameterError, UsageError, WorkerError
-from evaluator.executors.workers import TOPIC
+from evaluator.jobs.workers import TOPIC
 from evaluator.outputs.signals import undone_if_abandoned
 
 _LOCAL = re.compile(r"local:([1-9][0-9]*)")
@@ -58,7 +58,7 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
         cluster = None
         try:
             if local is not None:
-                from evaluator.executors.private_cluster import private_cluster
+                from evaluator.jobs.private_cluster import private_cluster
 
                 cluster = stack.enter_context(private_cluster(int(local[1]), goodbye=_GOODBYE))
             stack.enter_context(undone_if_abandoned(ends.set))
