@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
-from threading import Lock
 from typing import Any, Protocol
 
 from evaluator.arguments import as_description, loaded_by
@@ -28,7 +27,7 @@ from evaluator.estimates.paired import RewardSums
 from evaluator.jobs.run_jobs import finished
 from evaluator.jobs.serialise import as_text, from_text
 from evaluator.jobs.software import refuse_other_software
-from evaluator.jobs.workers import tell, this_worker
+from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.own_code import CodeOfPolicy
 from evaluator.policies.base import Setting
 from evaluator.replays.one_scan import compile_loops
@@ -242,41 +241,33 @@ def compute_twins(task: TwinsTask) -> list[str]:
 def compute_live(task: LiveTask) -> str:
     """Play some live runs, on a worker; raises as `compute_twins`."""
     refuse_other_software(task.audited.software)
-    fitted, policies = _opened(task.audited)
-    with _opening:
-        if not _live or _live[0][:3] != (task.audited, task.told, task.common):
-            told = from_text(task.told, _CLASSES)
-            runs = LiveRuns(fitted, policies, task.audited.options, told, task.common)
-            _live[:] = [(task.audited, task.told, task.common, runs)]
-        runs = _live[0][3]
+    runs = _live((task.audited, task.told, task.common))
     return as_text(tuple(map(runs.value, task.part)))
 
 
-_open: list[tuple[AuditedLog, Fitted, list[Any]]] = []
+def _open(audited: AuditedLog) -> tuple[Fitted, list[Any]]:
+    policies = [as_description(words) for words in audited.policies]
+    log = audited.place.opened()
+    questions = Questions(policies, audited.codes)
+    questions.log = audited.place.content
+    fitted = fit(log, policies, audited.options)
+    if twins_key([questions.key(plan) for plan in fitted.plans], audited.options) != audited.key:
+        raise WorkerError(
+            f"Worker {this_worker()} is refused: it plans the replays otherwise than the command does.",
+            remedy="files that options and policies name must be the same there, and so must installed packages.",
+        )
+    names = compile_loops(fitted.plans)
+    compiled = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"
+    tell(f"fitted the truth and {compiled} before its first twin")
+    return fitted, policies
+
+
+def _prepare_live(asked: tuple[AuditedLog, str, int]) -> LiveRuns:
+    audited, told, common = asked
+    fitted, policies = _opened(audited)
+    return LiveRuns(fitted, policies, audited.options, from_text(told, _CLASSES), common)
+
+
+_opened = OpenedLast(_open)
 # The live runs that were asked for last: what they are drawn from is made once.
-_live: list[tuple[AuditedLog, str, int, LiveRuns]] = []
-_opening = Lock()
-
-
-def _opened(audited: AuditedLog) -> tuple[Fitted, list[Any]]:
-    """Return the truth of an audit as this process fitted it, once, and the policies."""
-    with _opening:
-        for known, fitted, policies in _open:
-            if known == audited:
-                return fitted, policies
-        _open.clear()
-        policies = [as_description(words) for words in audited.policies]
-        log = audited.place.opened()
-        questions = Questions(policies, audited.codes)
-        questions.log = audited.place.content
-        fitted = fit(log, policies, audited.options)
-        if twins_key([questions.key(plan) for plan in fitted.plans], audited.options) != audited.key:
-            raise WorkerError(
-                f"Worker {this_worker()} is refused: it plans the replays otherwise than the command does.",
-                remedy="files that options and policies name must be the same there, and so must installed packages.",
-            )
-        names = compile_loops(fitted.plans)
-        compiled = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"
-        tell(f"fitted the truth and {compiled} before its first twin")
-        _open.append((audited, fitted, policies))
-        return fitted, policies
+_live = OpenedLast(_prepare_live)

@@ -44,7 +44,7 @@ def alone() -> list[Any]:
 def test_twins_and_live_runs_of_workers_are_those_of_this_process(
     alone: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(twin_units, "_open", [])
+    twin_units._opened.clear()
     monkeypatch.setattr(twin_units, "WORK", 3 * 3 * 1500)
     fitted: list[object] = []
     own: Callable[..., Any] = twin_units.fit
@@ -143,7 +143,7 @@ def test_units_are_known_by_all_that_the_log_holds_though_outcomes_are_let_go_of
 
 
 def test_a_worker_that_plans_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(twin_units, "_open", [])
+    twin_units._opened.clear()
     policies, options = [as_description("random")], AuditOptions(**ASKED)
     with at_a_place(LOG, None, {}) as (log, place):
         questions = Questions(policies)
