@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import html
 import json
 import pickle
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
 import evaluator
 from evaluator import Log, ReplayResult
@@ -58,4 +58,4 @@ def test_a_plan_is_shown_in_a_line_and_in_a_notebook(log: Log) -> None:
     page = plan._repr_html_()
     assert "to be replayed on" in page
     for told in ("uniform", "1,000 of 1,000 (sampler: keep)", *plan.assumptions):
-        assert html.escape(told) in page
+        assert escape(told) in page
