@@ -69,6 +69,9 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
             f"actions={self.n_actions}, tick={self.meta.tick!r})"
         )
 
+    # What a result says when it is printed reads a log whole.
+    __str__ = __repr__
+
     def validated(self, *, vectors: bool = True) -> Self:
         """Return the log itself if it keeps the contract; `vectors` as in `find_breaches`.
 

@@ -51,3 +51,8 @@ def test_a_table_fits_once_its_names_are_folded() -> None:
     table = grid([column("policy"), column("value", "number")], [("a" * 60, "0.25"), ("b", "12,345.678")])
     assert fits(table, Layout(width=24), longest=60)
     assert not fits(table, Layout(width=23), longest=60)
+
+
+def test_printing_a_log_reads_none_of_it() -> None:
+    log = bernoulli_log(2000, [0.3, 0.5], mean_delay=5.0, seed=2)
+    assert str(log) == repr(log)
