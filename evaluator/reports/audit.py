@@ -26,7 +26,7 @@ from evaluator.reports.document import (
     section,
 )
 from evaluator.reports.numbers import column_digits, error_text, significant_text
-from evaluator.reports.shared_sections import FEW_ROWS, TRUST, coded, counted, first_of, left_out
+from evaluator.reports.shared_sections import FEW_ROWS, coded, counted, left_out, warnings_section
 
 # Decimals of values without errors.
 _DIGITS = 4
@@ -54,8 +54,7 @@ def _explanations(audit: Audit) -> Iterator[Section]:
     yield listed("Twins", audit.truth, folded=True)
     assumptions = coded(assumptions_of(audit.findings))
     yield listed("Assumptions of the replays", assumptions, id="assumptions", folded=True)
-    if warnings := coded(warnings_of(audit.findings)):
-        yield listed(TRUST, warnings, colour="yellow")
+    yield from warnings_section(coded(warnings_of(audit.findings)), full=True)
 
 
 def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
@@ -86,8 +85,7 @@ def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
         )
     else:
         yield section("", table, paragraph(note, style="dim"))
-    if warnings := coded(warnings_of(audit.findings)):
-        yield listed(TRUST, first_of(warnings), colour="yellow")
+    yield from warnings_section(coded(warnings_of(audit.findings)), full=False)
     yield left_out(
         counted(len(audit.pairs) - len(pairs), "more pair"),
         "intervals",
