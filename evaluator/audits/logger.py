@@ -191,7 +191,7 @@ def _by_model(log: Log, vectors: str, pool: Ints, truths: Truths) -> Floats:
 
     def loss(flat: Floats) -> tuple[float, Floats]:
         theta = flat.reshape(shape)
-        p = _softmax_among(scores(x, theta), sets)
+        p = _softmax(np.where(sets, scores(x, theta), -np.inf))
         off = p - shown
         slope = off.T @ x if vectors == "context" else np.einsum("ik,ikd->d", off, x)
         likelihood = float(np.log(np.maximum(p[np.arange(n), action], 1e-300)).sum())
@@ -201,14 +201,8 @@ def _by_model(log: Log, vectors: str, pool: Ints, truths: Truths) -> Floats:
     asked = _read(log.take(pool, [vectors])[vectors], unpack(log.take(pool, [ELIGIBLE])[ELIGIBLE], k)) / scale
     if vectors == "context":
         asked = np.column_stack([asked, np.ones(len(asked))])
-    return _softmax_among(scores(asked, theta.reshape(shape)), truths)
+    return _softmax(np.where(truths, scores(asked, theta.reshape(shape)), -np.inf))
 
 
 def _read(column: pa.ChunkedArray, sets: Truths) -> Floats:
     return all_vectors(column, sets).astype(np.float64)
-
-
-def _softmax_among(score: Floats, sets: Truths) -> Floats:
-    score = np.where(sets, score, -np.inf)
-    weight = np.exp(score - score.max(axis=1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
