@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.resource_tracker import ensure_running
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import dask
@@ -19,6 +20,8 @@ import psutil  # comes with Dask
 from evaluator.outputs.signals import undone_if_abandoned
 
 _TRACKER = "multiprocessing.resource_tracker"
+# Times that helpers are looked for: one that is started anew meanwhile, or that still writes, is found by the next.
+_ROUNDS = 5
 
 
 class _NoPages:
@@ -87,23 +90,34 @@ def _let_go(cluster: distributed.SpecCluster) -> None:
 @contextmanager
 def _scratch() -> Iterator[None]:
     """Have what Dask's processes here put down lie in a folder that goes with the block, and they with it."""
+    folder = TemporaryDirectory(prefix="evaluate-workers-", ignore_cleanup_errors=True)
+    # The process may also be told to end while the folder is being removed.
     with (
-        TemporaryDirectory(prefix="evaluate-workers-", ignore_cleanup_errors=True) as folder,
-        dask.config.set({"temporary-directory": folder}),
-        undone_if_abandoned(partial(_end_helpers, folder)),
+        undone_if_abandoned(partial(_end_helpers, folder.name)),
+        folder,
+        dask.config.set({"temporary-directory": folder.name}),
     ):
         yield
 
 
 def _end_helpers(folder: str) -> None:
     """End the processes that Dask started here, but for the one of Python that removes what they share."""
-    helpers = [
-        child for child in psutil.Process().children(recursive=True) if _TRACKER not in " ".join(child.cmdline())
-    ]
-    for helper in helpers:
-        helper.kill()
-    psutil.wait_procs(helpers, timeout=0.2)
-    shutil.rmtree(folder, ignore_errors=True)
+    for _ in range(_ROUNDS):
+        helpers = [child for child in psutil.Process().children(recursive=True) if _is_running_helper(child)]
+        for helper in helpers:
+            with suppress(psutil.NoSuchProcess):
+                helper.kill()
+        psutil.wait_procs(helpers, timeout=0.2)
+        shutil.rmtree(folder, ignore_errors=True)
+        if not helpers and not Path(folder).exists():
+            return
+
+
+def _is_running_helper(child: psutil.Process) -> bool:
+    try:
+        return _TRACKER not in " ".join(child.cmdline())
+    except psutil.NoSuchProcess:  # it has ended by itself since
+        return False
 
 
 @contextmanager

@@ -140,3 +140,23 @@ def test_keys_need_what_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.startswith(
         "error: The keys of local:2 need the package cryptography, which is not installed. Hint: pip"
     )
+
+
+def test_a_helper_that_ended_by_itself_keeps_nothing_from_being_removed(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+    import psutil
+
+    from evaluator.jobs.private_cluster import _end_helpers
+
+    folder = tmp_path / "evaluate-workers-x"
+    folder.mkdir()
+    (folder / "lock").touch()
+    # Nobody has asked how the first ended: it has no command line any more.
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    running = subprocess.Popen(["sleep", "60"])
+    _end_helpers(str(folder))
+    assert not folder.exists()
+    assert not psutil.pid_exists(running.pid)
+    ended.wait()
+    running.wait()
