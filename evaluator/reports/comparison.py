@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from evaluator.reports.check import checks_of_log
 from evaluator.reports.decision_table import SAME_DISPLAYS, decision_table, notes
 from evaluator.reports.document import (
     Block,
+    Cell,
     Document,
     Grid,
     Layout,
@@ -38,7 +40,7 @@ from evaluator.reports.document import (
     section,
     words,
 )
-from evaluator.reports.numbers import interval_cells, significant_text
+from evaluator.reports.numbers import Measured, measured, measured_below
 from evaluator.reports.outcome_tables import guardrails, outcomes, segments
 from evaluator.reports.replay import action_shares, delivered_each, resting
 from evaluator.reports.shared_sections import coded, counted, left_out, of_intervals, warnings_section
@@ -58,7 +60,7 @@ OF_CLUSTERS = (
     "Displays hang together by {by}: realised differences, and the ranking below, are for the clusters of this log; "
     "expected differences are for new ones."
 )
-Number = tuple[str, Callable[[int], "Interval | str"]]
+Number = tuple[str, Callable[[int], "Interval | Cell"]]
 
 NO_EXPECTED = "No difference of expected values: "
 APART = "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
@@ -201,10 +203,10 @@ def _weighted(results: Sequence[ReplayResult]) -> Iterator[Section]:
     )
 
 
-def _weighed(value: WeightedValue | None) -> tuple[str, str]:
+def _weighed(value: WeightedValue | None) -> tuple[Cell, Cell]:
     if value is None:
         return "", ""
-    return interval_cells(value.value) if value.given else ("not given", "too few rewards")
+    return measured(value.value) if value.given else ("not given", "too few rewards")
 
 
 def _difference_sections(comparison: Comparison, level: str) -> Iterator[Section]:
@@ -251,15 +253,15 @@ def _limits(of: Difference) -> list[str]:
 def _differences(differences: Sequence[Difference], level: str, *, to: bool = False) -> Grid:
     expects = any(difference.expected for difference in differences)
     last = [f"expected difference, {level}"] if expects else []
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Cell, ...]] = []
     for difference in differences:
         realised = difference.realised
         if realised is None:
-            cells: tuple[str, ...] = ("none", "", "")
+            cells: tuple[Cell, ...] = ("none", "", "")
         elif not realised.n:  # an interval of width 0 would look like a measurement
-            cells = (significant_text(realised.estimate, 4), SAME_DISPLAYS, "0")
+            cells = (measured(realised)[0], SAME_DISPLAYS, "0")
         else:
-            cells = (*interval_cells(realised), f"{realised.n:,}")
+            cells = (*measured(realised), f"{realised.n:,}")
         rows.append(
             (
                 str(difference.variant + 1),
@@ -272,8 +274,8 @@ def _differences(differences: Sequence[Difference], level: str, *, to: bool = Fa
     return grid([column(name, "number", folds=True) for name in columns], rows)
 
 
-def _ends(of: Interval | None) -> str:
-    return "none" if of is None else interval_cells(of)[1]
+def _ends(of: Interval | None) -> Cell:
+    return "none" if of is None else measured(of)[1]
 
 
 def _ranking(comparison: Comparison) -> Section:
@@ -285,13 +287,15 @@ def _ranking(comparison: Comparison) -> Section:
         column(f"value after {comparison.horizon.rounds:,}", "number", folds=True),
         column(ahead + (", if so" if ranking.rests_on else "")),
     ]
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for group in ranking.groups:
         if group is not ranking.groups[0]:
             rows.append(("", "", ""))
         for i in group:
             behind = ", ".join(str(j + 1) for j in ranking.ahead_of[i])
-            rows.append((str(i + 1), significant_text(comparison.curves[i].value.estimate[-1], 4), behind or "-"))
+            value = comparison.curves[i].value
+            last = Measured(value.estimate[-1], value.low[-1], value.high[-1], "estimate")
+            rows.append((str(i + 1), last, behind or "-"))
     target = "of expected values" if expected else "of these runs"
     tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
     below: list[Block] = [paragraph(ranking.conclusion, style="bold")]
@@ -305,13 +309,13 @@ def _regret(comparison: Comparison, level: str, *, wide: bool) -> Section:
     rounds = max((curve.rounds for curve in comparison.curves), key=len)
     total = int(rounds[-1])
     at = np.searchsorted(rounds, [-(-total * share // 100) for share in (10, 25, 50, 100)])
+    part: Literal["beside", "estimate"] = "beside" if wide else "estimate"
     rows = []
     for i, curve in enumerate(comparison.curves, start=1):
         band = curve.regret
-        cells = ["none" for _ in at]
+        cells: list[Cell] = ["none" for _ in at]
         if len(curve.rounds):
-            points = [interval_cells(Interval(band.estimate[k], band.low[k], band.high[k], 0, 0.95, "")) for k in at]
-            cells = [" ".join(point) if wide else point[0] for point in points]
+            cells = [Measured(band.estimate[k], band.low[k], band.high[k], part, sign=False) for k in at]
         rows.append((str(i), *cells))
     bands = f"approximate {level} bands" if ends_seen(comparison.results) else f"{level} bands"
     printed = bands if wide else f"{bands} with --json or --out"
@@ -341,13 +345,13 @@ def _line_table(
             columns.append(column(level, "number", folds=True))
     rows = []
     for i, policy in enumerate(policies):
-        row: list[Wordable] = [str(i + 1), *([policy] if named else [])]
+        row: list[Cell] = [str(i + 1), *([policy] if named else [])]
         for _, cell_of in numbers:
             cell = cell_of(i)
-            if isinstance(cell, str):
-                row.append(cell)
+            if isinstance(cell, Interval):
+                row += [measured_below(cell)] if stacked else measured(cell)
             else:
-                row += [lines(*interval_cells(cell))] if stacked else interval_cells(cell)
+                row.append(cell)
         rows.append(row)
     return grid(columns, rows, gap=1)
 

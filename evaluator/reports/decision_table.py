@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.lines import window_text
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
-from evaluator.reports.document import Grid, Layout, Wordable, column, fits, grid, lines, run
-from evaluator.reports.numbers import interval_cells, significant_text
+from evaluator.reports.document import Cell, Grid, Layout, Wordable, column, fits, grid, lines, run
+from evaluator.reports.numbers import Measured, measured
 from evaluator.reports.terminal import VERDICT_STYLES
 
 BASELINE = "baseline"
 SAME_DISPLAYS = "same displays"
 SEEN_BOUNDS = "These intervals hold only if no display can earn {}, which nobody knows."
+
+
+# A cell that is text, or becomes text by the errors of its column.
+Text = str | Measured
 
 
 def decision_table(comparison: Comparison, layout: Layout) -> Grid:
@@ -55,9 +60,7 @@ def _table(comparison: Comparison, *, stacked: bool) -> Grid:
         against = _difference(differences.get(i), expected=expected) if several else _cells(result.uplift)
         name = (result.plan["policy"], window_text(result))
         parts = (name, values, against)
-        cells: list[Wordable] = (
-            [lines(*part) for part in parts] if stacked else [cell for part in parts for cell in part]
-        )
+        cells: list[Cell] = [_below(*part) for part in parts] if stacked else [cell for part in parts for cell in part]
         if decisions:
             decision = decisions.get(i, "")
             cells.append(run(decision, VERDICT_STYLES.get(decision, "")))
@@ -112,17 +115,24 @@ def _order(comparison: Comparison) -> Sequence[int]:
     return [*ranked, *(i for i in range(len(comparison.results)) if i not in ranked)]
 
 
-def _difference(of: Difference | None, *, expected: bool) -> tuple[str, str]:
+def _below(above: Text, below: Text) -> Cell:
+    """Return two cells as one."""
+    if isinstance(above, Measured) and isinstance(below, Measured):
+        return replace(above, part="below")
+    return lines(
+        *(line for cell in (above, below) for line in (cell.lines(None) if isinstance(cell, Measured) else [cell]))
+    )
+
+
+def _difference(of: Difference | None, *, expected: bool) -> tuple[Text, Text]:
     if of is None:
         return "", BASELINE
     interval = of.expected if expected else of.realised
     if interval is None:
         return "none", ""
     # An interval of width 0 would look like a measurement.
-    return (
-        (significant_text(interval.estimate, 4), SAME_DISPLAYS) if not expected and not interval.n else _cells(interval)
-    )
+    return (measured(interval)[0], SAME_DISPLAYS) if not expected and not interval.n else _cells(interval)
 
 
-def _cells(interval: Interval | None) -> tuple[str, str]:
-    return ("unknown", "none") if interval is None else interval_cells(interval)
+def _cells(interval: Interval | None) -> tuple[Text, Text]:
+    return ("unknown", "none") if interval is None else measured(interval)

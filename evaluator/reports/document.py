@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from evaluator.checks.result import CheckResult
 from evaluator.checks.result import Verdict as CheckVerdict
 from evaluator.comparisons.verdict import Verdict
+from evaluator.reports.numbers import Measured, decimals_of
 from evaluator.visible import visible
 
 T = TypeVar("T")
@@ -78,6 +79,8 @@ class Run:
 Words = Many[Run]
 # What becomes words: a text of one line, a run, or words.
 Wordable: TypeAlias = str | Run | tuple[Run, ...]
+# What a table takes as a cell.
+Cell: TypeAlias = Wordable | Measured
 
 
 @dataclass(frozen=True)
@@ -330,12 +333,34 @@ def column(
 
 
 def grid(
-    columns: Iterable[Column], rows: Iterable[Sequence[Wordable]], *, caption: Wordable = "", headed: bool = True,
-    gap: int = 2,
+    columns: Iterable[Column], rows: Iterable[Sequence[Cell]], *, caption: Wordable = "",
+    headed: bool = True, gap: int = 2, alike: Literal["columns", "rows"] = "columns",
 ) -> Grid:  # fmt: skip
-    """Return a table."""
-    cells = tuple(tuple(words(cell) for cell in row) for row in rows)
-    return Grid(tuple(columns), cells, words(caption), headed, gap)
+    """Return a table.
+
+    Parameters
+    ----------
+    columns
+        Columns of the table.
+    rows
+        Cells of each row; those that are measured have one number of decimals in each column.
+    caption, headed, gap
+        As of `Grid`.
+    alike
+        What holds numbers of one unit: each column, or each row.
+    """
+    cells = list(map(tuple, rows))
+    if alike == "rows":
+        written = tuple(map(_written, cells))
+    else:
+        written = tuple(zip(*map(_written, zip(*cells, strict=True)), strict=True))
+    return Grid(tuple(columns), written, words(caption), headed, gap)
+
+
+def _written(cells: Sequence[Cell]) -> tuple[Words, ...]:
+    """Return cells of one unit as words, in the decimals that their errors carry."""
+    decimals = decimals_of(cells)
+    return tuple(lines(*cell.lines(decimals)) if isinstance(cell, Measured) else words(cell) for cell in cells)
 
 
 def lights(checks: Iterable[CheckResult], *, brief: bool = False) -> Lights:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
 
-from evaluator.estimates.confidence import Interval
+from evaluator.results.tabular import IntervalEnds
 
 # So small a number is read by its power of ten.
 _MOST_DIGITS = 7
 _MOST_DECIMALS = 12
+# Digits that count of a number whose error is not known.
+_UNMEASURED = 4
 
 
 def count_text(value: float) -> str:
@@ -67,13 +71,74 @@ def error_text(value: float, error: float, digits: int, plus_minus: str, *, sign
     return f"{value:{'+' if sign else ''},.{digits}f}{known}"
 
 
-def interval_cells(interval: Interval, digits: int = 4, *, sign: bool = False) -> tuple[str, str]:
-    """Return an estimate and the ends of its interval, as cells of a table; what is not known is named."""
-    known = "unknown" if math.isnan(interval.estimate) else significant_text(interval.estimate, digits, sign=sign)
-    if math.isnan(interval.low) or math.isnan(interval.estimate):
-        return known, "none"
-    low, high = (significant_text(end, digits, sign=sign) for end in (interval.low, interval.high))
-    return known, f"[{low}, {high}]"
+@dataclass(frozen=True)
+class Measured:
+    """A cell of a table that has an estimate, its interval or both, in as many decimals as the table's errors carry.
+
+    Parameters
+    ----------
+    estimate, low, high
+        Estimate and the ends of its interval; nan where one is not known.
+    part
+        What the cell has: the estimate, the interval, or the interval below or beside the estimate.
+    sign
+        Whether to write the sign of numbers above 0.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    part: Literal["estimate", "interval", "below", "beside"]
+    sign: bool = False
+
+    @property
+    def error(self) -> float:
+        """Half the length of the interval, or the length of the half that is known; nan where none is."""
+        known = [abs(end - self.estimate) for end in (self.low, self.high) if math.isfinite(end)]
+        return sum(known) / len(known) if known else math.nan
+
+    def lines(self, decimals: int | None) -> tuple[str, ...]:
+        """Return the text of the cell, a line each; without decimals, numbers have the digits that count."""
+        unknown = math.isnan(self.estimate)
+        value = "unknown" if unknown else self._text(self.estimate, decimals)
+        if unknown or math.isnan(self.low):
+            ends = "none"
+        else:
+            ends = f"[{self._text(self.low, decimals)}, {self._text(self.high, decimals)}]"
+        parts = {"estimate": (value,), "interval": (ends,), "below": (value, ends), "beside": (f"{value} {ends}",)}
+        return parts[self.part]
+
+    def _text(self, value: float, decimals: int | None) -> str:
+        if decimals is None or not math.isfinite(value):
+            return significant_text(value, _UNMEASURED, sign=self.sign)
+        return fixed_text(value, decimals, sign=self.sign)
+
+
+def measured(interval: IntervalEnds, *, sign: bool = False) -> tuple[Measured, Measured]:
+    """Return the cells of an estimate and of its interval."""
+    ends = interval.estimate, interval.low, interval.high
+    return Measured(*ends, "estimate", sign), Measured(*ends, "interval", sign)
+
+
+def measured_below(interval: IntervalEnds, *, sign: bool = False) -> Measured:
+    """Return the cell of an estimate that has its interval below it."""
+    return Measured(interval.estimate, interval.low, interval.high, "below", sign)
+
+
+def decimals_of(cells: Iterable[object]) -> int | None:
+    """Return the decimals that the errors of some cells carry; None where none is measured."""
+    errors = [cell.error for cell in cells if isinstance(cell, Measured) and cell.error > 0]
+    return column_digits(errors) if errors else None
+
+
+def fixed_text(value: float, decimals: int, *, sign: bool = False) -> str:
+    """Return a number with some decimals; what rounds to 0 has no sign.
+
+    >>> fixed_text(-0.0004, 2, sign=True), fixed_text(1234.5678, 2, sign=True)
+    ('0.00', '+1,234.57')
+    """
+    text = f"{value:{'+' if sign else ''},.{decimals}f}"
+    return text if any(digit in text for digit in "123456789") else text.lstrip("+-")
 
 
 def interval_text(estimate: float, low: float, high: float, *, percent: bool = False, sign: bool = True) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 from evaluator.comparisons.segment_differences import SegmentDifferences
 from evaluator.estimates.confidence import Interval
@@ -11,12 +12,11 @@ from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.segment_values import GroupTest
 from evaluator.reports.document import (
+    Cell,
     Column,
     Grid,
     Layout,
     Section,
-    Wordable,
-    Words,
     column,
     grid,
     lines,
@@ -25,7 +25,7 @@ from evaluator.reports.document import (
     section,
     words,
 )
-from evaluator.reports.numbers import interval_cells
+from evaluator.reports.numbers import measured, measured_below
 from evaluator.reports.shared_sections import FEW_ROWS
 
 ABOUT = "Events that no policy was told of, per round, of the displays followed for as long as such an event may take."
@@ -45,7 +45,7 @@ def guardrails(results: Sequence[ReplayResult], layout: Layout) -> Section:
         column("interval" if layout.full else f"{level} interval", "number"),
         column("n", "number"),
     ]
-    rows: list[tuple[Wordable, ...]] = [
+    rows: list[tuple[Cell, ...]] = [
         (*_line(results, i), one.guardrail, run(one.answer, _STYLES[one.answer]), *_answer_cells(one))
         for i, result in enumerate(results, start=1)
         for one in result.guardrails
@@ -57,15 +57,15 @@ def guardrails(results: Sequence[ReplayResult], layout: Layout) -> Section:
         f"answer has a probability of {100 * (1 - results[0].value.level):.3g} % at the most."
     )
     shown = [paragraph(about, style="dim")] if layout.full else []
-    return section("Guardrails", *shown, grid(columns, rows), id="guardrails")
+    return section("Guardrails", *shown, grid(columns, rows, alike="rows"), id="guardrails")
 
 
-def _answer_cells(one: GuardrailAnswer) -> tuple[str, str, str]:
+def _answer_cells(one: GuardrailAnswer) -> tuple[Cell, Cell, str]:
     of = one.interval
     if one.quantity == "relative uplift":
         ends = f"[{of.low:+.3g}, {of.high:+.3g}]" if math.isinf(of.high) else f"[{of.low:+.2%}, {of.high:+.2%}]"
         return f"{of.estimate:+.2%}", ends, f"{of.n:,}"
-    return (*interval_cells(of, sign=one.quantity == "uplift"), f"{of.n:,}")
+    return (*measured(of, sign=one.quantity == "uplift"), f"{of.n:,}")
 
 
 def outcomes(results: Sequence[ReplayResult], layout: Layout, *, but: Collection[str] = ()) -> Section:
@@ -93,13 +93,11 @@ def outcomes(results: Sequence[ReplayResult], layout: Layout, *, but: Collection
     for i, result in enumerate(results, start=1):
         for one in result.outcomes:
             if one.outcome not in but:
-                pairs = [interval_cells(one.value), interval_cells(one.uplift)]
-                cells: list[Wordable] = [lines(*pair) for pair in pairs]
-                if not stacked:
-                    cells = [cell for pair in pairs for cell in pair]
+                pair = (one.value, one.uplift)
+                cells = map(measured_below, pair) if stacked else chain.from_iterable(map(measured, pair))
                 rows.append((*_line(results, i), one.outcome, *cells, f"{one.value.n:,}"))
     about = [paragraph(ABOUT, style="dim")] if layout.full else []
-    return section("Other outcomes", *about, grid(columns, rows))
+    return section("Other outcomes", *about, grid(columns, rows, alike="rows"))
 
 
 def _line_column(results: Sequence[ReplayResult]) -> list[Column]:
@@ -170,10 +168,10 @@ def _answer(number: str, test: GroupTest, line: int, several: int) -> str:
     return f"Line {line + 1}: {answer}" if several > 1 else answer
 
 
-def _cell(interval: Interval, *, sign: bool = False) -> Words:
+def _cell(interval: Interval, *, sign: bool = False) -> Cell:
     if interval.n == 0 and interval.estimate != 0.0:
         return words("no rounds", style="dim")
-    return lines(*interval_cells(interval, sign=sign))
+    return measured_below(interval, sign=sign)
 
 
 def _first_columns(*, several: bool) -> list[Column]:

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.errors import SourceError
-from evaluator.estimates.confidence import Interval
 from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.dated_runs import KINDS, Line, Run, Study, lines_of, read_run, sort_runs
 from evaluator.reports.document import (
     Block,
+    Cell,
     Column,
     Section,
     VerdictBlock,
-    Wordable,
     column,
     grid,
     listed,
@@ -27,7 +26,7 @@ from evaluator.reports.document import (
 )
 from evaluator.reports.document import lines as text_lines
 from evaluator.reports.manifest import AGAIN
-from evaluator.reports.numbers import interval_cells, significant_text
+from evaluator.reports.numbers import Measured, significant_text
 from evaluator.reports.over_time_charts import check_chart, moved_chart
 
 TITLE = "Over time"
@@ -126,7 +125,7 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
         column("checks"),
         column("run", "whole"),
     ]
-    rows: list[list[Wordable]] = []
+    rows: list[list[Cell]] = []
     for i, run in enumerate(study.runs):
         for j, line in enumerate(lines):
             point, first = line.points[i], line is lines[0]
@@ -218,10 +217,10 @@ def _log_of(run: Run) -> tuple[Any, ...]:
     return run.source["dataset"], run.source["fingerprint"], run.when
 
 
-def _interval(found: Mapping[str, Any] | None, *, sign: bool = False) -> Wordable:
+def _interval(found: Mapping[str, Any] | None, *, sign: bool = False) -> Cell:
     if found is None or found["estimate"] is None:
         return "none"
     estimate, low, high = found["estimate"], found["low"], found["high"]
     if low is None or high is None:
         return significant_text(estimate, 4, sign=sign)
-    return text_lines(*interval_cells(Interval(estimate, low, high, 0, 0.0, ""), sign=sign))
+    return Measured(estimate, low, high, "below", sign)

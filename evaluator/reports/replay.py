@@ -16,6 +16,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING
 from evaluator.replays.values.final import FinalValue
 from evaluator.reports.document import (
+    Cell,
     Document,
     Grid,
     Layout,
@@ -30,7 +31,7 @@ from evaluator.reports.document import (
     run,
     section,
 )
-from evaluator.reports.numbers import count_text, interval_cells, significant_text
+from evaluator.reports.numbers import count_text, measured, significant_text
 from evaluator.reports.outcome_tables import guardrails, outcomes, segments
 from evaluator.reports.shared_sections import coded, counted, left_out, of_intervals, warnings_section
 
@@ -157,7 +158,7 @@ class _Row(NamedTuple):
 
     name: str
     more: str
-    cells: tuple[str, str, str]
+    cells: tuple[Cell, Cell, str]
     short: str = ""
 
 
@@ -171,7 +172,8 @@ def _estimates(result: ReplayResult, *, full: bool) -> Grid:
         column("n", "number"),
     ]
     rows = _rows(result, about)
-    return grid(columns, [(f"{row.name}{row.more}" if full else row.short or row.name, *row.cells) for row in rows])
+    named = [(f"{row.name}{row.more}" if full else row.short or row.name, *row.cells) for row in rows]
+    return grid(columns, named, alike="rows")
 
 
 def _unit(result: ReplayResult) -> str:
@@ -193,7 +195,7 @@ def _rows(result: ReplayResult, about: str) -> Iterator[_Row]:
     name = f"regret over {result.rounds:,} rounds"
     yield _Row(name, f" vs best fixed {best.kind}{about}", _cells(result.regret), f"regret vs best fixed {best.kind}")
     if not math.isnan(result.true_regret):
-        truth = (significant_text(result.true_regret, 5), "known truth", "")
+        truth = (significant_text(result.true_regret, 4), "known truth", "")
         yield _Row("true regret", " vs the best action of each display", truth)
     yield _Row("uplift over the logging policy", f" (per round){about}", _cells(result.uplift))
     for name, amount in () if result.money is None else result.money.rows():
@@ -236,12 +238,12 @@ def _law(final: FinalValue) -> str:
     return "Normal intervals." if kind == NORMAL else f"Intervals: {kind}."
 
 
-def _given(found: WeightedValue) -> tuple[str, str, str]:
+def _given(found: WeightedValue) -> tuple[Cell, Cell, str]:
     return _cells(found.value) if found.given else ("not given", "too few rewards", f"{found.value.n:,}")
 
 
-def _cells(interval: Interval) -> tuple[str, str, str]:
-    return (*interval_cells(interval, 5), f"{interval.n:,}")
+def _cells(interval: Interval) -> tuple[Cell, Cell, str]:
+    return (*measured(interval), f"{interval.n:,}")
 
 
 def _how(result: ReplayResult) -> list[tuple[str, str]]:

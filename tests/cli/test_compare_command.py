@@ -13,6 +13,7 @@ from evaluator import compare, load
 from evaluator.cli import options
 from evaluator.reports.terminal import ReportConsole
 from tests.cli.runs import evaluate, manifest_of, validator
+from tests.reports.digits import as_written
 
 SHORT = ("--limit", "4000")
 FOUR = ("-p", "otflinucb:alpha=0.5", "-p", "ucb1", "-w", "50,none")
@@ -184,8 +185,9 @@ def test_weighted_values_that_were_asked_for_are_shown() -> None:
     words = ("compare", "-p", "random", "-p", "ucb1", "--limit", "20000", "--final", "last:20%", "--doubly-robust")
     said, found = " ".join(evaluate(*words).out.split()), evaluate(*words, "--json").json["variants"]
     assert "Weighted values per round: other targets than the rounds above" in said
+    values = [variant["final"]["dr"]["value"] for variant in found]
+    robusts = [variant["doubly_robust"]["value"] for variant in found]
     for variant, kind in zip(found, ("fixed", "greedy"), strict=True):
         value, robust = variant["final"]["dr"]["value"], variant["doubly_robust"]["value"]
-        ends = f"[{value['low']:.4g}, {value['high']:.4g}]"
-        assert f"{kind} {value['estimate']:.4g} {ends} {robust['estimate']:.4g}" in said
+        assert f"{kind} {' '.join(as_written(value, values))} {as_written(robust, robusts)[0]}" in said
     assert "Weighted values" not in evaluate("compare", "-p", "random", "-p", "ucb1", *SHORT).out

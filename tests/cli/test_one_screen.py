@@ -19,6 +19,7 @@ from evaluator.reports.documents import show
 from evaluator.reports.terminal import ReportConsole
 from tests.cli.runs import evaluate
 from tests.cli.test_declared_options import COMMANDS
+from tests.reports.digits import as_written
 
 # The README's examples and, at 80 columns, how many lines each may take.
 LINES = {
@@ -135,7 +136,7 @@ def test_numbers_of_the_short_form_have_their_intervals(examples: dict[str, Show
     said = words(printed(examples["replay"], full=False))
     assert "not anytime-valid" in said  # nobody named the largest reward
     for of in (result.value, result.regret, result.uplift, result.logging_value):
-        assert f"{of.estimate:,.5g} [{of.low:,.5g}, {of.high:,.5g}] {of.n:,}" in said
+        assert f"{' '.join(as_written(of))} {of.n:,}" in said
 
 
 def test_a_comparison_ranks_its_lines_in_one_table(examples: dict[str, Shown]) -> None:
@@ -145,9 +146,8 @@ def test_a_comparison_ranks_its_lines_in_one_table(examples: dict[str, Shown]) -
         assert text.startswith(comparison.verdict.headline[:30])
         table = text.partition("replays of shop")[2].partition("difference: to line")[0]
         assert [int(line) - 1 for line in re.findall(r"^(\d) [a-z]", table, re.M)] == list(comparison.ranking.groups[0])
-        for of in comparison.differences:
-            if of.realised.n:
-                assert f"[{of.realised.low:.4g}, {of.realised.high:.4g}]" in text
+        realised = [of.realised for of in comparison.differences if of.realised.n]
+        assert all(as_written(of, realised)[1] in text for of in realised)
     assert "same displays" in text
 
 

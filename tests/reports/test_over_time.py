@@ -16,6 +16,7 @@ from evaluator.reports.chapter import Chapter, read_chapter
 from evaluator.reports.over_time import Chapters, in_order_of_time
 from tests.cli.runs import evaluate
 from tests.reports.conftest import ATTACK, DAY, FIRST, NAME, N, week
+from tests.reports.digits import as_written
 
 WEEKS = ("2026-01-01 to 2026-01-07", "2026-01-08 to 2026-01-14", "2026-01-15 to 2026-01-21")
 
@@ -43,8 +44,8 @@ def test_replays_stand_in_the_order_of_their_logs(runs: Path) -> None:
     assert [row[1] for row in rows] == [f"{N:,}"] * 3
     for row, result in zip(rows, results, strict=True):
         value, uplift = result["value"], result["uplift"]
-        assert row[2] == f"{value['estimate']:.4g}\n[{value['low']:.4g}, {value['high']:.4g}]"
-        assert row[3] == f"{uplift['estimate']:+.4g}\n[{uplift['low']:+.4g}, {uplift['high']:+.4g}]"
+        assert row[2] == "\n".join(as_written(value, [of["value"] for of in results]))
+        assert row[3] == "\n".join(as_written(uplift, [of["uplift"] for of in results], sign="+"))
         assert row[4] == "not checked here"
     assert list(first.charts) == ["value 1", "difference 1"]
     drawn = points(first, "value 1")
@@ -69,9 +70,12 @@ def test_comparisons_are_to_their_baseline_and_beside_the_checks_of_their_logs(r
     assert [row[4] for row in rows[1::2]] == ["baseline"] * 3
     # No rule was stated, and what `in_order_of_time` is given here knows of no check.
     assert [row[5] for row in rows] == ["wait", ""] * 3
+    differences = {
+        name: json.loads((runs / f"compared-{name}" / "result.json").read_text())["differences"][0]["realised"]
+        for name in "abc"
+    }
     for row, name in zip(rows[::2], "cab", strict=True):
-        [difference] = json.loads((runs / f"compared-{name}" / "result.json").read_text())["differences"]
-        assert row[4].startswith(f"{difference['realised']['estimate']:+.4g}\n[")
+        assert row[4] == "\n".join(as_written(differences[name], differences.values(), sign="+"))
         checks = json.loads((runs / f"checked-{name}" / "result.json").read_text())["checks"]
         for verdict, word in (("fail", "failed"), ("warn", "warned")):
             names = [of["name"] for of in checks if of["verdict"] == verdict]
