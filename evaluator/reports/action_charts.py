@@ -1,4 +1,4 @@
-"""What a policy showed as time went on."""
+"""Charts of actions as time went on: what a policy showed, what it was let show, and what a log shows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from evaluator.log import Log
+from evaluator.log.times import dated, time_words
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.delay_charts import CORRECTED, GREY, LINES, NAIVE, Spec, drawable, finished
+from evaluator.reports.chapter import Spec
+from evaluator.reports.chart_parts import CORRECTED, GREY, LINES, NAIVE, drawable, finished
 from evaluator.reports.interval_charts import line_name
 
 _PARTS = 25
@@ -19,6 +22,10 @@ _OTHERS = "others"
 _HEIGHT = 180
 _WIDTH, _ROW, _MOST = 460, 24, 24
 Row = dict[str, Any]
+_OF_LOG_PARTS = 30
+_OF_LOG_HEIGHT = 200
+_DAY = 86_400.0
+_MS = 1000.0
 
 
 def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
@@ -118,3 +125,70 @@ def _row(name: str, of: ReplayResult) -> Row:
     expected = "" if math.isnan(of.acceptance_expected) else f"; {of.acceptance_expected:.1%} were to be expected"
     told = f"{name}: {accepted:,.0f} of {read:,.0f} displays read were accepted ({of.acceptance_rate:.1%}){expected}"
     return {"of": name, "read": read, "accepted": accepted, "worth": worth, "said": said, "told": told}
+
+
+def log_chart(log: Log) -> Spec | None:
+    """Return the displays of each action in each part of a log's time; None of a log without displays, or in no time.
+
+    Cost: two passes over the times, or one and a scan for the last one (`Log.take`).
+    """
+    if not len(log):
+        return None
+    first, last = log.time_range()
+    if first == last:
+        return None
+    parts = min(_OF_LOG_PARTS, last - first)
+    width = (last - first) / parts
+    counts = np.zeros((parts, log.n_actions), np.int64)
+    for _, batch in log.batches(["time", "action"]):
+        part = np.minimum(((batch["time"] - first) / width).astype(np.int64), parts - 1)
+        np.add.at(counts, (part, batch["action"]), 1)
+    shown = np.flatnonzero(counts.sum(axis=0))
+    # Those that matter at any time, not on average alone.
+    order = shown[np.argsort(-counts[:, shown].max(axis=0), kind="stable")]
+    named = order[:_NAMED] if len(order) > _NAMED + 1 else order
+    labels = log.labels
+    columns = {drawable(labels[i]): counts[:, i] for i in named}
+    rest = np.setdiff1d(order, named)
+    if len(rest):
+        columns[_OTHERS] = counts[:, rest].sum(axis=1)
+    at, axis, scale = _times(log, first, last, first + width * np.arange(parts + 1))
+    ticks = log.meta.tick_seconds
+    spans = [f"{time_words(first + width * i, ticks, start=first)}" for i in range(parts)]
+    tops = np.cumsum(list(columns.values()), axis=0)
+    values: list[dict[str, Any]] = [
+        {"from": at[i], "to": at[i + 1], "low": int(top[i] - own[i]), "high": int(top[i]), "of": name,
+         "told": f"{name}: {own[i]:,} displays from {spans[i]} on"}
+        for (name, own), top in zip(columns.items(), tops, strict=True)
+        for i in range(parts)
+    ]  # fmt: skip
+    of = alt.Color("of:N", title=None, sort=list(columns), legend=alt.Legend(orient="right", labelLimit=160),
+                   scale=alt.Scale(domain=list(columns), range=colours_of(named, log.n_actions, others=len(rest) > 0)),
+                   )  # fmt: skip
+    kind = "from:T" if isinstance(scale.type, str) else "from:Q"
+    chart = (
+        alt.Chart(alt.InlineData(values))
+        .mark_rect(strokeWidth=0)
+        .encode(
+            x=alt.X(kind, axis=axis, scale=scale),
+            x2="to",
+            y=alt.Y("low:Q", stack=None, axis=alt.Axis(title="displays")),
+            y2="high:Q",
+            color=of,
+            description="told:N",
+        )
+    )
+    return finished(chart, f"What {drawable(log.meta.name)} showed",
+                    f"displays of each action, {parts} parts of its time", height=_OF_LOG_HEIGHT)  # fmt: skip
+
+
+def _times(log: Log, first: int, last: int, edges: Any) -> tuple[list[float], alt.Axis, alt.Scale]:
+    """Return edges of parts of a log's time as a chart has them, with axis and scale: dates, days, or rounds."""
+    ticks = log.meta.tick_seconds
+    if ticks is None:
+        return edges.tolist(), alt.Axis(title="round", format=",d"), alt.Scale(nice=False, zero=False)
+    if dated(first, ticks) and dated(last, ticks):
+        axis = alt.Axis(title="time of the display", format="%Y-%m-%d", labelOverlap=True, tickCount=6)
+        return (_MS * ticks * edges).tolist(), axis, alt.Scale(type="utc", nice=False)
+    days = (edges - first) * ticks / _DAY
+    return days.tolist(), alt.Axis(title="days since the first display"), alt.Scale(nice=False)

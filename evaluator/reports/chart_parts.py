@@ -1,4 +1,4 @@
-"""Names of lines at their ends, instead of a legend: apart from each other, each with a stroke to its line."""
+"""What charts share: size, colours, titles, the axis of delays, marks of windows, and names at the ends of lines."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ from typing import Any, NamedTuple
 import altair as alt
 import numpy as np
 
+from evaluator.reports.chapter import Spec
+from evaluator.units import format_duration
+from evaluator.visible import shortened, visible
+
+# Okabe and Ito's colours, told apart by all.
+CORRECTED, NAIVE, GREY = "#0072B2", "#D55E00", "#999999"
+LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F3C8D", "#B5A800", "#000000")
+# Size of a chart, in pixels.
+WIDTH, HEIGHT = 640, 300
+# Characters of a label at most.
+_LETTERS = 28
+_DAYS = (1.0, 3.0, 7.0, 14.0, 30.0, 90.0, 365.0)
+# Seconds of the marks of an axis of delays.
+_MARKS = (1e-3, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, *(86400.0 * days for days in _DAYS))
 # Height of a label and width of a letter, in pixels.
 _LINE, _LETTER = 13.0, 5.8
 _STROKE = 14.0
@@ -17,7 +31,7 @@ MOST_LABELS = 24
 Domain = tuple[float, float]
 # The page's own colour: those of the curves mean something else.
 _COLOUR = "black"
-_WIDTH, _MARK_LETTER, _MARK_LINE, _MARK_STROKE = 640, 5.8, 14.0, 12
+_MARK_LETTER, _MARK_LINE, _MARK_STROKE = 5.8, 14.0, 12
 # More windows are a table, not a picture.
 _MOST = 8
 
@@ -148,9 +162,9 @@ def window_layers(
     """
     inside = sorted((mark for mark in marks if low < mark.at <= high), key=lambda mark: (mark.share, mark.at))
     if not 0 < len(inside) <= _MOST:
-        return [], _WIDTH
+        return [], WIDTH
     said = [f"{mark.name}: {cut_words(mark.share, conversions)}" for mark in inside]
-    width = _WIDTH - round(_MARK_STROKE + _MARK_LETTER * max(map(len, said)))
+    width = WIDTH - round(_MARK_STROKE + _MARK_LETTER * max(map(len, said)))
     places = apart([min(mark.share, 1.0) for mark in inside], _MARK_LINE / height, (0.0, 1.0))
     rows = [
         {
@@ -192,3 +206,43 @@ def cut_words(share: float, conversions: int) -> str:
     digits = 1 if math.sqrt(share * lost / max(conversions, 1)) < 0.005 else 0
     least = 10.0 ** -(digits + 2)
     return f"cuts off {lost:.{digits}%}" if lost >= least / 2 else f"cuts off less than {least:.{digits}%}"
+
+
+def drawable(label: str) -> str:
+    """Return a label that pictures can show: the library that draws dies of some characters."""
+    return shortened(visible(label), _LETTERS)
+
+
+def delay_axis(tick_seconds: float | None, values: Sequence[dict[str, Any]], high: float) -> alt.X:
+    """Return a logarithmic axis from the first value to `high`, with durations for labels, or rounds."""
+    low = min((row["delay"] for row in values), default=1.0)
+    high = max(high, 1.5 * low)
+    # Not rounded to powers of ten: that would leave half of the axis empty.
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    if tick_seconds is None:
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        rounds = [m * 10.0**k for k in decades for m in (1, 2, 5) if low <= m * 10.0**k <= high]
+        return alt.X("delay:Q", scale=scale, axis=alt.Axis(title="delay in rounds", format=",", values=rounds))
+    marks = [mark for mark in _MARKS if low <= mark <= 1.001 * high]
+    label = "''"
+    for mark in marks:
+        label = f"abs(datum.value / {mark} - 1) < 1e-6 ? '{format_duration(mark)}' : {label}"
+    axis = alt.Axis(title="delay", values=marks, labelExpr=label) if marks else alt.Axis(title="delay in seconds")
+    return alt.X("delay:Q", scale=scale, axis=axis)
+
+
+def finished(
+    chart: Any, title: str, subtitle: str | Sequence[str], *, height: int = HEIGHT, width: int = WIDTH
+) -> Spec:
+    """Return a chart with its title, in the size and look of all."""
+    return titled(chart.properties(width=width, height=height), title, subtitle)
+
+
+def titled(chart: Any, title: str, subtitle: str | Sequence[str]) -> Spec:
+    """Return a chart, or several that stand together, with a title and in the look of all."""
+    words = alt.TitleParams(title, anchor="start", offset=10)
+    if subtitle:  # an empty one would take its room
+        words["subtitle"] = subtitle
+    named = chart.properties(title=words)
+    spec: Spec = named.configure_view(strokeWidth=0).configure_axis(gridColor="#EEEEEE").to_dict()
+    return spec

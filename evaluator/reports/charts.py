@@ -43,9 +43,8 @@ def _charts(result: object) -> Mapping[str, Draw]:
     match result:
         case ReplayResult():
             from evaluator.reports.action_charts import acceptance_chart, action_chart
-            from evaluator.reports.curve_charts import replay_chart
+            from evaluator.reports.curve_charts import replay_chart, window_chart
             from evaluator.reports.interval_charts import group_charts, guardrail_chart
-            from evaluator.reports.window_charts import window_chart
 
             return {
                 "replay": lambda: replay_chart(result) if result.rounds else None,
@@ -57,9 +56,8 @@ def _charts(result: object) -> Mapping[str, Draw]:
             }
         case Comparison():
             from evaluator.reports.action_charts import acceptance_chart, action_chart
-            from evaluator.reports.curve_charts import comparison_chart
+            from evaluator.reports.curve_charts import comparison_chart, window_chart
             from evaluator.reports.interval_charts import difference_chart, guardrail_chart, line_name, segment_charts
-            from evaluator.reports.window_charts import window_chart
 
             first = enumerate(result.results[:_MOST_SHOWN])
             return {
@@ -80,8 +78,13 @@ def _charts(result: object) -> Mapping[str, Draw]:
 
             return {"simulation": lambda: simulation_chart(result), "observed": lambda: observed_chart(result)}
         case DelayStudy():
-            from evaluator.reports.delay_charts import cdf_chart, density_chart, groups_chart
-            from evaluator.reports.rate_charts import calibration_chart, rates_chart
+            from evaluator.reports.delay_charts import (
+                calibration_chart,
+                cdf_chart,
+                density_chart,
+                groups_chart,
+                rates_chart,
+            )
 
             # There are none of delays if all are 0.
             of_delays: dict[str, Draw] = {
@@ -95,7 +98,7 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 "calibration": lambda: calibration_chart(result),
             }
         case Log():
-            from evaluator.reports.log_charts import log_chart
+            from evaluator.reports.action_charts import log_chart
 
             try:
                 result.checked()

@@ -1,9 +1,8 @@
-"""Charts of a study of delays, as Vega-Lite specifications: CDF with bands, density of log delays, groups."""
+"""Charts of a study of delays, as Vega-Lite specifications: CDF with bands, density, groups, rates by day."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -11,25 +10,31 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.families import family_named
+from evaluator.delays.study.joint_checks import CalibrationPart
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.words import first_positive, last_shown, words
-from evaluator.reports.chart_parts import WindowMark, window_layers
-from evaluator.units import format_duration
-from evaluator.visible import shortened, visible
+from evaluator.reports.chapter import Spec
+from evaluator.reports.chart_parts import (
+    CORRECTED,
+    GREY,
+    HEIGHT,
+    LINES,
+    NAIVE,
+    WindowMark,
+    delay_axis,
+    drawable,
+    finished,
+    window_layers,
+)
 
 Floats = npt.NDArray[np.float64]
-Spec = dict[str, Any]
 
-# Okabe and Ito's colours, told apart by all.
-CORRECTED, NAIVE, GREY = "#0072B2", "#D55E00", "#999999"
-LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F3C8D", "#B5A800", "#000000")
-_DAYS = (1.0, 3.0, 7.0, 14.0, 30.0, 90.0, 365.0)
-_MARKS = (1e-3, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, *(86400.0 * days for days in _DAYS))
-_WIDTH, _HEIGHT = 640, 300
 # Where a component's density is lower, its line would only hide the axis.
 _VISIBLE = 5e-4
-_LETTERS = 28
 _POINTS, _GROUP_POINTS, _BINS, _LINE_POINTS = 400, 160, 60, 240
+_DAY_MS = 86_400_000
+_ON_CONTEXT = "#009E73"
+_SEEN, _LATER, _JOINT = "as seen", "corrected for what is still to come", "corrected on context, with intervals"
 
 
 def cdf_chart(study: DelayStudy) -> Spec:
@@ -73,7 +78,7 @@ def cdf_chart(study: DelayStudy) -> Spec:
         # The curve is of delays in time.
         if not (of.in_rounds and rows.tick_seconds) and of.share.identified
     ]
-    windows, width = window_layers(marks, values[0]["delay"], end, study.conversions, height=_HEIGHT)
+    windows, width = window_layers(marks, values[0]["delay"], end, study.conversions, height=HEIGHT)
     layers += windows
     given = "" if rows.limit is None else f", given a delay of at most {words(rows, fit.longest)}"
     subtitle = [f"inner band: each delay at {level}; outer band: the whole curve at {level}, where it is calibrated"]
@@ -163,11 +168,6 @@ def groups_chart(study: DelayStudy) -> Spec | None:
     return finished(chart, f"Delays by {by}", subtitle)
 
 
-def drawable(label: str) -> str:
-    """Return a label that pictures can show: the library that draws dies of some characters."""
-    return shortened(visible(label), _LETTERS)
-
-
 def _law_lines(study: DelayStudy, low: float, high: float) -> list[dict[str, Any]]:
     """Return points of the best law, and of the parts of a mixture, each as its share of what the log can see."""
     if study.choice is None:
@@ -193,24 +193,6 @@ def _law_lines(study: DelayStudy, low: float, high: float) -> list[dict[str, Any
     ]
 
 
-def delay_axis(tick_seconds: float | None, values: Sequence[dict[str, Any]], high: float) -> alt.X:
-    """Return a logarithmic axis from the first value to `high`, with durations for labels, or rounds."""
-    low = min((row["delay"] for row in values), default=1.0)
-    high = max(high, 1.5 * low)
-    # Not rounded to powers of ten: that would leave half of the axis empty.
-    scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    if tick_seconds is None:
-        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        rounds = [m * 10.0**k for k in decades for m in (1, 2, 5) if low <= m * 10.0**k <= high]
-        return alt.X("delay:Q", scale=scale, axis=alt.Axis(title="delay in rounds", format=",", values=rounds))
-    marks = [mark for mark in _MARKS if low <= mark <= 1.001 * high]
-    label = "''"
-    for mark in marks:
-        label = f"abs(datum.value / {mark} - 1) < 1e-6 ? '{format_duration(mark)}' : {label}"
-    axis = alt.Axis(title="delay", values=marks, labelExpr=label) if marks else alt.Axis(title="delay in seconds")
-    return alt.X("delay:Q", scale=scale, axis=axis)
-
-
 def _spread(delays: npt.NDArray[Any], points: int) -> npt.NDArray[np.int64]:
     """Return indices of at most about `points` delays, half evenly in log delay and half evenly in rank."""
     n = delays.size
@@ -221,18 +203,88 @@ def _spread(delays: npt.NDArray[Any], points: int) -> npt.NDArray[np.int64]:
     return np.unique(np.concatenate([np.minimum(by_log, n - 1), np.linspace(0, n - 1, points // 2).astype(np.int64)]))
 
 
-def finished(
-    chart: Any, title: str, subtitle: str | Sequence[str], *, height: int = _HEIGHT, width: int = _WIDTH
-) -> Spec:
-    """Return a chart with its title, in the size and look of all."""
-    return titled(chart.properties(width=width, height=height), title, subtitle)
+def rates_chart(study: DelayStudy) -> Spec | None:
+    """Return conversion rates by period; None where the log has no displays or a single period."""
+    periods = study.rows.periods
+    if periods is None or len(study.rates) < 2:
+        return None
+    cut = any(rate.corrected is None or abs(rate.corrected - rate.seen) > 1e-9 for rate in study.rates)
+    values: list[dict[str, Any]] = []
+    for rate in study.rates:
+        values.append({"period": rate.period, "rate": rate.seen, "kind": _SEEN})
+        if rate.corrected is not None and cut:
+            values.append({"period": rate.period, "rate": rate.corrected, "kind": _LATER})
+    kinds = {_SEEN: NAIVE, _LATER: CORRECTED}
+    if study.joint is not None:
+        kinds[_JOINT] = _ON_CONTEXT
+        for period, found in study.joint.cohorts.items():
+            row = {"period": period, "rate": found.corrected, "low": found.low, "high": found.high}
+            values.append({**row, "kind": _JOINT})
+    title = f"{periods.name} of the display"
+    for point in values:
+        point["named"] = periods.label(point["period"], study.rows.tick_seconds)
+    if all(point["named"].isdecimal() for point in values):
+        x = alt.X("period:Q", axis=alt.Axis(title=title, tickMinStep=1, format="d"))
+    else:
+        axis = alt.Axis(title=title, format="%Y-%m-%d", labelOverlap=True, tickMinStep=_DAY_MS)
+        x = alt.X("date:T", scale=alt.Scale(type="utc"), axis=axis)
+        values = [{**point, "date": point["named"]} for point in values]
+    y = alt.Axis(format="%", title="conversions per display")
+    shown = [kind for kind in kinds if any(row["kind"] == kind for row in values)]
+    colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=shown, range=[kinds[kind] for kind in shown]),
+                       sort=shown, legend=alt.Legend(orient="top", symbolType="stroke", labelLimit=400))  # fmt: skip
+    base = alt.Chart(alt.InlineData(values)).encode(x=x)
+    band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2, color=_ON_CONTEXT)
+    line = base.mark_line(point=alt.OverlayMarkDef(size=18)).encode(
+        y=alt.Y("rate:Q", axis=y, scale=alt.Scale(zero=True)),
+        color=colour,
+        tooltip=[alt.Tooltip("named:N", title=periods.name), "kind:N", alt.Tooltip("rate:Q", format=".2%")],
+    )
+    layers = [band.encode(y=alt.Y("low:Q", axis=y), y2="high:Q"), line] if study.joint is not None else [line]
+    missing = sum(rate.corrected is None for rate in study.rates)
+    subtitle = (
+        ""
+        if not missing
+        else f"the youngest {periods.name} shows too little to correct"
+        + ("" if missing == 1 else f" ({missing} of them)")
+    )
+    return finished(alt.layer(*layers), f"Conversion rate by {periods.name}", subtitle)
 
 
-def titled(chart: Any, title: str, subtitle: str | Sequence[str]) -> Spec:
-    """Return a chart, or several that stand together, with a title and in the look of all."""
-    words = alt.TitleParams(title, anchor="start", offset=10)
-    if subtitle:  # an empty one would take its room
-        words["subtitle"] = subtitle
-    named = chart.properties(title=words)
-    spec: Spec = named.configure_view(strokeWidth=0).configure_axis(gridColor="#EEEEEE").to_dict()
-    return spec
+def calibration_chart(study: DelayStudy) -> Spec | None:
+    """Return conversions so far against those the joint model expects so far, per display; None without the model."""
+    if study.joint is None:
+        return None
+    found = study.joint.calibration
+    by_rate, by_age = "tenths by predicted rate", "tenths by age"
+    values = [_point(part, by_rate, f"{part.low:.2%} to {part.high:.2%}") for part in found.by_rate]
+    for part in found.by_age:
+        values.append(_point(part, by_age, f"{words(study.rows, part.low)} to {words(study.rows, part.high)}"))
+    top = 1.05 * max(max(row["expected"], row["high"]) for row in values)
+    scale = alt.Scale(domain=[0, top], nice=False)
+    x = alt.X("expected:Q", scale=scale, axis=alt.Axis(format="%", title="expected so far, per display"))
+    y = alt.Axis(format="%", title="converted so far, per display")
+    colour = alt.Color("of:N", title=None, scale=alt.Scale(domain=[by_rate, by_age], range=[CORRECTED, NAIVE]),
+                       legend=alt.Legend(orient="top"))  # fmt: skip
+    diagonal = alt.Chart(alt.InlineData([{"expected": 0, "seen": 0}, {"expected": top, "seen": top}])).mark_line(
+        color=GREY, strokeDash=[4, 3]
+    )
+    base = alt.Chart(alt.InlineData(values)).encode(x=x, color=colour)
+    chart = alt.layer(
+        diagonal.encode(x=x, y=alt.Y("seen:Q", scale=scale, axis=y)),
+        base.mark_rule().encode(y=alt.Y("low:Q", scale=scale, axis=y), y2="high:Q"),
+        base.mark_point(filled=True, size=50, opacity=1).encode(
+            y=alt.Y("seen:Q", scale=scale, axis=y),
+            tooltip=["of:N", "range:N", alt.Tooltip("expected:Q", format=".2%"), alt.Tooltip("seen:Q", format=".2%")],
+        ),
+    )
+    verdict = "nothing speaks against it" if found.holds else "the model does not hold"
+    said = (
+        f"on the line it does; p = {found.p:.2g}: {verdict}; differences of {found.detectable:.0%} show on 4 of 5 logs"
+    )
+    return finished(chart, "Does the model on context hold?", said)
+
+
+def _point(part: CalibrationPart, of: str, span: str) -> dict[str, Any]:
+    expected, seen, error = (value / part.displays for value in (part.expected, part.seen, 2.0 * part.error))
+    return {"of": of, "range": span, "expected": expected, "seen": seen, "low": seen - error, "high": seen + error}

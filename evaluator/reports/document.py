@@ -345,7 +345,7 @@ def grid(
     rows
         Cells of each row; those that are measured have one number of decimals in each column.
     caption, headed, gap
-        As of `Grid`.
+        Words above the table, whether its columns are named, and the characters between two of them.
     alike
         What holds numbers of one unit: each column, or each row.
     """

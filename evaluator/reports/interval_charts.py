@@ -14,7 +14,8 @@ from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer, parse_guardrail
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.delay_charts import CORRECTED, GREY, Spec, drawable, finished, titled
+from evaluator.reports.chapter import Spec
+from evaluator.reports.chart_parts import CORRECTED, GREY, drawable, finished, titled
 from evaluator.reports.numbers import interval_text
 
 # Beside the axis there is room for names and numbers.

@@ -22,8 +22,7 @@ from evaluator.reports.chapter import write_chapter
 from evaluator.reports.charts import charts_of
 from evaluator.reports.document import Layout
 from evaluator.reports.documents import chapter_of, document_of, in_words_of_commands
-from evaluator.reports.figures import pictures
-from evaluator.reports.html import PAGE, page_of
+from evaluator.reports.html import PAGE, page_of, pictures
 from evaluator.reports.manifest import MANIFEST, REPORT, log_dates, versions, write_json, write_manifest, write_text
 from evaluator.reports.terminal import text_of
 from evaluator.simulations.options import SimulateOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluator.reports.figures import pictures
+from evaluator.reports.html import pictures
 
 
 def chart(label: str) -> dict[str, Any]:

@@ -11,13 +11,12 @@ import pytest
 import evaluator
 from evaluator import Log
 from evaluator.errors import UnknownNameError
-from evaluator.reports.action_charts import action_chart, colours_of
+from evaluator.reports.action_charts import action_chart, colours_of, log_chart
+from evaluator.reports.chart_parts import GREY, LINES
 from evaluator.reports.charts import charts_of
 from evaluator.reports.curve_charts import detectable_chart, observed_chart, simulation_chart
-from evaluator.reports.delay_charts import GREY, LINES
-from evaluator.reports.figures import svg_pictures
+from evaluator.reports.html import svg_pictures
 from evaluator.reports.interval_charts import segment_charts
-from evaluator.reports.log_charts import log_chart
 from tests.logs import build_log
 from tests.reports.conftest import FIRST, N
 

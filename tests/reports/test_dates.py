@@ -9,8 +9,8 @@ from evaluator import check, study_delays
 from evaluator.datasets.summary import log_facts
 from evaluator.errors import LogError
 from evaluator.log import Log
+from evaluator.reports.delay_charts import rates_chart
 from evaluator.reports.documents import document_of
-from evaluator.reports.rate_charts import rates_chart
 from evaluator.reports.terminal import text_of
 from tests.logs import build_log
 

@@ -15,7 +15,7 @@ import pytest
 from evaluator.reports.chapter import CHAPTER, write_chapter
 from evaluator.reports.chart_schema import MOST_MARKS, check_charts
 from evaluator.reports.documents import chapter_of
-from evaluator.reports.figures import figures, pictures
+from evaluator.reports.html import figures, pictures
 from tests.cli.runs import evaluate
 
 Forge = Callable[[dict[str, Any]], Any]
@@ -175,7 +175,7 @@ def test_words_of_a_chart_are_never_markup_nor_names_of_it() -> None:
 
 def test_what_takes_longer_than_any_of_ours_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     long = {**CHART, "data": {"values": [{**ROWS[0], "round": i} for i in range(300_000)]}, "mark": {"type": "point"}}
-    monkeypatch.setattr("evaluator.reports.figures._SECONDS", 1.0)
+    monkeypatch.setattr("evaluator.reports.html._SECONDS", 1.0)
     assert set(pictures({"first": CHART, "long": long, "last": CHART}, form="svg")) <= {"first"}
 
 

@@ -11,7 +11,7 @@ import pytest
 from evaluator import Comparison, compare
 from evaluator.log import Log
 from evaluator.reports.chart_schema import check_charts
-from evaluator.reports.figures import figures
+from evaluator.reports.html import figures
 from evaluator.reports.interval_charts import difference_chart, guardrail_chart, segment_charts
 from evaluator.reports.numbers import interval_text
 from tests.logs import bernoulli_log, build_log, with_outcome

@@ -10,7 +10,7 @@ import pytest
 from evaluator import compare, simulate
 from evaluator.reports.chart_parts import Frame, LineEnd, apart, frame, label_layers
 from evaluator.reports.curve_charts import Spec, comparison_chart, simulation_chart
-from evaluator.reports.figures import figures
+from evaluator.reports.html import figures
 from tests.logs import build_log
 
 

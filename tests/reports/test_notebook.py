@@ -18,8 +18,7 @@ from evaluator.comparisons.curves import Band, VariantCurve
 from evaluator.reports.command_words import in_command_words
 from evaluator.reports.curve_charts import audit_chart, comparison_chart, replay_chart, simulation_chart
 from evaluator.reports.documents import show
-from evaluator.reports.figures import svg_pictures
-from evaluator.reports.html import NOTEBOOK_COLOURS, notebook_html
+from evaluator.reports.html import NOTEBOOK_COLOURS, notebook_html, svg_pictures
 from evaluator.reports.terminal import ReportConsole
 from tests.logs import build_log
 from tests.reports.conftest import ATTACK

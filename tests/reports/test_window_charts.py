@@ -10,9 +10,8 @@ import pytest
 
 from evaluator import compare, replay, study_delays
 from evaluator.log import Log
-from evaluator.reports.curve_charts import Spec
+from evaluator.reports.curve_charts import Spec, window_chart
 from evaluator.reports.delay_charts import cdf_chart
-from evaluator.reports.window_charts import window_chart
 from tests.logs import build_log
 
 HOUR = 3_600

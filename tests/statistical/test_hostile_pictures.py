@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.reports.delay_charts import drawable
-from evaluator.reports.figures import pictures
+from evaluator.reports.chart_parts import drawable
+from evaluator.reports.html import pictures
 
 CHARTS, LABELS = 40, 12
 # Controls, letters of several scripts, marks, spaces, halves of characters, private and other planes, emoji.
