@@ -162,7 +162,7 @@ def hypergeometric_tail(seen: int, population: int, marked: int, drawn: int) -> 
 
 
 def _finding(
-    name: str, t: Tables, found: MissingDelays, level: float, group: str, bad: str, repair: str
+    name: str, t: Tables, found: MissingDelays, level: float, group: str, bad: str, remedy: str
 ) -> CheckResult:
     seconds = t.logged.survey.log.meta.tick_seconds
     wrong = found.group >= 0 and found.p <= level
@@ -179,7 +179,7 @@ def _finding(
         effect=1.0 - found.seen / found.usual,
         numbers={"group": group, "short": found.short, "cut": found.cut, "seen": found.seen, "usual": found.usual},
         what=bad if wrong else "Short and long delays are where they should be, as far as the log can tell.",
-        remedy=repair if wrong else "",
+        remedy=remedy if wrong else "",
     )  # fmt: skip
 
 

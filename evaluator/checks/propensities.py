@@ -246,7 +246,7 @@ def trend(counts: Floats, along: Floats | None = None) -> tuple[float, float]:
 
 
 def _finding(
-    name: str, t: Tables, outcome: TestOutcome, good: str, bad: str, repair: str, cause: tuple[str, str] | None = None
+    name: str, t: Tables, outcome: TestOutcome, good: str, bad: str, remedy: str, cause: tuple[str, str] | None = None
 ) -> CheckResult:
     """Return the finding of an outcome; a known cause says what it means and what to do better than `bad`, `repair`."""
     worst, numbers = outcome.worst, worst_numbers(outcome)
@@ -261,7 +261,7 @@ def _finding(
             what=what[0].upper() + what[1:] + ".",
         )  # fmt: skip
     number = f"off by {outcome.effect:.0%} ({where}), p {p_words(outcome.p_value)}"
-    means, do = (f"{bad}{most_off(t, worst.rows)}", repair) if cause is None else cause
+    means, do = (f"{bad}{most_off(t, worst.rows)}", remedy) if cause is None else cause
     return CheckResult(
         name=name, verdict=outcome.verdict, number=number, statistic=worst.statistic, p_value=outcome.p_value,
         effect=outcome.effect, numbers=numbers, what=means, remedy=do,

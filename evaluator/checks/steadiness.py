@@ -149,7 +149,7 @@ def outages(t: Tables) -> CheckResult:
         what=f"Not one conversion comes {said}, while the same hours of the days around have {longest.usual:,} or "
         f"more{_others(gaps)}. {while_shown} Displays shown before and during that time lose conversions, but they "
         f"count as judged: values are too low, for actions shown then more than for others.{usual_weekend}",
-        remedy=_repair(t, longest),
+        remedy=_remedy(t, longest),
     )  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def _others(gaps: list[ConversionGap]) -> str:
     return "" if len(gaps) == 1 else f", and so it is at {len(gaps) - 1} other times"
 
 
-def _repair(t: Tables, gap: ConversionGap) -> str:
+def _remedy(t: Tables, gap: ConversionGap) -> str:
     """Return what to do: the displays followed to their end before the gap are known where the log names a window."""
     survey = t.logged.survey
     window = survey.log.meta.attribution_window

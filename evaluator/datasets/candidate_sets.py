@@ -167,8 +167,8 @@ class CandidateSets:
         rows = self.breaches.check(self._where)
         bad = np.zeros(self._where.height, np.bool_)
         bad[self._row_of_group[~self._joined]] = True
-        repair = "check candidates.display" + side_by_side("displays", self._sample)
-        rows.add(self._given.display, pl.Series(bad), "candidates without display", repair)
+        remedy = "check candidates.display" + side_by_side("displays", self._sample)
+        rows.add(self._given.display, pl.Series(bad), "candidates without display", remedy)
         rows.close()
 
     def codes(self, frame: pl.DataFrame, labels: Labels) -> pl.Series:

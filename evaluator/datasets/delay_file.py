@@ -131,12 +131,12 @@ def _check(
 ) -> None:
     delay = frame[column]
     sound = checked.sound
-    repair = "check which rows converted, or quarantine the row"
-    checked.add(column, sound & delay.is_null(), "a conversion without a delay", repair)
-    checked.add(column, sound & (delay < 0), "delay below 0", repair)
+    remedy = "check which rows converted, or quarantine the row"
+    checked.add(column, sound & delay.is_null(), "a conversion without a delay", remedy)
+    checked.add(column, sound & (delay < 0), "delay below 0", remedy)
     if of_row is not None:
         checked.add(of_row, sound & limit.is_null(), "missing", "say how long the display was followed")
-    checked.add(column, sound & (delay > limit), "delay longer than its display was followed", repair)
+    checked.add(column, sound & (delay > limit), "delay longer than its display was followed", remedy)
     if by is not None:
         checked.add(by, sound & frame[by].is_null(), "missing", "give every row a group")
 

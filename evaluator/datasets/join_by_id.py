@@ -250,8 +250,8 @@ class SecondTable:
             lost = shown["display"].is_null()
             without += int(lost.sum())
             if not limited:
-                repair = f"check {self._kind.table}.source.display" + side_by_side("displays", self._sample)
-                rows.add(self._column, lost, f"{self._kind.word} without display", repair)
+                remedy = f"check {self._kind.table}.source.display" + side_by_side("displays", self._sample)
+                rows.add(self._column, lost, f"{self._kind.word} without display", remedy)
             events = event_rows(frame, shown, self._kind, rows)
             rows.close()
             found.append(events.filter(pl.col("display").is_not_null()))

@@ -39,11 +39,11 @@ def check_target(rows: CheckedRows, frame: pl.DataFrame, columns: Mapping[str, s
     if not columns:
         return
     sound = rows.sound
-    repair = "give the probability with which the policy shows the action"
+    remedy = "give the probability with which the policy shows the action"
     for column in columns.values():
         p = frame[column].cast(pl.Float64)
-        rows.add(column, sound & (p.is_null() | p.is_nan()), "probability missing or nan", repair)
-        rows.add(column, sound & p.is_not_nan() & ((p < 0) | (p > 1)), "probability outside [0, 1]", repair)
+        rows.add(column, sound & (p.is_null() | p.is_nan()), "probability missing or nan", remedy)
+        rows.add(column, sound & p.is_not_nan() & ((p < 0) | (p > 1)), "probability outside [0, 1]", remedy)
     # A row is told of once: of its cells if these are wrong, else of its sum.
     cells = rows.sound
     total = frame.select(pl.sum_horizontal(*dict.fromkeys(columns.values()))).to_series().cast(pl.Float64)
@@ -147,10 +147,10 @@ def vector_columns(spec: FileSpec, files: Sequence[TablePart]) -> list[dict[str,
 
 def check_vectors(rows: CheckedRows, frame: pl.DataFrame, columns: VectorColumns) -> None:
     """Report displays with a number that is missing, or none in single precision."""
-    sound, repair = rows.sound, "fill the cell, 0 where it says nothing of the action, or quarantine the row"
+    sound, remedy = rows.sound, "fill the cell, 0 where it says nothing of the action, or quarantine the row"
     for column in dict.fromkeys(name for of in columns for name in of.values()):
         finite = frame[column].cast(pl.Float32).is_finite().fill_null(False)
-        rows.add(column, sound & ~finite, "missing or not finite", repair)
+        rows.add(column, sound & ~finite, "missing or not finite", remedy)
 
 
 def vector_codes(frame: pl.DataFrame, columns: VectorColumns) -> dict[str, pl.Series]:

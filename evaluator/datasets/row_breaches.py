@@ -80,7 +80,7 @@ class Breaches:
             places = ", ".join(f"{called[r[FILE], r['line']]}: {shown(r['value'])}{r['more'] or ''}" for r in head)
             more = f" and {found.count - SHOWN} more" if found.count > SHOWN else ""
             subject = f"Column {column!r}: {problem}" if column != ROW else problem[:1].upper() + problem[1:]
-            said.append(f"{subject} ({places}{more}); {found.repair}.")
+            said.append(f"{subject} ({places}{more}); {found.remedy}.")
         raise error(
             " ".join(said),
             remedy="`on_error='quarantine'` leaves such rows out and counts them.",
@@ -89,7 +89,7 @@ class Breaches:
     def record(
         self,
         kind: tuple[str, str],
-        repair: str,
+        remedy: str,
         frame: pl.DataFrame,
         rows: pl.Series,
         cells: pl.Series,
@@ -97,13 +97,13 @@ class Breaches:
     ) -> None:
         """Record rows of a chunk under (column, problem), with what messages say behind their values.
 
-        The last repair holds.
+        The last remedy holds.
 
         A kind is known before its first row, so that the order of kinds is that of the checks, not of the rows.
         """
         found = self._found.setdefault(kind, _Found())
         found.count += len(rows)
-        found.repair = repair
+        found.remedy = remedy
         if not self.listed:
             rows = rows.head(max(SHOWN - sum(t.height for t in found.tables), 0))
         if len(rows) == 0:
@@ -136,7 +136,7 @@ class Breaches:
         subject = f"column {column!r}: {problem}" if column != ROW else problem
         place = self._places([row])[row[FILE], row["line"]]
         example = f"{place}: {row['value'] if column == ROW else repr(row['value'])}"
-        return f"Most often {subject} ({found.count:,} rows, such as {example}); {found.repair}"
+        return f"Most often {subject} ({found.count:,} rows, such as {example}); {found.remedy}"
 
     @property
     def counts(self) -> dict[str, int]:
@@ -165,7 +165,7 @@ class Breaches:
 @dataclass
 class _Found:
     count: int = 0
-    repair: str = ""
+    remedy: str = ""
     tables: list[pl.DataFrame] = field(default_factory=list)
 
 
@@ -187,7 +187,7 @@ class CheckedRows:
         column: str,
         bad: pl.Series | None,
         problem: str,
-        repair: str,
+        remedy: str,
         *,
         values: pl.Series | None = None,
         more: pl.Series | None = None,
@@ -198,7 +198,7 @@ class CheckedRows:
             rows = bad.fill_null(False).arg_true()
         self._bad[rows.to_numpy()] = True
         cells = self._frame[column] if values is None else values
-        self._breaches.record((column, problem), repair, self._frame, rows, cells, more)
+        self._breaches.record((column, problem), remedy, self._frame, rows, cells, more)
 
     def as_in(self, earlier: pl.DataFrame) -> pl.Series | None:
         """Return what messages say of rows that are as others before: ``, as in log.csv line 2``, of the first ones.

@@ -62,8 +62,8 @@ def check_cells(
     unfit = {c: frame[UNPARSED + c].set(~whole, None) for c in kinds if UNPARSED + c in frame.columns}
     if times is not None:
         for column in times.columns:
-            for found, problem, repair in times.unplaced(column, unfit.get(column)):
-                rows.add(column, found, problem, repair, values=unfit[column])
+            for found, problem, remedy in times.unplaced(column, unfit.get(column)):
+                rows.add(column, found, problem, remedy, values=unfit[column])
                 unfit[column] = unfit[column].set(found, None)
             times.see(column, frame[column], unfit[column].drop_nulls() if column in unfit else None)
     for column, kind in kinds.items():

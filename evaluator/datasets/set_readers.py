@@ -107,7 +107,7 @@ class ListedSets:
         none = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
         gaps = frame.select(pl.col(self._column).list.eval(pl.element().is_null()).list.any()).to_series()
         held = frame.select(pl.col(self._column).list.contains(shown)).to_series()
-        for bad, problem, values, repair in (
+        for bad, problem, values, remedy in (
             (lists.is_null(), "missing", none, _REPAIR),
             (lists.list.len() == 0, "no action is eligible", none, _REPAIR),
             (gaps, "a label is missing among the eligible actions", none, _REPAIR),
@@ -118,7 +118,7 @@ class ListedSets:
                 "add it to the list, written as in the column of actions, or quarantine the row",
             ),
         ):
-            rows.add(self._column, rows.sound & bad.fill_null(False), problem, repair, values=values)
+            rows.add(self._column, rows.sound & bad.fill_null(False), problem, remedy, values=values)
         return frame
 
     def codes(self, frame: pl.DataFrame, labels: Labels) -> pl.Series:

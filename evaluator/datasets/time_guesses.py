@@ -89,9 +89,9 @@ class TimeGuesses:
             problem = "not a whole number"
         else:
             problem = "not an ISO date and time" if form is None else f"not written as format = {toml_value(form)} says"
-        return problem, self._repair(column)
+        return problem, self._remedy(column)
 
-    def _repair(self, column: str) -> str:
+    def _remedy(self, column: str) -> str:
         said = self._ways(column)
         if "" in said or len(said) == 1:
             lines = said.get("") or next(iter(said.values()))

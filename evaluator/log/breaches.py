@@ -63,7 +63,7 @@ class Breach:
         Numbers of all rows in breach, shape (r,), counted from 0 in their table.
     values
         Values of the first of these rows, which messages quote.
-    problem, repair
+    problem, remedy
         Clauses that say what is wrong, and how to repair it.
     """
 
@@ -72,7 +72,7 @@ class Breach:
     rows: npt.NDArray[np.int64]
     values: tuple[object, ...]
     problem: str
-    repair: str
+    remedy: str
 
     @property
     def what(self) -> str:
@@ -197,9 +197,9 @@ class _Rows:
         if "outcomes" in parts and log.outcomes.num_rows:
             check_outcomes(self._add, log)
         return [
-            Breach(table, column, np.concatenate(rows), tuple(self._values[key][:SHOWN]), problem, repair)
+            Breach(table, column, np.concatenate(rows), tuple(self._values[key][:SHOWN]), problem, remedy)
             for key, rows in self._rows.items()
-            for table, column, problem, repair in [key]
+            for table, column, problem, remedy in [key]
         ]
 
     def _add(
@@ -208,14 +208,14 @@ class _Rows:
         bad: npt.NDArray[np.bool_],
         values: npt.NDArray[np.generic],
         problem: str,
-        repair: str,
+        remedy: str,
         *,
         first: int = 0,
     ) -> None:
         rows = np.flatnonzero(bad)
         if len(rows):
             table, column = where.split(".")
-            key = (table, column, problem, repair)
+            key = (table, column, problem, remedy)
             self._rows.setdefault(key, []).append(rows + first)
             self._values.setdefault(key, []).extend(values[rows[:SHOWN]].tolist())
 
@@ -270,8 +270,8 @@ class _Rows:
                               "give the probability with which the logger showed the action", first=first)  # fmt: skip
             if ELIGIBLE in batch:
                 uniform = log.meta.propensity == "uniform"
-                for column, wrong, values, problem, repair in set_breaches(batch, log.n_actions, uniform=uniform):
-                    self._add(f"displays.{column}", wrong, values, problem, repair, first=first)
+                for column, wrong, values, problem, remedy in set_breaches(batch, log.n_actions, uniform=uniform):
+                    self._add(f"displays.{column}", wrong, values, problem, remedy, first=first)
             for column in present:
                 array = batch[column]
                 if column == ACTION_SET and is_uneven(log.schema.field(column).type):

@@ -103,8 +103,8 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
 
     def _validated(self, parts: Sequence[str], *, vectors: bool) -> Self:
         if breaches := find_breaches(self, vectors=vectors, parts=parts):
-            repairs = dict.fromkeys(b.repair for b in breaches)
-            raise LogError(" ".join(b.what for b in breaches), remedy=f"{'; '.join(repairs)}.")
+            remedies = dict.fromkeys(b.remedy for b in breaches)
+            raise LogError(" ".join(b.what for b in breaches), remedy=f"{'; '.join(remedies)}.")
         object.__setattr__(self, "_sound", self._sound.union(parts))
         return self
 

@@ -37,7 +37,7 @@ class Bound(NamedTuple):
         return f"the display earns less than reward_min = {self.value:g} in all"
 
     @property
-    def repair(self) -> str:
+    def remedy(self) -> str:
         """How to repair it."""
         change = "raise reward_max" if self.sign > 0 else "lower reward_min"
         return f"{change}, or repair the values or the rows that repeat"
@@ -95,7 +95,7 @@ class Add(Protocol):
     """Takes note of rows in breach: ``table.column``, which rows, their values, what is wrong, and the repair."""
 
     def __call__(
-        self, where: str, bad: npt.NDArray[np.bool_], values: npt.NDArray[np.generic], problem: str, repair: str
+        self, where: str, bad: npt.NDArray[np.bool_], values: npt.NDArray[np.generic], problem: str, remedy: str
     ) -> None:
         """Take note of the rows that are `bad`, shape (n,), as `values`."""
 
@@ -112,7 +112,7 @@ def check_conversions(add: Add, log: LogTables) -> None:
     """
     meta = log.meta
     rewards = Outcome(name="", attribution_window=meta.attribution_window, observed_until=meta.observed_until)
-    bounds = [(one, one.problem, one.repair) for one in bounds_of(meta.reward_min, meta.reward_max)]
+    bounds = [(one, one.problem, one.remedy) for one in bounds_of(meta.reward_min, meta.reward_max)]
     _check(add, log, "conversions", {rewards: bounds})
 
 
@@ -145,7 +145,7 @@ def _are_sound(
         return False
     wrong = False
 
-    def add(where: str, bad: npt.NDArray[np.bool_], values: object, problem: str, repair: str) -> None:
+    def add(where: str, bad: npt.NDArray[np.bool_], values: object, problem: str, remedy: str) -> None:
         nonlocal wrong
         wrong = wrong or bool(bad.any())
 
@@ -204,10 +204,10 @@ def _look(
         "repair the value, or count in a larger unit")  # fmt: skip
     for kind, mine in rows.items():
         at = np.flatnonzero(mine)
-        for bound, problem, repair in kinds[kind] if finite.all() and known.all() else ():
+        for bound, problem, remedy in kinds[kind] if finite.all() and known.all() else ():
             total, beyond = np.zeros(len(of)), np.zeros(len(of), np.bool_)
             total[at], beyond[at] = beyond_bound(of[at], when[at], value[at], bound)
-            add(f"{table}.value", beyond, total, problem, repair)
+            add(f"{table}.value", beyond, total, problem, remedy)
     same = np.diff(of, prepend=of[:1])
     add(f"{table}.display_id", same < 0, of, "not sorted by display", "sort by display_id, time")
     back = (same == 0) & (np.diff(when, prepend=when[:1]) < 0)
@@ -224,7 +224,7 @@ class WrongForm(NamedTuple):
     rows: npt.NDArray[np.int64]
     values: tuple[object, ...]
     problem: str
-    repair: str
+    remedy: str
 
 
 class WrongSets(NamedTuple):
@@ -234,7 +234,7 @@ class WrongSets(NamedTuple):
     wrong: npt.NDArray[np.bool_]
     values: npt.NDArray[Any]
     problem: str
-    repair: str
+    remedy: str
 
 
 def missing_sets(sets: pa.ChunkedArray) -> WrongForm:

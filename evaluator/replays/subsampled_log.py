@@ -37,13 +37,13 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
         if weighted
         else "keeps the displays of some actions, with propensities that depend on the context"
     )
-    repair = "leave it out: a replay thins by the weights." if weighted else (
+    remedy = "leave it out: a replay thins by the weights." if weighted else (
         "leave it out: a rejection replay is right; or replay the log with all actions."
     )  # fmt: skip
     for name, asked in (("`doubly_robust`", options.doubly_robust), ("`final`", options.final is not None)):
         if asked:
             raise ParameterError(f"{name} averages over all displays of log {log.meta.name!r}, which {cause}.",
-                                 remedy=repair)  # fmt: skip
+                                 remedy=remedy)  # fmt: skip
     if not weighted:
         refuse_on_a_choice(log, parse_guardrails(options.guardrails))
         if options.by:

@@ -72,8 +72,8 @@ class WholeTable:
         shown = shown.hstack(self.table.select(FILE, LINE))
         lost = shown["display"].is_null()
         if not limited:
-            repair = f"check {self.kind.table}.source.display" + side_by_side("displays", self.ids)
-            rows.add(self.column, lost, f"{self.kind.word} without display", repair)
+            remedy = f"check {self.kind.table}.source.display" + side_by_side("displays", self.ids)
+            rows.add(self.column, lost, f"{self.kind.word} without display", remedy)
         found = event_rows(self.table, shown, self.kind, rows)
         rows.close()
         return found.filter(pl.col("display").is_not_null()), int(lost.sum())

@@ -101,7 +101,7 @@ def test_all_kinds_of_breaches_are_reported_at_once() -> None:
     assert [b.column for b in breaches] == ["time", "action", "value"]
     with pytest.raises(LogError) as error:
         log.validated()
-    assert all(b.what in error.value.what and b.repair in error.value.remedy for b in breaches)
+    assert all(b.what in error.value.what and b.remedy in error.value.remedy for b in breaches)
     assert str(error.value).count("Hint: ") == 1
 
 
@@ -111,7 +111,7 @@ def test_missing_and_mistyped_columns_come_first() -> None:
     displays = log.displays.drop_columns("action").set_column(1, "time", pa.array([0.5] * 6))
     breaches = find_breaches(replace(log, displays=displays))
     assert {b.problem for b in breaches} == {"column 'time' is double", "column 'action' is missing"}
-    assert all("cast it to" in b.repair or "add it as" in b.repair for b in breaches)
+    assert all("cast it to" in b.remedy or "add it as" in b.remedy for b in breaches)
 
 
 def test_an_empty_log_and_a_single_action_are_refused() -> None:

@@ -109,12 +109,12 @@ def changed(log: Log, row: int, bits: list[int]) -> pa.Array:
         ([255, 9], "a bit that is no action below 11", 11, "leave the bits beyond K unset"),
     ],
 )
-def test_a_set_that_is_none_is_found(row: list[int], problem: str, value: int, repair: str) -> None:
+def test_a_set_that_is_none_is_found(row: list[int], problem: str, value: int, remedy: str) -> None:
     log = with_sets()
     at = log.displays.schema.get_field_index("eligible")
     (breach,) = find_breaches(replace(log, displays=log.displays.set_column(at, "eligible", changed(log, 7, row))))
     assert (breach.column, breach.rows.tolist(), breach.values) == ("eligible", [7], (value,))
-    assert (breach.problem, breach.repair[: len(repair)]) == (problem, repair)
+    assert (breach.problem, breach.remedy[: len(remedy)]) == (problem, remedy)
 
 
 def test_the_action_that_was_shown_is_eligible() -> None:
@@ -134,7 +134,7 @@ def test_uniform_propensities_are_of_the_display_s_own_set() -> None:
     (breach,) = find_breaches(wrong.with_meta(propensity="uniform"))
     assert breach.column == "propensity"
     np.testing.assert_array_equal(breach.rows, np.flatnonzero(sizes(log.column("eligible")) != 11))
-    assert "1 / |E|" in breach.repair
+    assert "1 / |E|" in breach.remedy
 
 
 @pytest.mark.parametrize(
