@@ -14,7 +14,7 @@ from evaluator.checks.result import CheckResult
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.options import ObjectiveName
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.results.json_values import json_values
+from evaluator.results.json_documents import json_values
 from evaluator.results.tabular import FLAG, NUMBER, TEXT, arrow_table
 
 # What adding up leaves of two values that are the same, relative to them.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from evaluator.datasets.canonical import open_canonical, remarks, verify
 from evaluator.datasets.opening import queries
 from evaluator.datasets.promotions.promotion_log import true_values
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
-from evaluator.datasets.resolve import dataset_spec, read, spec_path
+from evaluator.datasets.resolve import dataset_spec, names, read, spec_path
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError
@@ -29,8 +30,10 @@ from evaluator.log.schema import ACTION_SET, COST, ELIGIBLE, kept_columns, to_nu
 from evaluator.log.set_kinds import EligibleByPart
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.failures import writing
+from evaluator.results.json_documents import JsonDocument
 from evaluator.store_addresses import is_address
 
+DatasetKind = Literal["synthetic", "evaluate datasets make", "your own copy of the files"]
 Ints = npt.NDArray[np.int64]
 
 QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)
@@ -39,6 +42,37 @@ TOP = 10
 HARDLY = 1e-3
 # Labels of a list that are named.
 NAMED = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetRow:
+    """A bundled dataset, as a row of the list."""
+
+    name: str
+    title: str
+    licence: str
+    kind: DatasetKind
+
+
+@dataclass(frozen=True)
+class DatasetList(JsonDocument):
+    """Result of evaluate datasets list --json."""
+
+    schema: ClassVar[str] = "evaluate.datasets/1"
+
+    datasets: tuple[DatasetRow, ...]
+
+
+def bundled() -> DatasetList:
+    """Return the bundled datasets."""
+
+    def row(spec: Spec) -> DatasetRow:
+        kind: DatasetKind = "synthetic"
+        if isinstance(spec, FileSpec):
+            kind = "your own copy of the files" if spec.twin is None else "evaluate datasets make"
+        return DatasetRow(name=spec.name, title=spec.title, licence=spec.licence, kind=kind)
+
+    return DatasetList(tuple(row(spec) for spec in map(dataset_spec, names()) if spec is not None))
 
 
 def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, Any]:

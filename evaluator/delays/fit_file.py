@@ -22,7 +22,7 @@ from evaluator.errors import DataError, ParameterError
 from evaluator.inputs.open_regular import open_regular
 from evaluator.outputs.atomic import whole_file
 from evaluator.outputs.failures import writing
-from evaluator.results.json_values import json_values
+from evaluator.results.json_documents import json_values
 from evaluator.units import ROUND, parse_duration, without_ticks
 from evaluator.visible import shortened
 

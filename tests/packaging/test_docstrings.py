@@ -71,7 +71,7 @@ def parameters(node: Documented) -> dict[str, str]:
     found = {
         one.target.id: ast.unparse(one.annotation)
         for one in node.body
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and "ClassVar" not in ast.unparse(one)
     }
     for one in node.body:
         if isinstance(one, ast.FunctionDef) and one.name == "__init__":

@@ -22,7 +22,7 @@ from evaluator.delays.study.window_advice import WindowAdvice
 from evaluator.delays.study.words import between, words
 from evaluator.log.delay_rows import DelayRows
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.results.json_values import json_values
+from evaluator.results.json_documents import json_values
 
 SCHEMA = "evaluate.delays/1"
 # Fewer conversions say nothing of a law's shape, and are no group of their own.
