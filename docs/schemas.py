@@ -21,6 +21,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the checkout that the script is in, whatever is installed
 
+from evaluator.audits.result import Audit  # noqa: E402
 from evaluator.checks.run import CheckReport  # noqa: E402
 from evaluator.datasets.options import ReadingOptions  # noqa: E402
 from evaluator.datasets.summary import DatasetList  # noqa: E402
@@ -38,7 +39,7 @@ from evaluator.reports.command_words import DECLARED  # noqa: E402
 from evaluator.results.json_documents import JsonDocument  # noqa: E402
 from evaluator.simulations.result import SimulationDocument  # noqa: E402
 
-DOCUMENTS: tuple[type[JsonDocument], ...] = (Catalogue, CheckReport, DatasetList, SimulationDocument)
+DOCUMENTS: tuple[type[JsonDocument], ...] = (Audit, Catalogue, CheckReport, DatasetList, SimulationDocument)
 FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))
 _TYPED = {f"{kind.schema.removeprefix('evaluate.').partition('/')[0]}.schema.json": kind for kind in DOCUMENTS}
 _CLASSES: dict[str, type[Options]] = {cls.__name__: cls for cls in DECLARED}
@@ -116,10 +117,15 @@ class DocumentSchema(GenerateJsonSchema):
         about, _, parameters = cleandoc(cls.__doc__).partition("\n\nParameters\n----------\n")
         said = {name: " ".join(text.split()) for names, text in _PARAMETER.findall(parameters)
                 for name in names.split(", ")}  # fmt: skip
+        names = {field.get("serialization_alias"): field["name"] for field in schema["schema"]["fields"]}
         for name, value in found["properties"].items():
             for word in ("default", "readOnly", "title"):
                 value.pop(word, None)
-            value |= {"description": said[name]} if name in said else {}
+            name = names.get(name, name)
+            value |= {"description": said[name]} if name in said and "description" not in value else {}
+        if issubclass(cls, JsonDocument):
+            found["properties"] = {"schema": {"const": cls.schema}, **found["properties"]}
+            found["required"] = ["schema", *found["required"]]
         found |= {"title": about.partition("\n")[0].rstrip("."), "additionalProperties": False}
         found.pop("description", None)
         return found
@@ -128,8 +134,6 @@ class DocumentSchema(GenerateJsonSchema):
 def schema_of(kind: type[JsonDocument]) -> dict[str, Any]:
     """Return the JSON schema of a type of document."""
     found = TypeAdapter(kind).json_schema(mode="serialization", schema_generator=DocumentSchema)
-    found["properties"] = {"schema": {"const": kind.schema}, **found["properties"]}
-    found["required"] = ["schema", *found["required"]]
     return {"$schema": GenerateJsonSchema.schema_dialect, **found}
 
 

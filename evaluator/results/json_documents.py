@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, GetPydanticSchema, TypeAdapter, WithJsonSchema, computed_field
-from pydantic_core.core_schema import any_schema
+from pydantic import Field, GetPydanticSchema, PlainSerializer, TypeAdapter, WithJsonSchema, computed_field
+from pydantic_core.core_schema import any_schema, wrap_serializer_function_ser_schema
 
 # A number is null in a document where it is not finite, or not known; these never are.
 _PLAIN = ["number", "string", "boolean", "null"]
@@ -22,7 +22,11 @@ Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Level = Annotated[float, Field(gt=0, lt=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+# These may be, though they have bounds.
+ShareOrNull = Annotated[float, WithJsonSchema({"type": ["number", "null"], "minimum": 0, "maximum": 1})]
+NotNegativeOrNull = Annotated[float, WithJsonSchema({"type": ["number", "null"], "minimum": 0})]
 Text = Annotated[str, Field(min_length=1)]
 # Numbers of a sentence, by name.
 Numbers = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": _PLAIN}})]
@@ -30,13 +34,20 @@ Numbers = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "additiona
 several = Field(min_length=1)
 # Of a property that a document has, too.
 in_document = computed_field
+# Of a value for which a document has another: what a function of it returns.
+written_as = PlainSerializer
 # Of a field that no document holds, whatever its type.
 omitted = (GetPydanticSchema(lambda source, handler: any_schema()), Field(exclude=True))
 
 
 def called(name: str) -> Any:
-    """Return the mark of a field that has another name in a document, one that Python keeps for itself."""
+    """Return the mark of a field that has another name in a document."""
     return Field(serialization_alias=name)
+
+
+def at_least(smallest: int) -> Any:
+    """Return the mark of a number that is never below this one."""
+    return Field(ge=smallest)
 
 
 class JsonPart:
@@ -55,9 +66,14 @@ class JsonDocument(JsonPart):
     __slots__ = ()
     schema: ClassVar[str]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document as JSON values: None for numbers that are not finite, or not known."""
-        return {"schema": self.schema, **super().to_dict()}
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Return how pydantic writes it: a document within another names its schema, too."""
+
+        def named(document: JsonDocument, fields: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+            return {"schema": document.schema, **fields(document)}
+
+        return {**handler(source), "serialization": wrap_serializer_function_ser_schema(named)}
 
 
 def plain_values(part: Any) -> Any:
@@ -69,7 +85,7 @@ def plain_values(part: Any) -> Any:
     >>> plain_values(Interval(0.5, float("-inf"), 1.0, 200, 0.95, "of some kind"))["low"]
     """
     # What is not of its declared type is written as it is: a test compares documents with their schemas.
-    return json.loads(_adapter(type(part)).dump_json(part, warnings=False))
+    return json.loads(_adapter(type(part)).dump_json(part, by_alias=True, warnings=False))
 
 
 _adapter: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)

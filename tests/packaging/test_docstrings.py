@@ -71,7 +71,8 @@ def parameters(node: Documented) -> dict[str, str]:
     found = {
         one.target.id: ast.unparse(one.annotation)
         for one in node.body
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and "ClassVar" not in ast.unparse(one)
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        if not ast.unparse(one).startswith("schema: ClassVar")
     }
     for one in node.body:
         if isinstance(one, ast.FunctionDef) and one.name == "__init__":
