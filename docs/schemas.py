@@ -25,6 +25,7 @@ from evaluator.audits.result import Audit  # noqa: E402
 from evaluator.checks.run import CheckReport  # noqa: E402
 from evaluator.datasets.options import ReadingOptions  # noqa: E402
 from evaluator.datasets.summary import DatasetList  # noqa: E402
+from evaluator.delays.study.result import DelayStudy  # noqa: E402
 from evaluator.findings.catalogue import Catalogue  # noqa: E402
 from evaluator.options.declaration import (  # noqa: E402
     Option,
@@ -39,7 +40,7 @@ from evaluator.reports.command_words import DECLARED  # noqa: E402
 from evaluator.results.json_documents import JsonDocument  # noqa: E402
 from evaluator.simulations.result import SimulationDocument  # noqa: E402
 
-DOCUMENTS: tuple[type[JsonDocument], ...] = (Audit, Catalogue, CheckReport, DatasetList, SimulationDocument)
+DOCUMENTS: tuple[type[JsonDocument], ...] = (Audit, Catalogue, CheckReport, DatasetList, DelayStudy, SimulationDocument)
 FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))
 _TYPED = {f"{kind.schema.removeprefix('evaluate.').partition('/')[0]}.schema.json": kind for kind in DOCUMENTS}
 _CLASSES: dict[str, type[Options]] = {cls.__name__: cls for cls in DECLARED}

@@ -180,7 +180,7 @@ def write_study(
     drawn = pictures(charts)
     for name, picture in drawn.items():
         (folder / f"{name}.png").write_bytes(picture)
-    done = {"command": "delays", "options": dict(study.options.__dict__), "by": rows.by}
+    done = {"command": "delays", "options": study.options.to_dict(), "by": rows.by}
     write_manifest(folder, libraries=("altair", "vl-convert-python"), command=command, source=source, study=done)
     return StudyFiles(
         sorted(file.name for file in folder.iterdir()), [f"{name}.png" for name in charts if name not in drawn]

@@ -20,13 +20,14 @@ from pydantic_core.core_schema import any_schema, wrap_serializer_function_ser_s
 _PLAIN = ["number", "string", "boolean", "null"]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
-NotNegative = Annotated[float, Field(ge=0)]
+# Ticks and the like: whole ones are written as such.
+NotNegative = Annotated[int | float, WithJsonSchema({"type": "number", "minimum": 0})]
 Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 # These may be, though they have bounds.
 ShareOrNull = Annotated[float, WithJsonSchema({"type": ["number", "null"], "minimum": 0, "maximum": 1})]
-NotNegativeOrNull = Annotated[float, WithJsonSchema({"type": ["number", "null"], "minimum": 0})]
+NotNegativeOrNull = Annotated[int | float, WithJsonSchema({"type": ["number", "null"], "minimum": 0})]
 Text = Annotated[str, Field(min_length=1)]
 # Numbers of a sentence, by name.
 Numbers = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": _PLAIN}})]
