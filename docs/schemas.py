@@ -23,8 +23,17 @@ sys.path.insert(0, str(ROOT))  # the checkout that the script is in, whatever is
 
 from evaluator.audits.result import Audit  # noqa: E402
 from evaluator.checks.run import CheckReport  # noqa: E402
+from evaluator.datasets.facts import (  # noqa: E402
+    Conversion,
+    DatasetFacts,
+    DatasetList,
+    MadeShop,
+    MadeTwin,
+    PromotionsFacts,
+    SpecFacts,
+    Validation,
+)
 from evaluator.datasets.options import ReadingOptions  # noqa: E402
-from evaluator.datasets.summary import DatasetList  # noqa: E402
 from evaluator.delays.study.result import DelayStudy  # noqa: E402
 from evaluator.findings.catalogue import Catalogue  # noqa: E402
 from evaluator.options.declaration import (  # noqa: E402
@@ -40,14 +49,21 @@ from evaluator.reports.command_words import DECLARED  # noqa: E402
 from evaluator.results.json_documents import JsonDocument  # noqa: E402
 from evaluator.simulations.result import SimulationDocument  # noqa: E402
 
-DOCUMENTS: tuple[type[JsonDocument], ...] = (Audit, Catalogue, CheckReport, DatasetList, DelayStudy, SimulationDocument)
+DOCUMENTS: tuple[type[JsonDocument], ...] = (
+    Audit, Catalogue, CheckReport, Conversion, DatasetFacts, DatasetList, DelayStudy, MadeShop, MadeTwin,
+    PromotionsFacts, SimulationDocument, SpecFacts, Validation,
+)  # fmt: skip
 FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))
-_TYPED = {f"{kind.schema.removeprefix('evaluate.').partition('/')[0]}.schema.json": kind for kind in DOCUMENTS}
+_TYPED: dict[str, Any] = {}
+for _kind in DOCUMENTS:
+    _file = f"{_kind.schema.removeprefix('evaluate.').partition('/')[0]}.schema.json"
+    _TYPED[_file] = _TYPED[_file] | _kind if _file in _TYPED else _kind
 _CLASSES: dict[str, type[Options]] = {cls.__name__: cls for cls in DECLARED}
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string", NoneType: "null"}
 _BOUNDS = {
     "above": "exclusiveMinimum", "at_least": "minimum", "below": "exclusiveMaximum", "at_most": "maximum"
 }  # fmt: skip
+_PARAMETERS = "\n\nParameters\n----------\n"
 # Names of parameters in a docstring, and the indented lines that say what they are.
 _PARAMETER = re.compile(r"^(\w[\w, ]*)\n((?: {4}.*\n?)+)", re.MULTILINE)
 _DEFINED = re.compile(r'^( *)"(\w+Options)": (?=\{)', re.MULTILINE)
@@ -95,10 +111,9 @@ class DocumentSchema(GenerateJsonSchema):
         return False
 
     def float_schema(self, schema: Any) -> JsonSchemaValue:
-        """Return that a number may be null, but for one that is bounded or known to be finite."""
+        """Return that a number may be null, but for one that is bounded."""
         found = super().float_schema(schema)
-        known = schema.get("allow_inf_nan") is False or len(found) > 1
-        return found if known else {"type": ["number", "null"]}
+        return found if len(found) > 1 else {"type": ["number", "null"]}
 
     def nullable_schema(self, schema: Any) -> JsonSchemaValue:
         """Return the schema of what may be null as one type, or several, where these have no more to say."""
@@ -115,8 +130,8 @@ class DocumentSchema(GenerateJsonSchema):
         if issubclass(cls, Options):
             return dict(json.loads(definition(cls, "")))
         found = super().dataclass_schema(schema)
-        about, _, parameters = cleandoc(cls.__doc__).partition("\n\nParameters\n----------\n")
-        said = {name: " ".join(text.split()) for names, text in _PARAMETER.findall(parameters)
+        said = {name: " ".join(text.split()) for base in reversed(cls.__mro__)
+                for names, text in _PARAMETER.findall(cleandoc(base.__doc__ or "").partition(_PARAMETERS)[2])
                 for name in names.split(", ")}  # fmt: skip
         names = {field.get("serialization_alias"): field["name"] for field in schema["schema"]["fields"]}
         for name, value in found["properties"].items():
@@ -126,14 +141,18 @@ class DocumentSchema(GenerateJsonSchema):
             value |= {"description": said[name]} if name in said and "description" not in value else {}
         if issubclass(cls, JsonDocument):
             found["properties"] = {"schema": {"const": cls.schema}, **found["properties"]}
-            found["required"] = ["schema", *found["required"]]
-        found |= {"title": about.partition("\n")[0].rstrip("."), "additionalProperties": False}
+            found["required"] = ["schema", *(name for name in found["required"] if name != cls.beside)]
+        others = found["properties"].pop(getattr(cls, "beside", ""), {"additionalProperties": False})
+        found |= {
+            "title": cleandoc(cls.__doc__).partition("\n")[0].rstrip("."),
+            "additionalProperties": others["additionalProperties"],
+        }
         found.pop("description", None)
         return found
 
 
-def schema_of(kind: type[JsonDocument]) -> dict[str, Any]:
-    """Return the JSON schema of a type of document."""
+def schema_of(kind: Any) -> dict[str, Any]:
+    """Return the JSON schema of a type of document, or of several that are one."""
     found = TypeAdapter(kind).json_schema(mode="serialization", schema_generator=DocumentSchema)
     return {"$schema": GenerateJsonSchema.schema_dialect, **found}
 

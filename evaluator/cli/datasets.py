@@ -70,7 +70,7 @@ def show_command(
             source = {"dataset": facts["name"], "fingerprint": fingerprint, "reading": reading}
             save(write_facts, facts, source=source, command=this_command())
     if as_json:
-        o.print_json({"schema": "evaluate.dataset/1", **facts})
+        o.print_json(facts)
     else:
         o.show(facts, full=full)
     if out is not None:
@@ -94,7 +94,7 @@ def validate_command(
         raise UsageError("No log is named.", remedy="`evaluate datasets validate spec.toml`.")
     report = validate(name, **reading)
     if as_json:
-        o.print_json({"schema": "evaluate.validation/1", **report})
+        o.print_json(report)
     else:
         from evaluator.reports.dataset import validation_document
 
@@ -132,9 +132,13 @@ def convert_command(
         )  # fmt: skip
     log, left_out = done.log, done.quarantine
     if as_json:
-        facts = {"name": log.meta.name, "displays": len(log), "conversions": log.conversions.num_rows,
-                 "actions": log.n_actions, "quarantined": left_out.num_rows, **log.meta.counts}  # fmt: skip
-        o.print_json({"schema": "evaluate.conversion/1", "out": str(out), **facts})
+        from evaluator.datasets.facts import Conversion
+
+        written = Conversion(
+            out=str(out), name=log.meta.name, displays=len(log), conversions=log.conversions.num_rows,
+            actions=log.n_actions, quarantined=left_out.num_rows, counts=dict(log.meta.counts),
+        )  # fmt: skip
+        o.print_json(written.to_dict())
     else:
         o.say(f"{out}: {len(log):,} displays, {log.conversions.num_rows:,} conversions, {log.n_actions} actions.")
     if left_out.num_rows:

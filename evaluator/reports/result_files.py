@@ -129,7 +129,7 @@ def write_audit(folder: Path, found: Audit, *, source: dict[str, Any], command: 
 
 def write_facts(folder: Path, facts: dict[str, Any], *, source: dict[str, Any], command: str = "") -> None:
     """Write what `evaluator.datasets.show` found: ``result.json``, ``report.txt``, page and ``manifest.json``."""
-    write_json(folder / "result.json", {"schema": "evaluate.dataset/1", **facts})
+    write_json(folder / "result.json", facts)
     write_report(folder, facts, command=command, source=source)
     write_manifest(folder, command=command, source=source)
 

@@ -20,11 +20,11 @@ from pydantic_core.core_schema import any_schema, wrap_serializer_function_ser_s
 _PLAIN = ["number", "string", "boolean", "null"]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
-# Ticks and the like: whole ones are written as such.
+# Ticks, counts and the like: whole ones are written as such.
+Finite = Annotated[int | float, WithJsonSchema({"type": "number"})]
 NotNegative = Annotated[int | float, WithJsonSchema({"type": "number", "minimum": 0})]
 Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 # These may be, though they have bounds.
 ShareOrNull = Annotated[float, WithJsonSchema({"type": ["number", "null"], "minimum": 0, "maximum": 1})]
 NotNegativeOrNull = Annotated[int | float, WithJsonSchema({"type": ["number", "null"], "minimum": 0})]
@@ -66,13 +66,17 @@ class JsonDocument(JsonPart):
 
     __slots__ = ()
     schema: ClassVar[str]
+    # Field whose own names stand beside the others; empty for none.
+    beside: ClassVar[str] = ""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         """Return how pydantic writes it: a document within another names its schema, too."""
 
-        def named(document: JsonDocument, fields: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-            return {"schema": document.schema, **fields(document)}
+        def named(document: JsonDocument, written: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+            fields = written(document)
+            others = fields.pop(cls.beside, {})
+            return {"schema": document.schema, **fields, **others}
 
         return {**handler(source), "serialization": wrap_serializer_function_ser_schema(named)}
 
