@@ -257,7 +257,7 @@ def api_page() -> str:
             parts.append(f"```text\n{name}{_signature(thing)}\n```\n")
         parts.append(_docstring(inspect.getdoc(thing) or ""))
         for member, of in sorted(_members(thing).items()) if inspect.isclass(thing) else ():
-            of = of.__func__ if isinstance(of, classmethod | staticmethod) else of
+            of = of.__func__ if isinstance(of, classmethod | staticmethod) else getattr(of, "wrapped", of)
             if not member.startswith("_") and inspect.isfunction(of) and "\nParameters\n" in (inspect.getdoc(of) or ""):
                 parts.append(f"### {name}.{member}\n\n```text\n{name}.{member}{_signature(of)}\n```\n")
                 parts.append(_docstring(inspect.getdoc(of) or ""))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from evaluator.errors import ParameterError
 from evaluator.visible import shortened
 
+Tick = Literal["ns", "us", "ms", "s", "min", "h", "d", "round"]
 SECONDS = {
     "ns": 1e-9,
     "us": 1e-6,
@@ -17,7 +19,7 @@ SECONDS = {
     "d": 86400.0,
     "w": 604800.0,
 }
-ROUND = "round"
+ROUND: Tick = "round"
 # A window no delay reaches.
 NO_WINDOW = 2**62
 # Delays of a sample count the displays of its traffic: this is how many for each of its own. A delay of 9 billion

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from evaluator.audits.shown_displays import MeasuredDifference
 from evaluator.comparisons.realised import p_values_of, radii
 from evaluator.estimates.standard_errors import widened_by
+from evaluator.results.json_documents import Share
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,17 +62,13 @@ class DetectableDifference:
     standard_error: float
     low: float
     high: float
-    shown: float
+    shown: Share
 
     def tells(self, difference: float, error: float) -> bool | None:
         """Whether a difference known with this standard error is told on 80 % of such logs; None if not known."""
         if abs(difference) - 2.0 * error >= self.high:
             return True
         return False if abs(difference) + 2.0 * error < self.low else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {**self.__dict__}
 
 
 class LargerDifference(NamedTuple):

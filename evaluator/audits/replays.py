@@ -21,6 +21,7 @@ from evaluator.audits.twin_log import TwinLog, draw_twin, replay_seed
 from evaluator.comparisons.result import plan_comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.policies.base import Setting
+from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
@@ -76,7 +77,7 @@ class TwinReplay(NamedTuple):
     regret: IntervalAndTruth
     uplift: IntervalAndTruth
     setting: Setting
-    sampler: str
+    sampler: SamplerName
 
 
 class TwinReplays(NamedTuple):

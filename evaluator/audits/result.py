@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Annotated, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -12,15 +12,27 @@ from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
 from evaluator.checks.result import CheckResult
 from evaluator.findings.finding import Finding, WithFindings
+from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ObjectiveName
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.results.json_values import json_values
+from evaluator.results.json_documents import (
+    Count,
+    JsonDocument,
+    Level,
+    NotNegative,
+    Share,
+    at_least,
+    in_document,
+    omitted,
+    several,
+    written_as,
+)
 from evaluator.results.tabular import FLAG, NUMBER, TEXT, arrow_table
 
 # What adding up leaves of two values that are the same, relative to them.
 _ROUNDING = 1e-8
-
-SCHEMA = "evaluate.audit/2"
+# Fewer twins say nothing of an interval.
+Twins = Annotated[int, at_least(10)]
 # Chance that a replay without bias is called biased: three standard deviations, with as many twins as one likes.
 BIASED = 0.0027
 
@@ -39,24 +51,22 @@ class Coverage:
         Mean width of the intervals, in the unit of what they estimate.
     """
 
-    held: int
-    twins: int
-    level: float
+    held: Count
+    twins: Twins
+    level: Level
     mean_width: float
 
+    @in_document
     @property
-    def share(self) -> float:
+    def share(self) -> Share:
         """Share of the twins."""
         return self.held / self.twins
 
+    @in_document
     @property
     def too_low(self) -> bool:
         """Whether the share is below the level by more than three of its standard errors."""
         return self.share < self.level - 3.0 * math.sqrt(self.level * (1.0 - self.level) / self.twins)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {**self.__dict__, "share": self.share, "too_low": self.too_low}
 
 
 @dataclass(frozen=True)
@@ -85,8 +95,8 @@ class PolicyAudit:
     """
 
     policy: str
-    sampler: str
-    rounds: float
+    sampler: SamplerName
+    rounds: NotNegative
     acceptance_rate: float
     value: float
     live_value: float
@@ -98,6 +108,7 @@ class PolicyAudit:
     regret_coverage: Coverage
     uplift_coverage: Coverage
 
+    @in_document
     @property
     def z(self) -> float:
         """The bias in its standard errors; 0 where there is neither, but for rounding."""
@@ -106,6 +117,7 @@ class PolicyAudit:
             return 0.0 if abs(self.bias) <= rounding else math.copysign(math.inf, self.bias)
         return self.bias / self.bias_standard_error
 
+    @in_document
     @property
     def biased(self) -> bool:
         """Whether the replay is further off the live value than chance explains; if not, it may be biased by less.
@@ -114,6 +126,7 @@ class PolicyAudit:
         """
         return abs(self.z) > self._limit
 
+    @in_document
     @property
     def detectable_bias(self) -> float:
         """The bias that would be seen on four of five such audits; a smaller one would go unseen more often."""
@@ -125,15 +138,8 @@ class PolicyAudit:
 
         return float(stdtrit(self.value_coverage.twins - 1, 1.0 - BIASED / 2))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        coverages = {name: getattr(self, name).to_dict() for name in _COVERAGES}
-        own = {"z": self.z, "biased": self.biased, "detectable_bias": self.detectable_bias}
-        return {**self.__dict__, **own, **coverages}
-
 
 _Z80 = 0.8416212335729143
-_SAID = ("code", "name", "verdict", "number", "what", "remedy")
 _COVERAGES = ("value_coverage", "regret_coverage", "uplift_coverage")
 
 
@@ -175,28 +181,37 @@ class PairAudit:
     expected: DetectableDifference
     expected_ranked: DetectableDifference
 
+    @in_document
     @property
     def told_apart(self) -> bool | None:
         """Whether the pair alone is told apart on 80 % of such logs; None where twins and live runs do not decide."""
         return self.alone.tells(self.live_difference, self.live_standard_error)
 
+    @in_document
     @property
     def told_apart_ranked(self) -> bool | None:
         """Whether the pair is told apart in the ranking of all pairs."""
         return self.ranked.tells(self.live_difference, self.live_standard_error)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        parts = {name: getattr(self, name).to_dict() for name in _PARTS}
-        told = {"told_apart": self.told_apart, "told_apart_ranked": self.told_apart_ranked}
-        return {**self.__dict__, **parts, **told}
+
+@dataclass(frozen=True, kw_only=True)
+class NotInTwins:
+    """What a check of the log failed or warned about."""
+
+    code: str
+    name: str
+    verdict: Literal["fail", "warn"]
+    number: str
+    what: str
+    remedy: str
 
 
-_PARTS = ("coverage", "alone", "ranked", "expected", "expected_ranked")
+def _not_in_twins(of: CheckResult) -> NotInTwins:
+    return NotInTwins(**{field.name: getattr(of, field.name) for field in fields(NotInTwins)})
 
 
 @dataclass(frozen=True, eq=False)
-class Audit(ShownInNotebooks, WithFindings):
+class Audit(JsonDocument, ShownInNotebooks, WithFindings):
     """What replays can tell on a log like this one.
 
     To keep it, as ``evaluate audit --out`` does: ``json.dumps(found.to_dict())`` is its ``result.json``, and
@@ -231,22 +246,30 @@ class Audit(ShownInNotebooks, WithFindings):
         Table of the live runs, one row a run and policy.
     """
 
+    schema: ClassVar[str] = "evaluate.audit/2"
+
     dataset: str
-    displays: int
-    actions: int
+    displays: Count
+    actions: Annotated[int, at_least(2)]
     objective: ObjectiveName
     options: AuditOptions
-    live_runs: int
-    common_rounds: int
+    live_runs: Count
+    common_rounds: Count
     truth: tuple[str, ...]
-    policies: tuple[PolicyAudit, ...]
+    policies: Annotated[tuple[PolicyAudit, ...], several]
     pairs: tuple[PairAudit, ...]
-    not_in_twins: tuple[CheckResult, ...]
+    not_in_twins: tuple[Annotated[CheckResult, written_as(_not_in_twins)], ...]
     verdict: str
     findings: tuple[Finding, ...]
-    twins: pa.Table
-    differences: pa.Table
-    live: pa.Table
+    twins: Annotated[pa.Table, *omitted]
+    differences: Annotated[pa.Table, *omitted]
+    live: Annotated[pa.Table, *omitted]
+
+    @in_document(alias="twins")
+    @property
+    def n_twins(self) -> Twins:
+        """Number of twins."""
+        return self.options.twins
 
     @property
     def policy_table(self) -> pa.Table:
@@ -279,27 +302,6 @@ class Audit(ShownInNotebooks, WithFindings):
             for pair in self.pairs
         )
         return arrow_table(columns, rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the audit without its tables, as JSON values: what is not finite becomes None."""
-        out = {
-            "schema": SCHEMA,
-            "dataset": self.dataset,
-            "displays": self.displays,
-            "actions": self.actions,
-            "objective": self.objective,
-            "twins": self.options.twins,
-            "live_runs": self.live_runs,
-            "common_rounds": self.common_rounds,
-            "verdict": self.verdict,
-            "policies": [policy.to_dict() for policy in self.policies],
-            "pairs": [pair.to_dict() for pair in self.pairs],
-            "not_in_twins": [{name: getattr(of, name) for name in _SAID} for of in self.not_in_twins],
-            "truth": self.truth,
-            "findings": [found.to_dict() for found in self.findings],
-            "options": self.options.to_dict(),
-        }
-        return json_values(out)
 
     def __repr__(self) -> str:
         return self.verdict

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from evaluator.findings.finding import Finding
+from evaluator.results.json_documents import JsonPart, Numbers, Share, Text, in_document
 
 Verdict = Literal["pass", "warn", "fail", "not applicable"]
 # Verdicts that a reader must know, the worst first.
@@ -25,7 +26,7 @@ MOST_SHOWN = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckResult:
+class CheckResult(JsonPart):
     """What one check found.
 
     Parameters
@@ -60,15 +61,16 @@ class CheckResult:
     verdict: Verdict
     number: str
     statistic: float | None = None
-    p_value: float | None = None
+    p_value: Share | None = None
     effect: float | None = None
-    numbers: dict[str, Any] = field(default_factory=dict)
-    what: str = ""
+    numbers: Numbers = field(default_factory=dict)
+    what: Text = ""
     remedy: str = ""
     shows: str = ""
     explains: tuple[str, ...] = ()
     follows_from: str = ""
 
+    @in_document
     @property
     def code(self) -> str:
         """Name of the check as a code of the catalogue of findings."""
@@ -88,10 +90,6 @@ class CheckResult:
         return Finding(
             code=self.code, severity=self.verdict, what=self.what, remedy=self.remedy, about=self.name, numbers=about
         )  # fmt: skip
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {"code": self.code, **asdict(self)}
 
 
 def not_applicable(name: str, reason: str) -> CheckResult:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -21,24 +21,24 @@ from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.clusters import read_clusters, read_users
 from evaluator.log.costs import refunds_at_once
+from evaluator.log.meta import PropensityKind
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import survey
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.results.json_values import json_values
+from evaluator.results.json_documents import Count, JsonDocument, Positive, in_document
 from evaluator.results.tabular import NUMBER, TEXT, arrow_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-SCHEMA = "evaluate.check/2"
 
 
 # Normal quantiles: of a difference at a level of 95 %, told on 80 % of logs.
 _TOLD_Z = 1.96 + POWER_Z
 
 
-class InReplay(NamedTuple):
+@dataclass(frozen=True)
+class InReplay:
     """What a replay of a log has to tell from: of a policy that tries all actions alike, as the log's own data go.
 
     Parameters
@@ -58,14 +58,11 @@ class InReplay(NamedTuple):
     rewards: float
     smallest_uplift: float
 
+    @in_document
     @property
     def enough(self) -> bool:
         """Whether an interval holds at all: with at least `NEEDED` rewards of equal weight."""
         return self.rewards >= NEEDED
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {**self._asdict(), "enough": self.enough}
 
 
 def in_replay(t: Tables) -> InReplay:
@@ -94,7 +91,7 @@ def in_replay(t: Tables) -> InReplay:
 
 
 @dataclass(frozen=True, eq=False)
-class CheckReport(ShownInNotebooks):
+class CheckReport(JsonDocument, ShownInNotebooks):
     """Whether a log is fit for replay.
 
     Parameters
@@ -115,17 +112,20 @@ class CheckReport(ShownInNotebooks):
         Result of each check, in the order of `evaluator.checks.registry.CHECKS`.
     """
 
+    schema: ClassVar[str] = "evaluate.check/2"
+
     dataset: str
-    displays: int
-    conversions: int
-    actions: int
-    propensity: str
+    displays: Positive
+    conversions: Count
+    actions: Positive
+    propensity: PropensityKind
     assumption: str
     left_out: str
     options: CheckOptions
     replay: InReplay
     checks: tuple[CheckResult, ...]
 
+    @in_document
     @property
     def fit(self) -> bool:
         """Whether no check failed; how much a log that is fit can tell is in `replay`."""
@@ -166,15 +166,6 @@ class CheckReport(ShownInNotebooks):
         if name not in by_name:
             raise UnknownNameError(f"No check is called {name!r}.", remedy=nearest(name, by_name))
         return by_name[name]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values: numbers that are not finite become None."""
-        return json_values({
-            "schema": SCHEMA, "dataset": self.dataset, "displays": self.displays, "conversions": self.conversions,
-            "actions": self.actions, "propensity": self.propensity, "assumption": self.assumption,
-            "left_out": self.left_out, "fit": self.fit, "replay": self.replay.to_dict(),
-            "checks": [f.to_dict() for f in self.checks], "options": asdict(self.options),
-        })  # fmt: skip
 
     def __repr__(self) -> str:
         bad = ", ".join(f"{f.name}: {f.verdict}" for f in self.checks if f.verdict in ("warn", "fail"))

@@ -29,28 +29,21 @@ Name = Annotated[str, placed(_NAME, completes="dataset")]
 @app.command("list", epilog="Example: evaluate datasets list")
 def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
     """List the bundled datasets."""
-    from evaluator.datasets.resolve import dataset_spec, names
+    from evaluator.datasets.summary import bundled
 
-    specs = [spec for spec in map(dataset_spec, names()) if spec is not None]
-    rows = [{"name": s.name, "title": s.title, "licence": s.licence, "kind": _kind(s)} for s in specs]
+    listed = bundled()
     if as_json:
-        o.print_json({"schema": "evaluate.datasets/1", "datasets": rows})
+        o.print_json(listed.to_dict())
         return
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column, widest in (("name", None), ("title", None), ("kind", 14), ("licence", 17)):
         table.add_column(column, no_wrap=column == "name", max_width=widest)
-    for row in rows:
-        table.add_row(*(row[c] for c in ("name", "title", "kind", "licence")))
+    for row in listed.datasets:
+        table.add_row(row.name, row.title, row.kind, row.licence)
     o.stdout().print(table)
     o.note("A small example of files of your own: evaluate datasets make shop -o shop.")
-
-
-def _kind(spec: Any) -> str:
-    if hasattr(spec, "scenario"):
-        return "synthetic"
-    return "evaluate datasets make" if spec.twin is not None else "your own copy of the files"
 
 
 @app.command("show", epilog="Example: evaluate datasets show shop/spec.toml")
@@ -77,7 +70,7 @@ def show_command(
             source = {"dataset": facts["name"], "fingerprint": fingerprint, "reading": reading}
             save(write_facts, facts, source=source, command=this_command())
     if as_json:
-        o.print_json({"schema": "evaluate.dataset/1", **facts})
+        o.print_json(facts)
     else:
         o.show(facts, full=full)
     if out is not None:
@@ -101,7 +94,7 @@ def validate_command(
         raise UsageError("No log is named.", remedy="`evaluate datasets validate spec.toml`.")
     report = validate(name, **reading)
     if as_json:
-        o.print_json({"schema": "evaluate.validation/1", **report})
+        o.print_json(report)
     else:
         from evaluator.reports.dataset import validation_document
 
@@ -139,9 +132,13 @@ def convert_command(
         )  # fmt: skip
     log, left_out = done.log, done.quarantine
     if as_json:
-        facts = {"name": log.meta.name, "displays": len(log), "conversions": log.conversions.num_rows,
-                 "actions": log.n_actions, "quarantined": left_out.num_rows, **log.meta.counts}  # fmt: skip
-        o.print_json({"schema": "evaluate.conversion/1", "out": str(out), **facts})
+        from evaluator.datasets.facts import Conversion
+
+        written = Conversion(
+            out=str(out), name=log.meta.name, displays=len(log), conversions=log.conversions.num_rows,
+            actions=log.n_actions, quarantined=left_out.num_rows, counts=dict(log.meta.counts),
+        )  # fmt: skip
+        o.print_json(written.to_dict())
     else:
         o.say(f"{out}: {len(log):,} displays, {log.conversions.num_rows:,} conversions, {log.n_actions} actions.")
     if left_out.num_rows:

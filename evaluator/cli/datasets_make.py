@@ -43,8 +43,11 @@ def make_command(
     with o.progress("rows", asked.rows if dataset != "shop" else None) as advance:
         made = make(dataset, out, rows=asked.rows, seed=asked.seed, jobs=asked.jobs, advance=advance)
     if as_json:
-        files = {"out": str(made.path), "truth": str(made.truth), "table": str(made.table)}
-        o.print_json({"schema": "evaluate.made/1", **files, **made.counts})
+        from evaluator.datasets.facts import MadeShop, MadeTwin
+
+        kind = MadeShop if dataset == "shop" else MadeTwin
+        document = kind(out=str(made.path), truth=str(made.truth), table=str(made.table), **made.counts)
+        o.print_json(document.to_dict())
         return
     o.say(f"{made.path}: " + ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in made.counts.items()))
     o.note(f"Its truth: {made.truth} and {made.table}.")

@@ -21,11 +21,11 @@ def explain_command(
 
     Prints what it means, how it is found, what it does to the numbers, what to do, and an example that has it.
     """
-    from evaluator.findings.catalogue import catalogue, explain
+    from evaluator.findings.catalogue import Catalogue, catalogue, explain
 
     entries = list(catalogue().values()) if code is None else [explain(code)]
     if as_json:
-        o.print_json({"schema": "evaluate.findings/1", "findings": [entry.to_dict() for entry in entries]})
+        o.print_json(Catalogue(tuple(entries)).to_dict())
         return
     from evaluator.reports.explained import entry_document, list_document
 

@@ -42,7 +42,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.support import rarest_warning
 from evaluator.replays.values.outcome_evidence import judged_together
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.results.json_values import json_values
+from evaluator.results.json_documents import json_values
 
 SCHEMA = "evaluate.compare/2"
 

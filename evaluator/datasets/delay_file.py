@@ -55,9 +55,10 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     ParameterError, UsageError
         The options do not fit the file, or one another.
     """
-    by, followed, unit = asked.by, asked.followed, asked.unit or "s"
-    if unit not in UNITS:
-        raise ParameterError(f"`unit` {unit!r} is no unit of time.", remedy=f"one of {', '.join(UNITS)}.")
+    by, followed = asked.by, asked.followed
+    unit = next((unit for unit in UNITS if unit == (asked.unit or "s")), None)
+    if unit is None:
+        raise ParameterError(f"`unit` {asked.unit!r} is no unit of time.", remedy=f"one of {', '.join(UNITS)}.")
     refuse_secret(str(path))
     source = Source(files=str(path))
     files: list[TablePart] = [*find_files(source, Path(), override=path)]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from evaluator.datasets.options import OnError, check_share
 from evaluator.options.declaration import Options, documented, option
 from evaluator.options.shared import BY, ON_ERROR, QUARANTINE_AT_MOST
-from evaluator.units import ROUND, SECONDS
+from evaluator.units import Tick
 
 FILE = "A bare file of delays"
-UNITS = (*(unit for unit in SECONDS if unit != "w"), ROUND)
+UNITS: tuple[Tick, ...] = get_args(Tick)
 
 
 @documented

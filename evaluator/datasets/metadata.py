@@ -8,9 +8,10 @@ from evaluator.datasets.labels import KeptPropensities
 from evaluator.datasets.spec import FileSpec
 from evaluator.log.encoder import ContextEncoder
 from evaluator.log.meta import LogMeta, Outcome, PropensityKind
+from evaluator.units import Tick
 
 
-def tick_of(spec: FileSpec) -> str:
+def tick_of(spec: FileSpec) -> Tick:
     """Return the tick of the log: the unit of integer times, us for datetimes."""
     return "us" if spec.time.unit == "datetime" else spec.time.unit
 

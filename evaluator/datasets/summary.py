@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Unpack
@@ -14,10 +15,30 @@ import pyarrow as pa
 
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import open_canonical, remarks, verify
+from evaluator.datasets.facts import (
+    NAMED,
+    TOP,
+    ActionFacts,
+    CostFacts,
+    DatasetFacts,
+    DatasetKind,
+    DatasetList,
+    DatasetRow,
+    DelayQuantiles,
+    LogFacts,
+    NamedActions,
+    OutcomeFacts,
+    PromotionsFacts,
+    QuantileName,
+    RefundFacts,
+    SetFacts,
+    SpecFacts,
+    Validation,
+)
 from evaluator.datasets.opening import queries
 from evaluator.datasets.promotions.promotion_log import true_values
 from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
-from evaluator.datasets.resolve import dataset_spec, read, spec_path
+from evaluator.datasets.resolve import dataset_spec, names, read, spec_path
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError
@@ -33,16 +54,25 @@ from evaluator.store_addresses import is_address
 
 Ints = npt.NDArray[np.int64]
 
-QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)
-TOP = 10
+QUANTILES: dict[QuantileName, float] = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99}
 # An action is hardly ever eligible at less than this share of the displays.
 HARDLY = 1e-3
-# Labels of a list that are named.
-NAMED = 10
+
+
+def bundled() -> DatasetList:
+    """Return the bundled datasets."""
+
+    def row(spec: Spec) -> DatasetRow:
+        kind: DatasetKind = "synthetic"
+        if isinstance(spec, FileSpec):
+            kind = "your own copy of the files" if spec.twin is None else "evaluate datasets make"
+        return DatasetRow(name=spec.name, title=spec.title, licence=spec.licence, kind=kind)
+
+    return DatasetList(tuple(row(spec) for spec in map(dataset_spec, names()) if spec is not None))
 
 
 def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, Any]:
-    """Return facts about a dataset as a plain dict.
+    """Return facts about a dataset as a JSON document.
 
     Parameters
     ----------
@@ -52,15 +82,15 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
     Returns
     -------
     dict
-        Facts by name: ``name``, ``spec`` (what the spec says, None for a converted folder), and ``log``: displays,
-        conversions, rate, actions, time range, delay quantiles, most shown actions, how the sets of eligible actions
-        vary, and counts; None where the files are absent, with ``missing`` saying so. For a log of promotions also
-        ``truth``: what each way to choose them brings a display on average, as
+        Facts by name, as `evaluator.datasets.facts.DatasetFacts` has them: ``name``, ``spec`` (what the spec says, None
+        for a converted folder), and ``log``; None where the files are absent, with ``missing`` saying so. For a log of
+        promotions also ``truth``: what each way to choose them brings a display on average, as
         `evaluator.datasets.promotions.promotion_log.true_values` says.
     """
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
-    facts: dict[str, Any] = {"name": spec.name if spec else where.name, "spec": _spec_facts(spec), "log": None}
+    name = spec.name if spec else where.name
+    said = None if spec is None else spec.model_dump(mode="json", exclude_none=True, by_alias=True)
     path = options.get("path")
     beside = where.parent if isinstance(where, Path) else Path()  # of what a store holds there is no spec
     if isinstance(spec, FileSpec) and (spec.source.is_on_disk if path is None else not is_address(str(path))):
@@ -71,21 +101,23 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
             if path is not None or not str(error).startswith("No file matches"):
                 raise
             made = f" Or make it: evaluate datasets make {spec.name} -o {spec.source.files}" if spec.twin else ""
-            return {**facts, "missing": f"{error}{made}"}
+            return SpecFacts(name=name, spec=said or {}, missing=f"{error}{made}").to_dict()
     if isinstance(spec, FileSpec) and queries(spec):
         with TemporaryDirectory(prefix="evaluate-") as folder, writing(Path(folder)):
-            return {**facts, "log": log_facts(read(dataset, into=Path(folder), **options).log)}
+            facts = log_facts(read(dataset, into=Path(folder), **options).log)
+            return DatasetFacts(name=name, spec=said, log=facts).to_dict()
     log = open_canonical(where) if spec is None and not options else read(dataset, **options).log
-    facts["log"] = log_facts(log)
+    facts = log_facts(log)
     if isinstance(spec, ScenarioSpec) and isinstance(spec.scenario, PromotionsScenario):
-        facts["truth"] = true_values(spec.scenario, log, beside)
+        truth = tuple(true_values(spec.scenario, log, beside))
+        return PromotionsFacts(name=name, spec=said, log=facts, truth=truth).to_dict()
     if spec is None:
-        facts["log"]["notes"] += remarks(where)
-    return facts
+        facts = replace(facts, notes=(*facts.notes, *remarks(where)))
+    return DatasetFacts(name=name, spec=said, log=facts).to_dict()
 
 
 def validate(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, Any]:
-    """Return whether a dataset is sound, with its ``name``, ``counts`` and ``notes``, or raise what is wrong with it.
+    """Return whether a dataset is sound as a JSON document, or raise what is wrong with it.
 
     Of a converted folder every byte is checked. Files of any size need little memory, and about 15 bytes a display in
     the folder of temporary files.
@@ -99,8 +131,7 @@ def validate(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[st
     Returns
     -------
     dict
-        ``ok``, ``name``, ``counts``, ``notes``, and ``eligible``: how the sets of eligible actions vary, None where all
-        actions always are.
+        ``ok``, ``name``, ``counts``, ``notes`` and ``eligible``, as `evaluator.datasets.facts.Validation` has them.
 
     Raises
     ------
@@ -120,16 +151,16 @@ def validate(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[st
 
 def _verdict(reading: Reading, notes: list[str]) -> dict[str, Any]:
     log = reading.log
-    return {
-        "ok": reading.quarantine.num_rows == 0,
-        "name": log.meta.name,
-        "counts": dict(log.meta.counts),
-        "eligible": set_facts(log),
-        "notes": notes,
-    }
+    return Validation(
+        ok=reading.quarantine.num_rows == 0,
+        name=log.meta.name,
+        counts=dict(log.meta.counts),
+        eligible=set_facts(log),
+        notes=tuple(notes),
+    ).to_dict()
 
 
-def log_facts(log: Log) -> dict[str, Any]:
+def log_facts(log: Log) -> LogFacts:
     """Return the facts of a log: counts, rate, times and delays in ticks.
 
     Memory: some numbers an event, and the displays of a batch.
@@ -141,32 +172,32 @@ def log_facts(log: Log) -> dict[str, Any]:
     of, value = rewards.display, rewards.value
     shown, converted = passed.shown, np.bincount(rewards.action, minlength=log.n_actions)
     top = np.argsort(-shown, kind="stable")[:TOP]
-    return {
-        "displays": len(log),
-        "conversions": len(of),
-        "conversions_per_display": len(of) / len(log),
-        "reward_per_display": float(value.sum()) / len(log),
-        "actions": log.n_actions,
-        "tick": log.meta.tick,
-        "time_range": [passed.first, passed.last],
-        "observed_until": log.meta.observed_until,
-        "attribution_window": log.meta.attribution_window,
-        "propensity": log.meta.propensity,
-        "refunds": _refunds(of, value, len(log)),
-        "costs": passed.costs,
-        "delay_quantiles": _delay_quantiles(rewards.delay[value >= 0.0]),
-        "outcomes": [_outcome_facts(log, *of) for of in zip(log.meta.outcomes, events[1:], strict=True)],
-        "top_actions": [
-            {"label": log.labels[k], "displays": int(shown[k]), "conversions": int(converted[k])} for k in top
-        ],
-        "context_dimensions": log.schema.field("context").type.list_size if "context" in log.schema.names else None,
-        "action_vector_dimensions": _action_vector_dimensions(log),
-        "kept_columns": kept_columns(log.schema.names),
-        "eligible": set_facts(log),
-        "counts": dict(log.meta.counts),
-        "fingerprint": log.meta.fingerprint,
-        "notes": list(log.meta.notes),
-    }
+    return LogFacts(
+        displays=len(log),
+        conversions=len(of),
+        conversions_per_display=len(of) / len(log),
+        reward_per_display=float(value.sum()) / len(log),
+        actions=log.n_actions,
+        tick=log.meta.tick,
+        time_range=(passed.first, passed.last),
+        observed_until=log.meta.observed_until,
+        attribution_window=log.meta.attribution_window,
+        propensity=log.meta.propensity,
+        refunds=_refunds(of, value, len(log)),
+        costs=passed.costs,
+        delay_quantiles=_delay_quantiles(rewards.delay[value >= 0.0]),
+        outcomes=tuple(_outcome_facts(log, *of) for of in zip(log.meta.outcomes, events[1:], strict=True)),
+        top_actions=tuple(
+            ActionFacts(label=log.labels[k], displays=int(shown[k]), conversions=int(converted[k])) for k in top
+        ),
+        context_dimensions=log.schema.field("context").type.list_size if "context" in log.schema.names else None,
+        action_vector_dimensions=_action_vector_dimensions(log),
+        kept_columns=tuple(kept_columns(log.schema.names)),
+        eligible=set_facts(log),
+        counts=dict(log.meta.counts),
+        fingerprint=log.meta.fingerprint,
+        notes=tuple(log.meta.notes),
+    )
 
 
 class _Events:
@@ -196,7 +227,7 @@ class _Passed(NamedTuple):
     first: int
     last: int
     shown: Ints
-    costs: dict[str, float] | None
+    costs: CostFacts | None
 
 
 def _pass_over(log: Log, events: Sequence[_Events]) -> _Passed:
@@ -214,7 +245,7 @@ def _pass_over(log: Log, events: Sequence[_Events]) -> _Passed:
         if with_costs:
             cost = batch[COST]
             total, least, most = total + float(cost.sum()), min(least, cost.min()), max(most, cost.max())
-    costs = {"per_display": total / len(log), "smallest": float(least), "largest": float(most)}
+    costs = CostFacts(per_display=total / len(log), smallest=float(least), largest=float(most))
     return _Passed(ends[0], ends[-1], shown, costs if with_costs else None)
 
 
@@ -227,50 +258,38 @@ def _action_vector_dimensions(log: Log) -> int | None:
     return dimensions
 
 
-def _refunds(of: npt.NDArray[np.int64], value: npt.NDArray[np.float64], displays: int) -> dict[str, float | int] | None:
+def _refunds(of: npt.NDArray[np.int64], value: npt.NDArray[np.float64], displays: int) -> RefundFacts | None:
     """Return facts about conversions below 0, None without."""
     back = value < 0.0
     if not back.any():
         return None
     smallest = float(extremes(of, value)[1].min())
-    return {"conversions": int(back.sum()), "per_display": float(value[back].sum()) / displays, "smallest": smallest}
+    of_all = float(value[back].sum()) / displays
+    return RefundFacts(conversions=int(back.sum()), per_display=of_all, smallest=smallest)
 
 
-def _outcome_facts(log: Log, outcome: Outcome, events: _Events) -> dict[str, Any]:
+def _outcome_facts(log: Log, outcome: Outcome, events: _Events) -> OutcomeFacts:
     """Return the facts of a kind of events beside the conversions."""
-    return {
-        "name": outcome.name,
-        "events": len(events.display),
-        "value_per_display": float(events.value.sum()) / len(log),
-        "observed_until": outcome.observed_until,
-        "attribution_window": outcome.attribution_window,
-        "value_max": outcome.value_max,
-        "delay_quantiles": _delay_quantiles(events.delay),
-    }
+    return OutcomeFacts(
+        name=outcome.name,
+        events=len(events.display),
+        value_per_display=float(events.value.sum()) / len(log),
+        observed_until=outcome.observed_until,
+        attribution_window=outcome.attribution_window,
+        value_max=outcome.value_max,
+        delay_quantiles=_delay_quantiles(events.delay),
+    )
 
 
-def _delay_quantiles(delay: npt.NDArray[np.int64]) -> dict[str, float]:
-    return {f"p{q * 100:g}": float(np.quantile(delay, q)) for q in QUANTILES} if len(delay) else {}
+def _delay_quantiles(delay: npt.NDArray[np.int64]) -> DelayQuantiles:
+    return {name: float(np.quantile(delay, q)) for name, q in QUANTILES.items()} if len(delay) else {}
 
 
-def _spec_facts(spec: Spec | None) -> dict[str, Any] | None:
-    return None if spec is None else spec.model_dump(mode="json", exclude_none=True, by_alias=True)
-
-
-def set_facts(log: Log) -> dict[str, Any] | None:
+def set_facts(log: Log) -> SetFacts | None:
     """Return how the sets of a log vary, None where every action always is eligible.
 
     One pass. Memory: 8 bytes for each distinct set, and some numbers for each action; a set that repeats within a batch
     is looked at once.
-
-    Returns
-    -------
-    dict
-        ``distinct`` (number of different sets), ``mean``, ``smallest`` and ``largest`` (their sizes over the displays),
-        ``changes`` (displays whose set is another than the one before), ``vary``: ``never`` (one set), ``with time``
-        (some action is eligible much more at some times than at others: the judgement of replays) or ``otherwise``;
-        and the actions ``never_eligible``, ``never_logged`` and ``hardly_eligible`` (at fewer than one display in a
-        thousand, but at some), each with ``count`` and the first ``labels``.
     """
     if ELIGIBLE not in log.schema.names:
         return None
@@ -293,20 +312,20 @@ def set_facts(log: Log) -> dict[str, Any] | None:
         changes += int((np.diff(of) != 0).sum()) + (before not in (b"", sets.dictionary[int(of[0])].as_py()))
         before = sets.dictionary[int(of[-1])].as_py()
     offered = by_part.displays
-    return {
-        "distinct": len(seen),
-        "mean": total / n,
-        "smallest": smallest,
-        "largest": largest,
-        "changes": changes,
-        "vary": "never" if len(seen) == 1 else "with time" if by_part.moving() >= 0 else "otherwise",
-        "never_eligible": _named(log, offered == 0),
-        "never_logged": _named(log, (offered > 0) & (logged == 0)),
-        "hardly_eligible": _named(log, (offered > 0) & (offered < HARDLY * n)),
-    }
+    return SetFacts(
+        distinct=len(seen),
+        mean=total / n,
+        smallest=smallest,
+        largest=largest,
+        changes=changes,
+        vary="never" if len(seen) == 1 else "with time" if by_part.moving() >= 0 else "otherwise",
+        never_eligible=_named(log, offered == 0),
+        never_logged=_named(log, (offered > 0) & (logged == 0)),
+        hardly_eligible=_named(log, (offered > 0) & (offered < HARDLY * n)),
+    )
 
 
-def _named(log: Log, which: Any) -> dict[str, Any]:
+def _named(log: Log, which: Any) -> NamedActions:
     found = np.flatnonzero(which)
     labels = log.labels
-    return {"count": len(found), "labels": [labels[i] for i in found[:NAMED].tolist()]}
+    return NamedActions(count=len(found), labels=tuple(labels[i] for i in found[:NAMED].tolist()))

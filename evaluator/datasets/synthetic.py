@@ -20,10 +20,10 @@ from evaluator.log.eligible import pack
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import ELIGIBLE, fixed_size_lists
 from evaluator.streams import Stream, child_streams
-from evaluator.units import ROUND, SECONDS, is_whole
+from evaluator.units import ROUND, SECONDS, Tick, is_whole
 
 # Of logs whose displays arrive in time.
-TICK = "ms"
+TICK: Tick = "ms"
 # Numbers of a log's contexts, all of which are in memory: 8 GB.
 LARGEST = 10**9
 
@@ -162,7 +162,7 @@ def size_and_seed(
     return n, seed
 
 
-def _times(scenario: Scenario, n: int, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], int, str]:
+def _times(scenario: Scenario, n: int, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], int, Tick]:
     """Return the time of each display, shape (n,), ticks in a unit of the delays, and the tick."""
     if scenario.arrivals is None:
         return np.arange(n), 1, ROUND

@@ -22,7 +22,6 @@ from evaluator.errors import DataError, ParameterError
 from evaluator.inputs.open_regular import open_regular
 from evaluator.outputs.atomic import whole_file
 from evaluator.outputs.failures import writing
-from evaluator.results.json_values import json_values
 from evaluator.units import ROUND, parse_duration, without_ticks
 from evaluator.visible import shortened
 
@@ -200,15 +199,16 @@ def save_fit(path: str | Path, fit: DelayFit | NonparametricFit, *, tick: str) -
 
 def fill_fit_file(part: Path, fit: DelayFit | NonparametricFit, *, tick: str) -> None:
     """Write a fit, as `save_fit` does, to a file that is reserved for it."""
-    law = fit.to_dict() if isinstance(fit, DelayFit) else None
-    out: dict[str, Any] = {"schema": SCHEMA, "tick": tick, "longest": fit.longest, "law": law, "steps": None}
+    longest = fit.longest if math.isfinite(fit.longest) else None
+    out: dict[str, Any] = {"schema": SCHEMA, "tick": tick, "longest": longest, "law": None, "steps": None}
     if isinstance(fit, DelayFit):
+        out["law"] = fit.to_dict()
         out["source"] = f"{fit.family} law fitted to {fit.conversions:,} delays"
     else:
         out["source"] = fit.source
         out["steps"] = {"delays": fit.delays.tolist(), "cdf": fit.cdf.tolist()}
     with part.open("w", encoding="utf-8") as file:
-        json.dump(json_values(out), file, allow_nan=False, indent=1)
+        json.dump(out, file, allow_nan=False, indent=1)
 
 
 def load_fit(path: str | Path) -> SavedFit:

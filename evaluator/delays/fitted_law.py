@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.families import Family, Parameters, family_named
 from evaluator.delays.usable import Floats
+from evaluator.results.json_documents import Count, JsonPart, NotNegative, NotNegativeOrNull, Positive
+
+Rounding = Literal["floor", "none"]
 
 
 @dataclass(frozen=True)
-class DelayFit:
+class DelayFit(JsonPart):
     """A delay law fitted by maximum likelihood (`evaluator.delays.study.fitting.fit_family`). Delays in ticks.
 
     Parameters
@@ -52,13 +55,13 @@ class DelayFit:
     log_likelihood: float
     aic: float
     bic: float
-    free_parameters: int
-    conversions: int
-    rounding: str
-    longest: float
+    free_parameters: Count
+    conversions: Positive
+    rounding: Rounding
+    longest: NotNegativeOrNull
     converged: bool
     notes: tuple[str, ...] = ()
-    width: float = 1.0
+    width: NotNegative = 1.0
 
     @property
     def law(self) -> tuple[Family, Parameters]:
@@ -106,7 +109,3 @@ class DelayFit:
             x = np.floor(x / self.width) * self.width
         # The quantile of a CDF rounded to the limit's can fall beyond the limit by rounding.
         return x if limits is None else np.minimum(x, limits)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        return {**self.__dict__, "covariance": [list(row) for row in self.covariance], "notes": list(self.notes)}

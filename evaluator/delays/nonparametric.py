@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.product_limit import entering, risk_table, tally
 from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays, seen_within
 from evaluator.errors import ParameterError
+from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, Positive, omitted
 
 # Simultaneous bands leave out both ends, where the asymptotic law of their width is not reached.
 _BAND_EDGE = 0.05
@@ -60,21 +61,21 @@ class NonparametricFit:
         Sentence for reports that says where the CDF comes from.
     """
 
-    delays: Ticks
-    cdf: Floats
-    naive: Floats
-    low: Floats
-    high: Floats
-    unseen: float
-    band_low: Floats
-    band_high: Floats
-    band_from: float
-    band_to: float
-    confidence: float
-    conversions: int
-    left_out: int
-    shortest: float
-    longest: float
+    delays: Annotated[Ticks, *omitted]
+    cdf: Annotated[Floats, *omitted]
+    naive: Annotated[Floats, *omitted]
+    low: Annotated[Floats, *omitted]
+    high: Annotated[Floats, *omitted]
+    unseen: Annotated[float, *omitted]
+    band_low: Annotated[Floats, *omitted]
+    band_high: Annotated[Floats, *omitted]
+    band_from: NotNegativeOrNull
+    band_to: NotNegativeOrNull
+    confidence: Level
+    conversions: Positive
+    left_out: Count
+    shortest: NotNegative
+    longest: NotNegativeOrNull
     source: str
 
     def __call__(self, ages: ArrayLike) -> Floats:
@@ -109,12 +110,6 @@ class NonparametricFit:
         """
         weighty = self.cdf > 0
         return DelayCDF(delays=self.delays[weighty], cdf=self.cdf[weighty], source=self.source)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in self.__dict__.items()
-        }
 
     def _lookup(self, values: Floats, before: float, ages: ArrayLike) -> Floats:
         return np.concatenate(([before], values))[np.searchsorted(self.delays, np.asarray(ages), side="right")]

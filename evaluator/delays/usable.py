@@ -36,10 +36,6 @@ class UsableRows:
     rows: Ints
     reason: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what a report shows."""
-        return {"used": int(self.keep.sum()), "quarantined": self.rows.tolist(), "reason": self.reason}
-
 
 def usable_rows(delays: ArrayLike, limits: ArrayLike | None = None) -> UsableRows:
     """Tell conversions with a delay in [0, limit] from the rest, which is what `--on-error quarantine` leaves out.

@@ -6,25 +6,29 @@ A test runs every example and finds its code; where there is a mended one, it fi
 from __future__ import annotations
 
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Annotated, ClassVar, Literal, get_args
 
 from evaluator.errors import UnknownNameError, nearest
+from evaluator.results.json_documents import JsonDocument, JsonPart, Text, several
 
+Command = Literal["replay", "compare", "audit", "check"]
 # By the command whose results have them, in the order of a page.
-COMMANDS = ("replay", "compare", "audit", "check")
+COMMANDS: tuple[Command, ...] = get_args(Command)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class Entry(JsonPart):
     """What a code means.
 
     Parameters
     ----------
-    code, command
-        Code, and the command whose results have it first; a comparison has those of its replays, too.
+    code
+        Code of a finding.
+    command
+        Command whose results have it first; a comparison has those of its replays, too.
     title
         Phrase that names it.
     means
@@ -41,23 +45,28 @@ class Entry:
         Python that ends with a result that has it no more; empty where no call mends the example.
     """
 
-    code: str
-    command: str
-    title: str
-    means: str
-    how: str
-    effect: str
-    remedy: str
-    example: str
+    code: Text
+    command: Command
+    title: Text
+    means: Text
+    how: Text
+    effect: Text
+    remedy: Text
+    example: Text
     mended: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
 
     def __repr__(self) -> str:
         parts = [f"{self.code}: {self.title}", self.means, self.how, self.effect, self.remedy, self.example]
         return "\n\n".join(part.strip() for part in parts)
+
+
+@dataclass(frozen=True)
+class Catalogue(JsonDocument):
+    """Catalogue of findings, or one entry of it."""
+
+    schema: ClassVar[str] = "evaluate.findings/1"
+
+    findings: Annotated[tuple[Entry, ...], several]
 
 
 @cache

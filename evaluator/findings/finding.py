@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
+
+from evaluator.results.json_documents import JsonPart, Numbers, Text
 
 Severity = Literal["fail", "warn", "assumption", "note"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Finding(JsonPart):
     """One thing that a reader must know of a result.
 
     Parameters
@@ -32,17 +34,13 @@ class Finding:
 
     code: str
     severity: Severity
-    what: str
+    what: Text
     remedy: str = ""
     about: str = ""
-    numbers: dict[str, Any] = field(default_factory=dict)
+    numbers: Numbers = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.what} {self.remedy}" if self.remedy else self.what
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
 
 
 def having(findings: Iterable[Finding], *severities: Severity) -> tuple[Finding, ...]:

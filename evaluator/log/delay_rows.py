@@ -17,7 +17,7 @@ from evaluator.log.schema import WEIGHT, kept_columns, to_numpy, words
 from evaluator.log.stamps import stamp_of
 from evaluator.log.times import DAY, TENTH, TENTHS, Periods, has_days, part_of, tenths, ticks_a_day
 from evaluator.log.traffic import TrafficCount
-from evaluator.units import SECONDS
+from evaluator.units import SECONDS, Tick
 
 Ints = npt.NDArray[np.int64]
 # Group of the displays whose cell was empty.
@@ -62,7 +62,7 @@ class DelayRows:
     """
 
     name: str
-    tick: str
+    tick: Tick
     delay: Ints
     limit: Ints | None
     group: npt.NDArray[Any] | None

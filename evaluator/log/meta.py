@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from evaluator.log.encoder import ContextEncoder
-from evaluator.units import ROUND, SECONDS
+from evaluator.units import ROUND, SECONDS, Tick
 
 Objective = Literal["profit", "revenue"]
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
@@ -87,7 +87,7 @@ class LogMeta:
     """
 
     name: str
-    tick: str
+    tick: Tick
     observed_until: int | None = None
     attribution_window: int | None = None
     propensity: PropensityKind = "absent"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,10 @@ _DAY = 86_400
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 Ints = npt.NDArray[np.int64]
 
-DAY, TENTH, TENTHS = "day", "tenth", 10
+PeriodName = Literal["day", "tenth"]
+DAY: PeriodName = "day"
+TENTH: PeriodName = "tenth"
+TENTHS = 10
 # Logs of fewer are cut into tenths.
 _FEWEST_DAYS = 3
 
@@ -94,7 +98,7 @@ class Periods:
         Number of ticks in a day, and the day that is period 0; None where periods are parts of as many displays each.
     """
 
-    name: str
+    name: PeriodName
     of: Ints
     displays: Ints
     day: int | None = None

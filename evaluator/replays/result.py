@@ -18,7 +18,7 @@ from evaluator.replays.values.money import Money
 from evaluator.replays.values.outcome_values import OutcomeValue, guardrail_table, outcome_table
 from evaluator.replays.values.segment_values import SegmentValues, segment_table
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.results.json_values import json_values
+from evaluator.results.json_documents import json_values
 from evaluator.results.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
 
 SCHEMA = "evaluate.replay/2"

@@ -62,7 +62,7 @@ def _sections_of_log(log: Log, layout: Layout) -> tuple[Section, ...]:
         return (section("", paragraph(repr(log)), paragraph(str(error), style="bold yellow")),)
     if not len(log):
         return (section("", paragraph(repr(log))),)
-    return _facts({"name": log.meta.name, "spec": None, "log": log_facts(log)}, layout)
+    return _facts({"name": log.meta.name, "spec": None, "log": log_facts(log).to_dict()}, layout)
 
 
 def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
@@ -137,7 +137,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, caption: st
 
 
 def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return what is said of the eligible actions, as of `evaluator.datasets.summary.set_facts`."""
+    """Return what is said of the eligible actions, as of `evaluator.datasets.facts.SetFacts`."""
     if sets is None:
         return []
     smallest, largest, distinct, changes = (sets[name] for name in ("smallest", "largest", "distinct", "changes"))

@@ -217,8 +217,8 @@ def rates_chart(study: DelayStudy) -> Spec | None:
     kinds = {_SEEN: NAIVE, _LATER: CORRECTED}
     if study.joint is not None:
         kinds[_JOINT] = _ON_CONTEXT
-        for period, found in study.joint.cohorts.items():
-            row = {"period": period, "rate": found.corrected, "low": found.low, "high": found.high}
+        for found in study.joint.cohorts:
+            row = {"period": found.period, "rate": found.corrected, "low": found.low, "high": found.high}
             values.append({**row, "kind": _JOINT})
     title = f"{periods.name} of the display"
     for point in values:

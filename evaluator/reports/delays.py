@@ -8,10 +8,10 @@ import numpy as np
 
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.study.goodness import SCALES
+from evaluator.delays.study.heterogeneity import LEVELS
 from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.records import PeriodRate
 from evaluator.delays.study.result import DelayStudy
-from evaluator.delays.study.result_tables import GROUP_LEVELS
 from evaluator.delays.study.words import between
 from evaluator.delays.study.words import words as duration
 from evaluator.log.delay_rows import DelayRows
@@ -201,9 +201,9 @@ def _groups(study: DelayStudy) -> Grid:
     for group in study.groups:
         low, high = group.fit.quantile_intervals([0.5])
         label = f"{len(group.members)} others" if len(group.members) > 1 else group.label
-        quantiles = (duration(study.rows, q) for q in group.fit.quantiles(GROUP_LEVELS))
+        quantiles = (duration(study.rows, q.corrected) for q in group.quantiles)
         table.append((label, f"{group.conversions:,}", *quantiles, between(study.rows, low[0], high[0])))
-    levels = (f"{level:.0%}" for level in GROUP_LEVELS)
+    levels = (f"{level:.0%}" for level in LEVELS)
     return _table((study.rows.by, "conversions", *levels, f"of 50%: {study.fit.confidence:.0%} interval"), table)
 
 

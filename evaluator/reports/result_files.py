@@ -128,7 +128,7 @@ def write_audit(folder: Path, found: Audit, *, source: dict[str, Any], command: 
 
 def write_facts(folder: Path, facts: dict[str, Any], *, source: dict[str, Any], command: str = "") -> None:
     """Write what `evaluator.datasets.show` found: ``result.json``, ``report.txt``, page and ``manifest.json``."""
-    write_json(folder / "result.json", {"schema": "evaluate.dataset/1", **facts})
+    write_json(folder / "result.json", facts)
     write_report(folder, facts, command=command, source=source)
     write_manifest(folder, command=command, source=source)
 
@@ -179,7 +179,7 @@ def write_study(
     drawn = pictures(charts)
     for name, picture in drawn.items():
         (folder / f"{name}.png").write_bytes(picture)
-    done = {"command": "delays", "options": dict(study.options.__dict__), "by": rows.by}
+    done = {"command": "delays", "options": study.options.to_dict(), "by": rows.by}
     write_manifest(folder, libraries=("altair", "vl-convert-python"), command=command, source=source, study=done)
     return StudyFiles(
         sorted(file.name for file in folder.iterdir()), [f"{name}.png" for name in charts if name not in drawn]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from evaluator.datasets.scenario import Flight
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.results.json_values import json_values
+from evaluator.results.json_documents import Count, Finite, JsonDocument, NotNegative, Positive, Share, called, several
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, arrow_table
 
-SCHEMA = "evaluate.simulate/1"
 # Of the horizon, where tables and JSON state the regret; the curves hold every checkpoint.
 STATED = (0.1, 0.25, 0.5, 1.0)
 
@@ -152,45 +151,40 @@ class Simulation(ShownInNotebooks):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result at the stated checkpoints, as JSON values."""
-        out = {
-            "schema": SCHEMA,
-            "scenario": self.scenario,
-            "actions": self.n_actions,
-            "horizon": self.horizon,
-            "window_rounds": self.window,
-            "tau_window": list(self.tau_window),
-            "runs": self.runs,
-            "seed": self.seed,
-            "delays": list(self.laws),
-            "policy_delays": self.told or None,
-            "told_zeros": list(self.told_zeros),
-            "flights": [{"action": f.action, "from": f.start, "until": f.until} for f in self.flights],
-            "policies": [
-                {
-                    "policy": curve.policy,
-                    "regret": [self._point(curve, i) for i in self.stated],
-                    "difference_to_first": {
-                        "estimate": curve.difference,
-                        "standard_error": float(curve.difference_se),
-                    },
-                    "conversions": dict(curve.conversions),
-                }
+        return SimulationDocument(
+            scenario=self.scenario,
+            actions=self.n_actions,
+            horizon=self.horizon,
+            window_rounds=self.window,
+            tau_window=self.tau_window,
+            runs=self.runs,
+            seed=self.seed,
+            delays=self.laws,
+            policy_delays=self.told or None,
+            told_zeros=self.told_zeros,
+            flights=tuple(EligibleRounds(action=f.action, start=f.start, until=f.until) for f in self.flights),
+            policies=tuple(
+                PolicyRegret(
+                    policy=curve.policy,
+                    regret=tuple(self._regret_at(curve, i) for i in self.stated),
+                    difference_to_first=RegretDifference(curve.difference, float(curve.difference_se)),
+                    conversions=ConversionCounts(**curve.conversions),
+                )
                 for curve in self.curves
-            ],
-        }
-        return json_values(out)
+            ),
+        ).to_dict()
 
-    def _point(self, curve: RegretCurve, i: int) -> dict[str, Any]:
+    def _regret_at(self, curve: RegretCurve, i: int) -> RegretAt:
         bound, observed_bound = self.lower_bound, self.observed_lower_bound
-        return {
-            "round": int(self.rounds[i]),
-            "regret": float(curve.regret[i]),
-            "standard_error": float(curve.regret_se[i]),
-            "observed_regret": float(curve.observed[i]),
-            "observed_standard_error": float(curve.observed_se[i]),
-            "lower_bound": None if bound is None else float(bound[i]),
-            "observed_lower_bound": None if observed_bound is None else float(observed_bound[i]),
-        }
+        return RegretAt(
+            round=int(self.rounds[i]),
+            regret=float(curve.regret[i]),
+            standard_error=float(curve.regret_se[i]),
+            observed_regret=float(curve.observed[i]),
+            observed_standard_error=float(curve.observed_se[i]),
+            lower_bound=None if bound is None else float(bound[i]),
+            observed_lower_bound=None if observed_bound is None else float(observed_bound[i]),
+        )
 
     def __repr__(self) -> str:
         return "\n".join(
@@ -198,3 +192,130 @@ class Simulation(ShownInNotebooks):
             f"after {self.horizon:,} rounds, {self.runs} runs"
             for c in self.curves
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegretAt:
+    """Regret of a policy after some rounds.
+
+    Parameters
+    ----------
+    round
+        Number of rounds.
+    regret, standard_error
+        Regret R(t), and its standard error; null of a single run.
+    observed_regret, observed_standard_error
+        Regret in conversions revealed by then, L(t), and its standard error; null of a single run.
+    lower_bound, observed_lower_bound
+        Asymptotic lower bounds of the two; null where none is known.
+    """
+
+    round: Positive
+    regret: Finite
+    standard_error: NotNegative | None
+    observed_regret: Finite
+    observed_standard_error: NotNegative | None
+    lower_bound: float | None
+    observed_lower_bound: float | None
+
+
+@dataclass(frozen=True)
+class RegretDifference:
+    """Regret after all rounds less that of the first policy, paired run by run."""
+
+    estimate: Finite
+    standard_error: NotNegative | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversionCounts:
+    """Conversions of all runs: generated = delivered + pending + expired + lost."""
+
+    generated: Count
+    delivered: Count
+    pending: Count
+    expired: Count
+    lost: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyRegret:
+    """What a policy did.
+
+    Parameters
+    ----------
+    policy
+        Spec of the policy.
+    regret
+        Regret at a tenth, a quarter, half and all of the horizon.
+    difference_to_first
+        Difference of its regret to that of the first policy.
+    conversions
+        Numbers of its conversions, by fate.
+    """
+
+    policy: str
+    regret: Annotated[tuple[RegretAt, ...], several]
+    difference_to_first: RegretDifference
+    conversions: ConversionCounts
+
+
+@dataclass(frozen=True, kw_only=True)
+class EligibleRounds:
+    """Rounds between which an action was eligible.
+
+    Parameters
+    ----------
+    action
+        Index of the action.
+    start
+        Number of rounds that are over when it arrives.
+    until
+        Number of rounds that are over when it retires; null where it never does.
+    """
+
+    action: Count
+    start: Annotated[Count, called("from")]
+    until: Positive | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationDocument(JsonDocument):
+    """Result of evaluate simulate --json.
+
+    Parameters
+    ----------
+    scenario
+        Name of the problem.
+    actions, horizon, runs, seed
+        Number of actions K, rounds T, runs of each policy, and seed.
+    window_rounds
+        Window in rounds; null where nothing is cut off.
+    tau_window
+        Share of the conversions within the window, one an action where laws differ.
+    delays
+        Delay laws, one an action where they differ.
+    policy_delays
+        Delay CDF that policies are told; null where there is none.
+    told_zeros
+        Policies that are told of each zero reward.
+    flights
+        Rounds between which actions were eligible, an action without any always; [] where all always were.
+    policies
+        What each policy did.
+    """
+
+    schema: ClassVar[str] = "evaluate.simulate/1"
+
+    scenario: str
+    actions: Positive
+    horizon: Positive
+    window_rounds: Count | None
+    tau_window: Annotated[tuple[Share, ...], several]
+    runs: Positive
+    seed: Count
+    delays: Annotated[tuple[str, ...], several]
+    policy_delays: str | None
+    told_zeros: tuple[str, ...]
+    flights: tuple[EligibleRounds, ...]
+    policies: Annotated[tuple[PolicyRegret, ...], several]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from evaluator import datasets
+from evaluator.datasets.facts import NamedActions
 from evaluator.datasets.summary import set_facts
 from evaluator.log.eligible import packed
 from evaluator.log.schema import BATCH
@@ -38,13 +39,13 @@ def test_numbers_are_those_of_the_sets(
     monkeypatch.setattr(type(log), "batches", lambda self, columns: whole(self, columns, batch))
     facts = set_facts(log)
     assert facts is not None
-    found = tuple(facts[name] for name in ("distinct", "mean", "smallest", "largest", "changes"))
+    found = tuple(getattr(facts, name) for name in ("distinct", "mean", "smallest", "largest", "changes"))
     assert found == pytest.approx(by_hand(truths))
-    assert facts["vary"] == ("never" if distinct == 1 else "otherwise")
+    assert facts.vary == ("never" if distinct == 1 else "otherwise")
     offered, shown = truths.any(axis=0), np.bincount(log.column("action"), minlength=n_actions) > 0
-    assert facts["never_eligible"]["count"] == (~offered).sum()
-    assert facts["never_logged"]["count"] == (offered & ~shown).sum()
-    assert facts["never_logged"]["labels"] == [f"a{k}" for k in np.flatnonzero(offered & ~shown)][:10]
+    assert facts.never_eligible.count == (~offered).sum()
+    assert facts.never_logged.count == (offered & ~shown).sum()
+    assert facts.never_logged.labels == tuple(f"a{k}" for k in np.flatnonzero(offered & ~shown)[:10])
 
 
 @pytest.mark.parametrize("gap", [False, True])
@@ -59,10 +60,10 @@ def test_a_calendar_changes_with_time_also_where_it_pauses(gap: bool) -> None:
         truths[1_500, 1] = False
     facts = set_facts(build_log(time=np.arange(n), action=np.zeros(n), n_actions=5, eligible=truths))
     assert facts is not None
-    assert facts["vary"] == "with time"
-    assert facts["hardly_eligible"] == {"count": 1, "labels": ["a3"]}
-    assert facts["never_eligible"] == {"count": 1, "labels": ["a4"]}
-    assert facts["never_logged"]["labels"] == ["a1", "a2", "a3"]
+    assert facts.vary == "with time"
+    assert facts.hardly_eligible == NamedActions(count=1, labels=("a3",))
+    assert facts.never_eligible == NamedActions(count=1, labels=("a4",))
+    assert facts.never_logged.labels == ("a1", "a2", "a3")
 
 
 @pytest.mark.parametrize("sets", ["calendar", "random", "context"])
@@ -71,7 +72,7 @@ def test_replays_judge_alike_whether_sets_change_with_time(sets: str) -> None:
     facts, read = set_facts(log), read_sets(log)
     assert facts is not None
     assert read is not None
-    assert (facts["vary"] == "with time") == (read.moving >= 0) == (sets == "calendar")
+    assert (facts.vary == "with time") == (read.moving >= 0) == (sets == "calendar")
 
 
 def test_many_displays_of_many_actions_are_looked_at_set_by_set() -> None:
@@ -81,7 +82,7 @@ def test_many_displays_of_many_actions_are_looked_at_set_by_set() -> None:
     log = type(log)(log.displays.append_column("eligible", packed(bits)), log.conversions, log.actions, log.meta)
     facts = set_facts(log)
     assert facts is not None
-    assert (facts["distinct"], facts["mean"], facts["vary"]) == (1, float(k), "never")
+    assert (facts.distinct, facts.mean, facts.vary) == (1, float(k), "never")
 
 
 @pytest.mark.parametrize("command", ["show", "validate"])

@@ -27,7 +27,7 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_facts_and_verdict_of_a_stored_log_hold_none_of_its_displays(
     converted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = log_facts(load("promotions", limit=4_000))
+    whole = log_facts(load("promotions", limit=4_000)).to_dict()
     monkeypatch.setattr(StoredLog, "displays", property(_in_memory))
     monkeypatch.setattr(StoredLog, "column", _in_memory)
     found = datasets.show(converted)["log"]
@@ -45,7 +45,7 @@ def test_facts_are_those_of_the_columns(monkeypatch: pytest.MonkeyPatch) -> None
             (first, {name: log_schema.read(piece[name], coded=coded) for name in columns}) for first, piece in pieces
         ),
     )  # fmt: skip
-    found = log_facts(log)
+    found = log_facts(log).to_dict()
     time, action = (log.displays[name].to_numpy() for name in ("time", "action"))
     assert found["time_range"] == [time[0], time[-1]]
     shown = np.bincount(action, minlength=log.n_actions)
@@ -55,7 +55,7 @@ def test_facts_are_those_of_the_columns(monkeypatch: pytest.MonkeyPatch) -> None
         k = list(log.labels).index(of["label"])
         assert (of["displays"], of["conversions"]) == (shown[k], converted[k])
     delay = (sales["time"] - time[sales["display_id"]])[sales["value"] >= 0]
-    assert found["delay_quantiles"] == {f"p{100 * q:g}": np.quantile(delay, q) for q in QUANTILES}
+    assert found["delay_quantiles"] == {f"p{100 * q:g}": np.quantile(delay, q) for q in QUANTILES.values()}
     cost = log.displays["cost"].to_numpy()
     assert found["costs"] == pytest.approx(
         {"per_display": cost.mean(), "smallest": cost.min(), "largest": cost.max()}, rel=1e-12

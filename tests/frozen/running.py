@@ -34,6 +34,7 @@ class Runs:
             with pytest.MonkeyPatch.context() as patch:
                 patch.chdir(self.folder)
                 patch.setenv("COLUMNS", "80")
+                Path("out").mkdir(exist_ok=True)
                 self._make_logs(command)
                 self.done[name] = self._run(name, command)
         return self.done[name]

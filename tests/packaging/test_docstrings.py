@@ -72,6 +72,7 @@ def parameters(node: Documented) -> dict[str, str]:
         one.target.id: ast.unparse(one.annotation)
         for one in node.body
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        if not ast.unparse(one).startswith(("schema: ClassVar", "beside: ClassVar"))
     }
     for one in node.body:
         if isinstance(one, ast.FunctionDef) and one.name == "__init__":

@@ -76,7 +76,7 @@ FENCES = {
     "vl_convert": {"reports"},
     "jinja2": {"reports"},
     "numba": {"kernels"},
-    "pydantic": {"datasets", "delays", "reports"},
+    "pydantic": {"datasets", "delays", "reports", "results"},
 }  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def test_the_axis_of_rates_has_dates_where_the_log_has_them(start: int, field: s
     ],
 )
 def test_a_dataset_is_shown_with_its_dates(start: int, said: list[str]) -> None:
-    text = text_of(document_of({"name": "shop", "spec": None, "log": log_facts(shop(start))}))
+    text = text_of(document_of({"name": "shop", "spec": None, "log": log_facts(shop(start)).to_dict()}))
     for words in said:
         assert words in text
 

@@ -44,7 +44,7 @@ def found(policy: str, seed: int) -> Found:
     assert isinstance(spec.scenario, PromotionsScenario)
     log = load("promotions", seed=seed)
     values = true_values(spec.scenario, log, spec_path("promotions").parent)
-    truth = next(row for row in values if row["policy"] == policy)
+    truth = next(row for row in values if row.policy == policy)
     result = replay(log, policy, window=None)
     shown = to_numpy(result.trajectory["display_id"])
     left = np.bincount(to_numpy(log.outcomes["display_id"]), minlength=len(log))[shown]
@@ -56,10 +56,10 @@ def found(policy: str, seed: int) -> Found:
         "cost": result.money.cost.estimate, "unsubscribe": result.outcomes[0].value.estimate,
     }  # fmt: skip
     return Found(
-        off={name: said[name] - truth[name] for name in NUMBERS},
+        off={name: said[name] - getattr(truth, name) for name in NUMBERS},
         errors={name: float(rounds[name].std() / len(shown) ** 0.5) for name in NUMBERS},
-        logged=values[0]["profit"],
-        truth=truth["profit"],
+        logged=values[0].profit,
+        truth=truth.profit,
     )
 
 

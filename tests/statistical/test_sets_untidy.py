@@ -85,7 +85,7 @@ def test_the_numbers_of_sets_are_those_of_a_loop(kind: str) -> None:
     size = [int(row.sum()) for row in drawn.eligible]
     facts = set_facts(make_log(World(), drawn))
     assert facts is not None
-    assert facts["distinct"] == len(set(rows)) > 1
-    assert facts["changes"] == sum(one != other for one, other in pairwise(rows))
-    assert (facts["smallest"], facts["largest"]) == (min(size), max(size))
-    assert facts["mean"] == pytest.approx(sum(size) / N)
+    assert facts.distinct == len(set(rows)) > 1
+    assert facts.changes == sum(one != other for one, other in pairwise(rows))
+    assert (facts.smallest, facts.largest) == (min(size), max(size))
+    assert facts.mean == pytest.approx(sum(size) / N)

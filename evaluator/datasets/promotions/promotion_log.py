@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.datasets.facts import TrueValues
 from evaluator.datasets.promotions.promotion_scenario import Promotion, PromotionsScenario
 from evaluator.datasets.synthetic import DAY_S, TICK, arrival_times, log_streams, scenario_laws, size_and_seed
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
@@ -139,18 +139,11 @@ def _events(of: Ints, when: Ints, value: Floats) -> pa.Table:
     )
 
 
-def true_values(scenario: PromotionsScenario, log: Log, folder: Path) -> list[dict[str, Any]]:
+def true_values(scenario: PromotionsScenario, log: Log, folder: Path) -> list[TrueValues]:
     """Return what each way to choose promotions brings a display on average, over the displays of a log drawn from it.
 
     Expected values given the customers, ages and eligible actions of these displays, so that a replay of the log
     differs from them by the luck of sales and of which displays it accepts, and by nothing else.
-
-    Returns
-    -------
-    list of dict
-        For each way: ``chooses`` in words, ``policy`` (what `evaluate replay` calls it; None where it has no such
-        name), ``revenue`` less refunds, ``cost``, ``profit`` and ``unsubscribe`` a display, and ``profit_by``, its
-        profit a display for each kind of customers.
     """
     revenue = to_numpy(log.displays["expected_reward"]).astype(np.float64)
     sets = unpack(log.displays[ELIGIBLE], log.n_actions)
@@ -161,19 +154,19 @@ def true_values(scenario: PromotionsScenario, log: Log, folder: Path) -> list[di
     unsubscribes = unsubscribes * scenario_laws(scenario, folder)[2].reach
     kinds = {kind: np.asarray(log.column(CUSTOMER) == kind) for kind in scenario.customers}
 
-    def values(chooses: str, policy: str | None, chance: Floats) -> dict[str, Any]:
+    def values(chooses: str, policy: str | None, chance: Floats) -> TrueValues:
         """Return the values of choosing each action with a chance, shape (n, K), that sums to 1 at each display."""
         earns = (chance * revenue).sum(axis=1)
         costs, leaves = chance @ cost, chance @ unsubscribes
-        return {
-            "chooses": chooses,
-            "policy": policy,
-            "revenue": float(earns.mean()),
-            "cost": float(costs.mean()),
-            "profit": float((earns - costs).mean()),
-            UNSUBSCRIBE: float(leaves.mean()),
-            "profit_by": {kind: float((earns - costs)[of].mean()) for kind, of in kinds.items() if of.any()},
-        }
+        return TrueValues(
+            chooses=chooses,
+            policy=policy,
+            revenue=float(earns.mean()),
+            cost=float(costs.mean()),
+            profit=float((earns - costs).mean()),
+            unsubscribe=float(leaves.mean()),
+            profit_by={kind: float((earns - costs)[of].mean()) for kind, of in kinds.items() if of.any()},
+        )
 
     evenly = _shares(sets.astype(np.float64))
     best = np.where(sets, revenue - cost, -np.inf).argmax(axis=1)

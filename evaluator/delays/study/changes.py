@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from evaluator.delays.product_limit import risk_table
 from evaluator.delays.study.permuted_groups import permutable, permuted
 from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
 from evaluator.errors import DataError, ParameterError
+from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, Positive, Share
 from evaluator.streams import seed_stream
 
 # Probability with which a change as large as `shown` is flagged, and the normal quantile of it.
@@ -55,9 +56,9 @@ class DayDelays:
         where they come later.
     """
 
-    day: int
-    conversions: int
-    longest: float
+    day: Count
+    conversions: Count
+    longest: NotNegativeOrNull
     quantiles: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -77,7 +78,7 @@ class ShownChange:
     """
 
     after: int
-    ratio: float | None
+    ratio: NotNegative | None
 
 
 @dataclass(frozen=True)
@@ -111,24 +112,18 @@ class DelayDrift:
         What the test could have found: changes after half and after three quarters of the days.
     """
 
-    levels: tuple[float, ...]
+    levels: tuple[Level, ...]
     days: tuple[DayDelays, ...]
     changed: bool
     change_after: int | None
     statistic: float
-    p: float
-    false_alarms: float
-    permutations: int
-    rows: int
-    conversions: int
+    p: Share
+    false_alarms: Level
+    permutations: Positive
+    rows: Count
+    conversions: Count
     change_by: int | None
     shown: tuple[ShownChange, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        days = [{k: list(v) if isinstance(v, tuple) else v for k, v in day.__dict__.items()} for day in self.days]
-        shown = [dict(change.__dict__) for change in self.shown]
-        return {**self.__dict__, "levels": list(self.levels), "days": days, "shown": shown}
 
 
 def delay_drift(

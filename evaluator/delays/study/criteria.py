@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 from numpy.typing import ArrayLike
 
 from evaluator.delays.families import FAMILIES
-from evaluator.delays.fitted_law import DelayFit
+from evaluator.delays.fitted_law import DelayFit, Rounding
 from evaluator.delays.study.delay_units import HERE, DelayWorkers
 from evaluator.delays.study.fitting import fit_sample, inapplicable
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.errors import ParameterError
+from evaluator.results.json_documents import several
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class FamilyComparison:
         Families left out, each with the reason.
     """
 
-    fits: tuple[DelayFit, ...]
+    fits: Annotated[tuple[DelayFit, ...], several]
     best: str
     margin: float
     skipped: dict[str, str]
@@ -43,17 +44,13 @@ class FamilyComparison:
         """The fit with the smallest AIC."""
         return self.fits[0]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        return {**self.__dict__, "fits": [fit.to_dict() for fit in self.fits]}
-
 
 def compare_families(
     delays: ArrayLike,
     limits: ArrayLike | None = None,
     *,
     families: Iterable[str] | None = None,
-    rounding: str | None = None,
+    rounding: Rounding | None = None,
     seed: int = 0,
 ) -> FamilyComparison:
     """Return the fits of families, ordered by AIC (Akaike 1974).

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.families import Family, Parameters, family_named
-from evaluator.delays.fitted_law import DelayFit
+from evaluator.delays.fitted_law import DelayFit, Rounding
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.study.mixture import SMALLEST_SIGMA, mixture_score, mixture_start
 from evaluator.delays.study.newton import Optimum, maximise
@@ -36,7 +36,7 @@ def fit_family(
     limits: ArrayLike | None = None,
     *,
     family: str,
-    rounding: str | None = None,
+    rounding: Rounding | None = None,
     seed: int = 0,
 ) -> DelayFit:
     """Return the law of a family under which the delays seen are most likely, given that each was at most its limit.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluator.delays.fitted_law import DelayFit
+from evaluator.delays.fitted_law import DelayFit, Rounding
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.criteria import FamilyComparison, compare_sample
 from evaluator.delays.study.delay_units import HERE, DelayWorkers
@@ -18,6 +18,7 @@ from evaluator.delays.study.fitting import MIXTURE, beyond_note, fit_sample
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.usable import Ticks, checked_delays
 from evaluator.errors import ParameterError
+from evaluator.results.json_documents import Level, NotNegative, Positive, Share, at_least
 from evaluator.streams import StreamState, seed_stream, state_of, stream_from
 
 # Conversions that are tested at most.
@@ -52,20 +53,16 @@ class GoodnessOfFit:
     """
 
     family: str
-    kolmogorov_smirnov: float
-    kolmogorov_smirnov_p: float
+    kolmogorov_smirnov: NotNegative
+    kolmogorov_smirnov_p: Share
     anderson_darling: float
-    anderson_darling_p: float
-    bootstraps: int
-    rows: int
-    conversions: int
-    levels: tuple[float, ...]
+    anderson_darling_p: Share
+    bootstraps: Annotated[int, at_least(19)]
+    rows: Positive
+    conversions: Positive
+    levels: tuple[Share, ...]
     observed: tuple[float, ...]
     fitted: tuple[float, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.__dict__.items()}
 
 
 def goodness_of_fit(
@@ -73,7 +70,7 @@ def goodness_of_fit(
     limits: ArrayLike | None = None,
     *,
     family: str,
-    rounding: str | None = None,
+    rounding: Rounding | None = None,
     bootstraps: int = 199,
     rows: int = ROWS,
     seed: int = 0,
@@ -117,7 +114,7 @@ class DelaysUnderTest(NamedTuple):
 
     delay: Ticks
     limit: Ticks | None
-    rounding: str
+    rounding: Rounding
     conversions: int
     state: StreamState
 
@@ -127,7 +124,7 @@ class DelaysUnderTest(NamedTuple):
 
 
 def delays_under_test(
-    delays: ArrayLike, limits: ArrayLike | None, *, rounding: str | None = None, rows: int = ROWS, seed: int = 0
+    delays: ArrayLike, limits: ArrayLike | None, *, rounding: Rounding | None = None, rows: int = ROWS, seed: int = 0
 ) -> DelaysUnderTest:
     """Return the delays that `goodness_of_fit` tests a law on; the same parameters."""
     delay, limit = checked_delays(delays, limits, whole=rounding == "floor")
@@ -249,13 +246,9 @@ class FamilyChoice:
 
     comparison: FamilyComparison
     goodness: GoodnessOfFit
-    level: float
+    level: Level
     fits: bool
     verdict: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        return {**self.__dict__, "comparison": self.comparison.to_dict(), "goodness": self.goodness.to_dict()}
 
 
 def choose_family(
@@ -263,7 +256,7 @@ def choose_family(
     limits: ArrayLike | None = None,
     *,
     families: Iterable[str] | None = None,
-    rounding: str | None = None,
+    rounding: Rounding | None = None,
     level: float = 0.05,
     bootstraps: int = 199,
     rows: int = ROWS,

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,17 @@ from evaluator.delays.study.permuted_groups import GroupedDelays, permutation_te
 from evaluator.delays.usable import Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.multiplicity import holm
+from evaluator.results.json_documents import (
+    Count,
+    Level,
+    NotNegative,
+    NotNegativeOrNull,
+    Positive,
+    Share,
+    in_document,
+    omitted,
+    several,
+)
 from evaluator.streams import seed_stream, state_of
 
 # A pair is given up as alike once this many permutations differ more (Besag, Clifford 1991, "Sequential Monte Carlo
@@ -26,6 +37,34 @@ _ENOUGH = 30
 # Rows that all groups are tested on at most, and permutations.
 ROWS, PERMUTATIONS = 50_000, 999
 POOLED = "(pooled)"
+# Quantiles of the delays of each group.
+LEVELS = (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class GroupQuantile:
+    """A quantile of a group's delays, in ticks.
+
+    Parameters
+    ----------
+    level
+        Level of the quantile.
+    corrected
+        Quantile of the delays, corrected for what the log cut off.
+    low, high
+        Interval of `corrected`; `high` is inf where nothing bounds it from above.
+    """
+
+    level: Level
+    corrected: NotNegative
+    low: NotNegative
+    high: NotNegativeOrNull
+
+    @in_document
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval has an upper end."""
+        return math.isfinite(self.high)
 
 
 @dataclass(frozen=True)
@@ -47,30 +86,41 @@ class GroupDelays:
     """
 
     label: str
-    members: tuple[str, ...]
-    conversions: int
-    fit: NonparametricFit
-    comparison: FamilyComparison | None
+    members: Annotated[tuple[str, ...], several]
+    conversions: Positive
+    fit: Annotated[NonparametricFit, *omitted]
+    comparison: Annotated[FamilyComparison | None, *omitted]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        return {
-            "label": self.label,
-            "members": list(self.members),
-            "conversions": self.conversions,
-            "fit": self.fit.to_dict(),
-            "comparison": None if self.comparison is None else self.comparison.to_dict(),
-        }
+    @in_document
+    @property
+    def quantiles(self) -> tuple[GroupQuantile, ...]:
+        """Quantiles of the group's delays at `LEVELS`."""
+        found = zip(LEVELS, self.fit.quantiles(LEVELS), *self.fit.quantile_intervals(LEVELS), strict=True)
+        return tuple(GroupQuantile(*map(float, row)) for row in found)
+
+    @in_document
+    @property
+    def longest(self) -> NotNegativeOrNull:
+        """Longest delay, in ticks, that the log can see of the group; inf where nothing is cut off."""
+        return float(self.fit.longest)
 
 
 @dataclass(frozen=True)
 class PairDifference:
-    """Two groups, the p-value of their having one law, and the same adjusted for the number of pairs (Holm 1979)."""
+    """What speaks against one law in two groups.
+
+    Parameters
+    ----------
+    first, second
+        Labels of the two groups.
+    p, adjusted_p
+        P-value of their having one law, and the same adjusted for the number of pairs (Holm 1979).
+    """
 
     first: str
     second: str
-    p: float
-    adjusted_p: float
+    p: Share
+    adjusted_p: Share
 
 
 @dataclass(frozen=True)
@@ -106,22 +156,18 @@ class Heterogeneity:
     """
 
     statistic: float
-    p: float
-    permutations: int
-    level: float
+    p: Share
+    permutations: Positive
+    level: Level
     pairs: tuple[PairDifference, ...]
-    compared: int
-    differing: int
-    groups_differing: int
-    groups: dict[str, int]
+    compared: Count
+    differing: Count
+    groups_differing: Count
+    groups: dict[str, Count]
     pooled: tuple[str, ...]
-    rows: int
-    conversions: int
+    rows: Count
+    conversions: Count
     method: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        return {**self.__dict__, "pairs": [dict(pair.__dict__) for pair in self.pairs], "pooled": list(self.pooled)}
 
 
 def fit_groups(

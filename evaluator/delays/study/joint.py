@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,13 +107,6 @@ class JointFit:
         pending = (ever * in_time)[silent]
         variance = float(slope @ self.covariance @ slope) + float((pending * (1.0 - pending)).sum())
         return float(np.sqrt(variance)) / silent.size
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        out = {
-            name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in self.__dict__.items()
-        }
-        return {**out, "notes": list(self.notes)}
 
     def _pending(self, contexts: ArrayLike, elapsed: ArrayLike, within: float) -> tuple[Floats, Floats, Floats]:
         """Return P(will ever convert), P(in time | will), and the latter's slope by the log rate, shape (n,) each."""

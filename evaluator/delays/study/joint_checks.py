@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from evaluator.results.json_documents import Count, NotNegative, Share, in_document
 
 Floats = npt.NDArray[np.float64]
 _PARTS = 10
@@ -36,10 +37,10 @@ class CalibrationPart:
 
     low: float
     high: float
-    displays: int
-    seen: int
-    expected: float
-    error: float
+    displays: Count
+    seen: Count
+    expected: NotNegative
+    error: NotNegative
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,15 @@ class Calibration:
 
     by_rate: tuple[CalibrationPart, ...]
     by_age: tuple[CalibrationPart, ...]
-    p: float
+    p: Share
 
+    @in_document
     @property
     def holds(self) -> bool:
         """Whether nothing speaks against the model."""
         return self.p > _LEVEL
 
+    @in_document
     @property
     def detectable(self) -> float:
         """By how much of its expected conversions a middling part must be off to be found on 4 of 5 logs.
@@ -83,11 +86,6 @@ class Calibration:
         """The part furthest off, in standard deviations, and what it is of: ``rate`` or ``age``."""
         parts = [("rate", part) for part in self.by_rate] + [("age", part) for part in self.by_age]
         return max(parts, key=lambda named: _distance(named[1]))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        parts = {name: [dict(part.__dict__) for part in getattr(self, name)] for name in ("by_rate", "by_age")}
-        return {**parts, "p": self.p, "holds": self.holds, "detectable": self.detectable}
 
 
 def calibrate(probability: Floats, share: Floats, elapsed: Floats, converted: npt.NDArray[np.bool_]) -> Calibration:

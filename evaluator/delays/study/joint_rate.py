@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from evaluator.log import Log
 from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.log.stamps import stamp_of
 from evaluator.log.times import Periods
+from evaluator.results.json_documents import Count, Positive, called, in_document, omitted
 
 # The fit's standard errors are small long before; beyond this an evenly spaced sample is fitted, and the study says so.
 JOINT_ROWS = 200_000
@@ -49,12 +50,19 @@ class CorrectedRate:
         Interval of `corrected`: normal for the logarithm of what is still to come, so that it lies above `naive`.
     """
 
-    displays: int
+    displays: Count
     naive: float
     corrected: float
     error: float
     low: float
     high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CohortRate(CorrectedRate):
+    """Conversion rate of the displays of one period, by its number."""
+
+    period: Count
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,39 +87,46 @@ class JointStudy:
     mean_delay
         Mean delay at the average context in ticks, by the exponential law, conversions beyond the window included.
     cohorts
-        Conversion rate of the displays of each period, by its number; empty where no periods were given.
+        Conversion rate of the displays of each period; empty where no periods were given.
     calibration
         Comparison of expected and seen conversions, which tells whether the model holds.
     notes
         Sentences that the reader of the study should know.
     """
 
-    displays: int
-    fit: JointFit
+    displays: Count
+    fit: Annotated[JointFit, *omitted]
     rate: CorrectedRate
     immature: CorrectedRate
-    window: int | None
+    window: Annotated[Count | None, called("attribution_window")]
     mean_delay: float
-    cohorts: dict[int, CorrectedRate]
+    cohorts: tuple[CohortRate, ...]
     calibration: Calibration
     notes: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "displays": self.displays,
-            "sampled": self.fit.displays,
-            "conversions": self.fit.conversions,
-            "rate": dict(self.rate.__dict__),
-            "immature": dict(self.immature.__dict__),
-            "attribution_window": self.window,
-            "mean_delay": self.mean_delay,
-            "converged": self.fit.converged,
-            "log_likelihood": self.fit.log_likelihood,
-            "cohorts": [{"period": period, **rate.__dict__} for period, rate in self.cohorts.items()],
-            "calibration": self.calibration.to_dict(),
-            "notes": list(self.notes),
-        }
+    @in_document
+    @property
+    def sampled(self) -> Positive:
+        """Number of displays that the model was fitted to."""
+        return self.fit.displays
+
+    @in_document
+    @property
+    def conversions(self) -> Count:
+        """Number of them that converted."""
+        return self.fit.conversions
+
+    @in_document
+    @property
+    def converged(self) -> bool:
+        """Whether the maximum of the likelihood was found and is a strict one."""
+        return self.fit.converged
+
+    @in_document
+    @property
+    def log_likelihood(self) -> float:
+        """Logarithm of the likelihood, without the ridge."""
+        return self.fit.log_likelihood
 
 
 def study_joint(
@@ -204,7 +219,7 @@ def study_joint(
         late = fit.conversion_probability(contexts) * np.exp(-followed / fit.mean_delay(contexts))
         check_follow_up(float(late.mean()) / whole.corrected)
     sampling = math.sqrt(whole.corrected * (1.0 - whole.corrected) / n * (1.0 - n / len(log)))
-    cohorts = {number: rate(period == number) for number in np.unique(period).tolist()}
+    cohorts = [(number, rate(period == number)) for number in np.unique(period).tolist()]
     mean = fit.mean_delay(contexts)
     # A conversion of the last stamp is in the log; `fit_joint` rounds down alike.
     share = -np.expm1(-(elapsed + stamp) / mean)
@@ -215,7 +230,7 @@ def study_joint(
         immature=rate(elapsed < longest),
         window=window,
         mean_delay=float(fit.mean_delay(np.zeros((1, contexts.shape[1])))[0]),
-        cohorts=cohorts,
+        cohorts=tuple(CohortRate(period=number, **vars(found)) for number, found in cohorts),
         calibration=calibrate(fit.conversion_probability(contexts), share, elapsed, delay >= 0),
         notes=(*notes, *fit.notes),
     )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.families import Family, Parameters, StartingMoments
+from evaluator.delays.fitted_law import Rounding
 from evaluator.delays.product_limit import tally
 from evaluator.delays.usable import Floats, Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 
-ROUNDINGS = ("floor", "none")
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 # From here on a cell's probability is the three-point Gauss quadrature of its density. The relative error is
 # f^(6) / (2,016,000 f): below 1e-12 for densities that vary on the scale of x, where F(d + 1) - F(d) would cancel.
 _QUADRATURE_FROM = 32
@@ -57,7 +58,7 @@ class TruncatedSample:
         Smallest delay and longest limit in ticks; the limit is inf when nothing was cut off.
     """
 
-    rounding: str
+    rounding: Rounding
     short: Floats
     short_counts: Floats
     nodes: Floats
@@ -139,7 +140,9 @@ class TruncatedSample:
         return int(self.short.size + self.nodes.shape[0] + self.limits.size)
 
 
-def sample_of(delays: ArrayLike, limits: ArrayLike | None = None, *, rounding: str | None = None) -> TruncatedSample:
+def sample_of(
+    delays: ArrayLike, limits: ArrayLike | None = None, *, rounding: Rounding | None = None
+) -> TruncatedSample:
     """Return delays aggregated for fitting.
 
     Parameters

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric, two_sided_quantile
 from evaluator.delays.study.changes import DelayDrift, DelayScores, compare_days
 from evaluator.delays.usable import Ints, Ticks
+from evaluator.results.json_documents import Count, NotNegativeOrNull, Share, in_document, omitted
 
 # Fewer conversions are not tested once more for a change.
 _FEWEST = 50
@@ -32,25 +33,25 @@ class NewestDelays:
         can tell of the newest displays: by the law before, stretched by `high`.
     """
 
-    since: int
-    fit: NonparametricFit
-    before: NonparametricFit
-    ratio: float
-    low: float
-    high: float
-    within: float
+    since: Count
+    fit: Annotated[NonparametricFit, *omitted]
+    before: Annotated[NonparametricFit, *omitted]
+    ratio: NotNegativeOrNull
+    low: NotNegativeOrNull
+    high: NotNegativeOrNull
+    within: Share
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers."""
-        return {
-            "since": self.since,
-            "conversions": self.fit.conversions,
-            "longest": float(self.fit.longest),
-            "ratio": self.ratio,
-            "low": self.low,
-            "high": self.high,
-            "within": self.within,
-        }
+    @in_document
+    @property
+    def conversions(self) -> Count:
+        """Number of their conversions."""
+        return self.fit.conversions
+
+    @in_document
+    @property
+    def longest(self) -> NotNegativeOrNull:
+        """Longest delay, in ticks, that the log can see of them; inf where nothing is cut off."""
+        return float(self.fit.longest)
 
     def reach(self, ratio: float) -> float:
         """Return the share of conversions within `fit.longest` by the law before, stretched by a factor."""

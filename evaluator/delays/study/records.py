@@ -8,22 +8,31 @@ from dataclasses import dataclass
 from evaluator.delays.study.window_advice import WindowShare
 from evaluator.delays.study.words import words
 from evaluator.log.delay_rows import DelayRows
+from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, in_document
 
 
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile of the delays, in ticks: of those seen, and corrected for what the log cut off, with its interval.
+    """A quantile of the delays, in ticks.
 
-    `high` is inf where the conversions are too few, or the displays that were followed long enough, to bound the
-    quantile from above (`bounded` says so): it is at least `low`.
+    Parameters
+    ----------
+    level
+        Level of the quantile.
+    naive, corrected
+        Quantile of the delays seen, and the same corrected for what the log cut off.
+    low, high
+        Interval of `corrected`; `high` is inf where the conversions are too few, or the displays that were followed
+        long enough, to bound the quantile from above (`bounded` says so): it is at least `low`.
     """
 
-    level: float
-    naive: float
-    corrected: float
-    low: float
-    high: float
+    level: Level
+    naive: NotNegative
+    corrected: NotNegative
+    low: NotNegative
+    high: NotNegativeOrNull
 
+    @in_document
     @property
     def bounded(self) -> bool:
         """Whether the interval has an upper end."""
@@ -49,8 +58,8 @@ class StudyWindow:
     """
 
     text: str
-    ticks: float
-    rounds: float | None
+    ticks: NotNegative
+    rounds: NotNegative | None
     share: WindowShare
     in_rounds: bool
 
@@ -62,13 +71,23 @@ class StudyWindow:
 
 @dataclass(frozen=True)
 class PeriodRate:
-    """Conversions per display of one period: seen so far, and given a follow-up as long as the longest (None: too new).
+    """Conversions per display of one period.
 
-    The latter is sum of 1 / tau(limit) over the conversions, divided by the displays.
+    Parameters
+    ----------
+    period
+        Number of the period.
+    displays, conversions
+        Number of its displays, and of their conversions.
+    seen
+        Conversions per display seen so far.
+    corrected
+        Conversions per display given a follow-up as long as the longest, sum of 1 / tau(limit) over the conversions,
+        divided by the displays; None where the period is too new to say.
     """
 
-    period: int
-    displays: int
-    conversions: int
-    seen: float
-    corrected: float | None
+    period: Count
+    displays: Count
+    conversions: Count
+    seen: NotNegativeOrNull
+    corrected: NotNegative | None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, ClassVar
 
 import pyarrow as pa
 
@@ -21,16 +20,26 @@ from evaluator.delays.study.tail import TailIndex
 from evaluator.delays.study.window_advice import WindowAdvice
 from evaluator.delays.study.words import between, words
 from evaluator.log.delay_rows import DelayRows
+from evaluator.log.times import PeriodName
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.results.json_values import json_values
+from evaluator.results.json_documents import (
+    Count,
+    JsonDocument,
+    NotNegativeOrNull,
+    Positive,
+    called,
+    in_document,
+    omitted,
+    several,
+)
+from evaluator.units import Tick
 
-SCHEMA = "evaluate.delays/1"
 # Fewer conversions say nothing of a law's shape, and are no group of their own.
 FEWEST = 50
 
 
 @dataclass(frozen=True, eq=False)
-class DelayStudy(ShownInNotebooks):
+class DelayStudy(JsonDocument, ShownInNotebooks):
     """What the conversions of a log say about their delays (`study_delays`). Delays in ticks.
 
     To keep it: ``json.dumps(study.to_dict())``. ``evaluate delays --out`` writes the tables, the charts and the
@@ -74,12 +83,14 @@ class DelayStudy(ShownInNotebooks):
         Study of the refunds alone, conversions with a value below 0: all else is of sales. None without refunds.
     """
 
-    rows: DelayRows
+    schema: ClassVar[str] = "evaluate.delays/1"
+
+    rows: Annotated[DelayRows, *omitted]
     options: DelayOptions
     sight: tuple[str, ...]
     fit: NonparametricFit
-    quantiles: tuple[Quantile, ...]
-    choice: FamilyChoice | None
+    quantiles: Annotated[tuple[Quantile, ...], several]
+    choice: Annotated[FamilyChoice | None, called("laws")]
     windows: tuple[StudyWindow, ...]
     advice: WindowAdvice
     groups: tuple[GroupDelays, ...]
@@ -87,13 +98,50 @@ class DelayStudy(ShownInNotebooks):
     tail: TailIndex | None
     drift: DelayDrift | None
     newest: NewestDelays | None
-    rates: tuple[PeriodRate, ...]
+    rates: Annotated[tuple[PeriodRate, ...], called("conversion_rates")]
     missing: dict[str, str]
     joint: JointStudy | None = None
     refunds: DelayStudy | None = None
 
+    @in_document
     @property
-    def conversions(self) -> int:
+    def dataset(self) -> str:
+        """Name of the log or file."""
+        return self.rows.name
+
+    @in_document
+    @property
+    def tick(self) -> Tick:
+        """Unit of all times."""
+        return self.rows.tick
+
+    @in_document
+    @property
+    def displays(self) -> Count | None:
+        """Number of displays; None where only conversions are known."""
+        return self.rows.displays
+
+    @in_document
+    @property
+    def displays_per_tick(self) -> NotNegativeOrNull:
+        """Displays of the whole traffic per tick; nan where unknown."""
+        return self.rows.rate
+
+    @in_document
+    @property
+    def by(self) -> str:
+        """Name of what the groups are of; empty without groups."""
+        return self.rows.by
+
+    @in_document
+    @property
+    def period(self) -> PeriodName | None:
+        """What a period is: a day, or a tenth of the displays; None where there are no periods."""
+        return None if self.rows.periods is None else self.rows.periods.name
+
+    @in_document
+    @property
+    def conversions(self) -> Positive:
         """Number of conversions studied."""
         return len(self.rows.delay)
 
@@ -137,38 +185,6 @@ class DelayStudy(ShownInNotebooks):
         """Conversion rates and quantiles of the delays by period."""
         return result_tables.period_table(self.rates, self.drift)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the study without the steps of its CDFs, as JSON values: nan and inf become None."""
-        rows = self.rows
-        summary = {"confidence", "conversions", "left_out", "shortest", "longest", "source", "band_from", "band_to"}
-        out = {
-            "schema": SCHEMA,
-            "dataset": rows.name,
-            "tick": rows.tick,
-            "displays": rows.displays,
-            "displays_per_tick": rows.rate,
-            "conversions": self.conversions,
-            "sight": self.sight,
-            "fit": {name: getattr(self.fit, name) for name in sorted(summary)},
-            "quantiles": [{**q.__dict__, "bounded": q.bounded} for q in self.quantiles],
-            "laws": None if self.choice is None else self.choice.to_dict(),
-            "windows": [{**w.__dict__, "share": dict(w.share.__dict__)} for w in self.windows],
-            "advice": self.advice.to_dict(),
-            "by": rows.by,
-            "groups": [_summary(group) for group in self.groups],
-            "heterogeneity": None if self.heterogeneity is None else self.heterogeneity.to_dict(),
-            "tail": None if self.tail is None else self.tail.to_dict(),
-            "period": None if rows.periods is None else rows.periods.name,
-            "drift": None if self.drift is None else self.drift.to_dict(),
-            "newest": None if self.newest is None else self.newest.to_dict(),
-            "conversion_rates": [dict(rate.__dict__) for rate in self.rates],
-            "joint": None if self.joint is None else self.joint.to_dict(),
-            "refunds": None if self.refunds is None else self.refunds.to_dict(),
-            "missing": self.missing,
-            "options": dict(self.options.__dict__),
-        }
-        return json_values(out)
-
     def __repr__(self) -> str:
         median = next(q for q in self.quantiles if q.level == 0.5)
         return (
@@ -176,18 +192,3 @@ class DelayStudy(ShownInNotebooks):
             f"{words(self.rows, median.corrected)} {between(self.rows, median.low, median.high)}, "
             f"recommended window {words(self.rows, self.advice.recommended)})"
         )
-
-
-def _summary(group: GroupDelays) -> dict[str, Any]:
-    low, high = group.fit.quantile_intervals(result_tables.GROUP_LEVELS)
-    found = zip(result_tables.GROUP_LEVELS, group.fit.quantiles(result_tables.GROUP_LEVELS), low, high, strict=True)
-    return {
-        "label": group.label,
-        "members": list(group.members),
-        "conversions": group.conversions,
-        "quantiles": [
-            {"level": level, "corrected": q, "low": least, "high": most, "bounded": math.isfinite(most)}
-            for level, q, least, most in (map(float, row) for row in found)
-        ],
-        "longest": float(group.fit.longest),
-    }

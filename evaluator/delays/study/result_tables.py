@@ -15,9 +15,6 @@ from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, arrow_table
 
 _CURVE = ("cdf", "naive", "low", "high", "band_low", "band_high")
 
-# Quantiles of the delays of each group.
-GROUP_LEVELS = (0.25, 0.5, 0.75)
-
 
 def cdf_table(fit: NonparametricFit) -> pa.Table:
     """Return the CDF, one row a step: corrected, as seen, and the ends of its pointwise and simultaneous bands."""
@@ -71,14 +68,11 @@ def window_table(windows: Sequence[StudyWindow]) -> pa.Table:
 
 def group_table(groups: Sequence[GroupDelays]) -> pa.Table:
     """Return one row a group and quantile, with the interval of the quantile."""
-    rows = []
-    for group in groups:
-        ends = zip(*group.fit.quantile_intervals(GROUP_LEVELS), strict=True)
-        for level, quantile, (low, high) in zip(GROUP_LEVELS, group.fit.quantiles(GROUP_LEVELS), ends, strict=True):
-            rows.append({
-                "group": group.label, "conversions": group.conversions, "level": level, "corrected": float(quantile),
-                "low": float(low), "high": float(high),
-            })  # fmt: skip
+    rows = (
+        {"group": group.label, "conversions": group.conversions, **vars(quantile)}
+        for group in groups
+        for quantile in group.quantiles
+    )
     names = dict.fromkeys(("level", "corrected", "low", "high"), NUMBER)
     return arrow_table({"group": TEXT, "conversions": COUNT, **names}, rows)
 

@@ -14,6 +14,7 @@ from evaluator.delays.nonparametric import two_sided_quantile
 from evaluator.delays.study.delay_units import HERE, DelayWorkers
 from evaluator.delays.usable import Floats, Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
+from evaluator.results.json_documents import Count, Level, NotNegative
 
 # Thresholds that are tried.
 CANDIDATES = 60
@@ -54,16 +55,12 @@ class TailIndex:
     hill: float
     hill_low: float
     hill_high: float
-    threshold: float
-    exceedances: int
+    threshold: NotNegative
+    exceedances: Count
     rule: str
-    confidence: float
+    confidence: Level
     distance: float
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        return {**self.__dict__, "notes": list(self.notes)}
 
 
 def tail_index(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.study.newest import NewestDelays
 from evaluator.errors import ParameterError
+from evaluator.results.json_documents import Level, NotNegative, NotNegativeOrNull, ShareOrNull
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class WindowShare:
         Longest observable delay, in the same unit; inf where nothing was cut off.
     """
 
-    window: float
-    tau: float
-    low: float
-    high: float
-    lost: float
-    slowdown: float
+    window: NotNegative
+    tau: ShareOrNull
+    low: ShareOrNull
+    high: ShareOrNull
+    lost: ShareOrNull
+    slowdown: NotNegativeOrNull
     identified: bool
-    longest: float
+    longest: NotNegativeOrNull
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,13 @@ class WindowAdvice:
     """
 
     windows: tuple[WindowShare, ...]
-    recommended: float
+    recommended: NotNegative
     reason: str
-    share: float
-    mean: float | None
+    share: Level
+    mean: NotNegative | None
     mean_source: str
-    twice_mean: float | None
-    longest: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers."""
-        return {**self.__dict__, "windows": [dict(window.__dict__) for window in self.windows]}
+    twice_mean: NotNegative | None
+    longest: NotNegativeOrNull
 
 
 def window_shares(fit: NonparametricFit, windows: Iterable[float]) -> tuple[WindowShare, ...]:

@@ -1,0 +1,111 @@
+"""Results as JSON documents: types say what a document holds, and give it its schema.
+
+A document is a frozen dataclass of plain values: the result itself, or one that the result fills in. Its fields are the
+names of the document, and so are properties that are `in_document`; fields that are `omitted` are not in it. The
+files ``evaluator/reports/*.schema.json`` are written from these types (``python docs/schemas.py``).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, GetPydanticSchema, PlainSerializer, TypeAdapter, WithJsonSchema, computed_field
+from pydantic_core.core_schema import any_schema, wrap_serializer_function_ser_schema
+
+# A number is null in a document where it is not finite, or not known; these never are.
+_PLAIN = ["number", "string", "boolean", "null"]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+# Ticks, counts and the like: whole ones are written as such.
+Finite = Annotated[int | float, WithJsonSchema({"type": "number"})]
+NotNegative = Annotated[int | float, WithJsonSchema({"type": "number", "minimum": 0})]
+Share = Annotated[float, Field(ge=0, le=1)]
+Level = Annotated[float, Field(gt=0, lt=1)]
+# These may be, though they have bounds.
+ShareOrNull = Annotated[float, WithJsonSchema({"type": ["number", "null"], "minimum": 0, "maximum": 1})]
+NotNegativeOrNull = Annotated[int | float, WithJsonSchema({"type": ["number", "null"], "minimum": 0})]
+Text = Annotated[str, Field(min_length=1)]
+# Numbers of a sentence, by name.
+Numbers = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": _PLAIN}})]
+# Of a tuple that is never empty.
+several = Field(min_length=1)
+# Of a property that a document has, too.
+in_document = computed_field
+# Of a value for which a document has another: what a function of it returns.
+written_as = PlainSerializer
+# Of a field that no document holds, whatever its type.
+omitted = (GetPydanticSchema(lambda source, handler: any_schema()), Field(exclude=True))
+
+
+def called(name: str) -> Any:
+    """Return the mark of a field that has another name in a document."""
+    return Field(serialization_alias=name)
+
+
+def at_least(smallest: int) -> Any:
+    """Return the mark of a number that is never below this one."""
+    return Field(ge=smallest)
+
+
+class JsonPart:
+    """What is a part of a JSON document."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values: None for numbers that are not finite, or not known."""
+        return dict(plain_values(self))
+
+
+class JsonDocument(JsonPart):
+    """What becomes a JSON document, which names its schema first."""
+
+    __slots__ = ()
+    schema: ClassVar[str]
+    # Field whose own names stand beside the others; empty for none.
+    beside: ClassVar[str] = ""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Return how pydantic writes it: a document within another names its schema, too."""
+
+        def named(document: JsonDocument, written: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+            fields = written(document)
+            others = fields.pop(cls.beside, {})
+            return {"schema": document.schema, **fields, **others}
+
+        return {**handler(source), "serialization": wrap_serializer_function_ser_schema(named)}
+
+
+def plain_values(part: Any) -> Any:
+    """Return a part of a document as JSON values, by its type.
+
+    Examples
+    --------
+    >>> from evaluator.estimates.confidence import Interval
+    >>> plain_values(Interval(0.5, float("-inf"), 1.0, 200, 0.95, "of some kind"))["low"]
+    """
+    # What is not of its declared type is written as it is: a test compares documents with their schemas.
+    return json.loads(_adapter(type(part)).dump_json(part, by_alias=True, warnings=False))
+
+
+_adapter: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
+def json_values(of: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a result says as JSON has it, however nested: lists for tuples, None for what is not finite."""
+    return {str(name): _json_value(value) for name, value in of.items()}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return json_values(value)
+    if isinstance(value, list | tuple):
+        return [_json_value(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
