@@ -34,11 +34,14 @@ from evaluator.options.declaration import (  # noqa: E402
     kinds_of,
     several,
 )
+from evaluator.replays.plan_document import PlanDocument  # noqa: E402
 from evaluator.reports.command_words import DECLARED  # noqa: E402
 from evaluator.results.json_documents import JsonDocument  # noqa: E402
 from evaluator.simulations.result import SimulationDocument  # noqa: E402
 
-DOCUMENTS: tuple[type[JsonDocument], ...] = (Catalogue, CheckReport, DatasetList, SimulationDocument)
+DOCUMENTS: tuple[type[JsonDocument], ...] = (
+    Catalogue, CheckReport, DatasetList, PlanDocument, SimulationDocument
+)  # fmt: skip
 FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))
 _TYPED = {f"{kind.schema.removeprefix('evaluate.').partition('/')[0]}.schema.json": kind for kind in DOCUMENTS}
 _CLASSES: dict[str, type[Options]] = {cls.__name__: cls for cls in DECLARED}

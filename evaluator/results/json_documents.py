@@ -16,14 +16,23 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, GetPydanticSchema, TypeAdapter, WithJsonSchema, computed_field
 from pydantic_core.core_schema import any_schema
 
+from evaluator.units import ROUND, SECONDS
+
 # A number is null in a document where it is not finite, or not known; these never are.
 _PLAIN = ["number", "string", "boolean", "null"]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
+AboveZero = Annotated[float, Field(gt=0)]
+AtMostZero = Annotated[float, Field(le=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+PositiveShare = Annotated[float, Field(gt=0, le=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
 Text = Annotated[str, Field(min_length=1)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+# Unit of the times of a log.
+Tick = Annotated[str, Field(json_schema_extra={"enum": [*(unit for unit in SECONDS if unit != "w"), ROUND]})]
 # Numbers of a sentence, by name.
 Numbers = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": _PLAIN}})]
 # Of a tuple that is never empty.
