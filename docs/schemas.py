@@ -35,12 +35,13 @@ from evaluator.options.declaration import (  # noqa: E402
     several,
 )
 from evaluator.replays.plan_document import PlanDocument  # noqa: E402
+from evaluator.replays.result import ReplayResult  # noqa: E402
 from evaluator.reports.command_words import DECLARED  # noqa: E402
 from evaluator.results.json_documents import JsonDocument  # noqa: E402
 from evaluator.simulations.result import SimulationDocument  # noqa: E402
 
 DOCUMENTS: tuple[type[JsonDocument], ...] = (
-    Catalogue, CheckReport, DatasetList, PlanDocument, SimulationDocument
+    Catalogue, CheckReport, DatasetList, PlanDocument, ReplayResult, SimulationDocument
 )  # fmt: skip
 FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))
 _TYPED = {f"{kind.schema.removeprefix('evaluate.').partition('/')[0]}.schema.json": kind for kind in DOCUMENTS}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, GetPydanticSchema, TypeAdapter, WithJsonSchema, computed_field
+from pydantic import Field, GetPydanticSchema, TypeAdapter, WithJsonSchema, computed_field, field_serializer
 from pydantic_core.core_schema import any_schema
 
 from evaluator.units import ROUND, SECONDS
@@ -27,6 +27,9 @@ AboveZero = Annotated[float, Field(gt=0)]
 AtMostZero = Annotated[float, Field(le=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
+Level = Annotated[float, Field(gt=0, lt=1)]
+# Share that is null where it is nan.
+KnownShare = Annotated[float, WithJsonSchema({"type": ["number", "null"], "minimum": 0, "maximum": 1})]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
 Text = Annotated[str, Field(min_length=1)]
@@ -35,10 +38,14 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Tick = Annotated[str, Field(json_schema_extra={"enum": [*(unit for unit in SECONDS if unit != "w"), ROUND]})]
 # Numbers of a sentence, by name.
 Numbers = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": _PLAIN}})]
+# Number of an action or variant, or -1 for none.
+IndexOrNone = Annotated[int, Field(ge=-1)]
 # Of a tuple that is never empty.
 several = Field(min_length=1)
 # Of a property that a document has, too.
 in_document = computed_field
+# Of a method that returns what a document has in the place of a field.
+in_place_of = field_serializer
 # Of a field that no document holds, whatever its type.
 omitted = (GetPydanticSchema(lambda source, handler: any_schema()), Field(exclude=True))
 
@@ -46,6 +53,16 @@ omitted = (GetPydanticSchema(lambda source, handler: any_schema()), Field(exclud
 def called(name: str) -> Any:
     """Return the mark of a field that has another name in a document, one that Python keeps for itself."""
     return Field(serialization_alias=name)
+
+
+def at_most(most: int) -> Any:
+    """Return the mark of a tuple that has no more items."""
+    return Field(max_length=most)
+
+
+def values_of(kind: type) -> Any:
+    """Return the mark of a field that holds the JSON values of a part already."""
+    return GetPydanticSchema(lambda source, handler: handler.generate_schema(kind))
 
 
 class JsonPart:
