@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the checkout that the script is in, whatever is installed
 
 from evaluator.checks.run import CheckReport  # noqa: E402
+from evaluator.comparisons.result import Comparison  # noqa: E402
 from evaluator.datasets.options import ReadingOptions  # noqa: E402
 from evaluator.datasets.summary import DatasetList  # noqa: E402
 from evaluator.findings.catalogue import Catalogue  # noqa: E402
@@ -41,7 +42,7 @@ from evaluator.results.json_documents import JsonDocument  # noqa: E402
 from evaluator.simulations.result import SimulationDocument  # noqa: E402
 
 DOCUMENTS: tuple[type[JsonDocument], ...] = (
-    Catalogue, CheckReport, DatasetList, PlanDocument, ReplayResult, SimulationDocument
+    Catalogue, CheckReport, Comparison, DatasetList, PlanDocument, ReplayResult, SimulationDocument
 )  # fmt: skip
 FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))
 _TYPED = {f"{kind.schema.removeprefix('evaluate.').partition('/')[0]}.schema.json": kind for kind in DOCUMENTS}
@@ -85,6 +86,14 @@ def definition(cls: type[Options], indent: str) -> str:
     return f"{{{inner}" + f",{inner}".join(parts) + f"\n{indent}}}"
 
 
+def described(cls: type) -> dict[str, str]:
+    """Return what the docstring of a class says of its parameters."""
+    _, _, parameters = cleandoc(cls.__doc__ or "").partition("\n\nParameters\n----------\n")
+    return {
+        name: " ".join(text.split()) for names, text in _PARAMETER.findall(parameters) for name in names.split(", ")
+    }
+
+
 class DocumentSchema(GenerateJsonSchema):
     """Schemas of documents: all names and no other, described by the docstrings of their dataclasses."""
 
@@ -117,9 +126,10 @@ class DocumentSchema(GenerateJsonSchema):
         if issubclass(cls, Options):
             return dict(json.loads(definition(cls, "")))
         found = super().dataclass_schema(schema)
-        about, _, parameters = cleandoc(cls.__doc__).partition("\n\nParameters\n----------\n")
-        said = {name: " ".join(text.split()) for names, text in _PARAMETER.findall(parameters)
-                for name in names.split(", ")}  # fmt: skip
+        about = cleandoc(cls.__doc__)
+        said = {name: text for base in reversed(cls.__mro__) for name, text in described(base).items()}
+        said |= {field["serialization_alias"]: said[field["name"]] for field in schema["schema"]["fields"]
+                 if "serialization_alias" in field and field["name"] in said}  # fmt: skip
         for name, value in found["properties"].items():
             for word in ("default", "readOnly", "title"):
                 value.pop(word, None)

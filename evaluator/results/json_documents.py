@@ -13,8 +13,17 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, GetPydanticSchema, TypeAdapter, WithJsonSchema, computed_field, field_serializer
-from pydantic_core.core_schema import any_schema
+from pydantic import (
+    Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    PlainSerializer,
+    TypeAdapter,
+    WithJsonSchema,
+    computed_field,
+    field_serializer,
+)
+from pydantic_core import core_schema
 
 from evaluator.units import ROUND, SECONDS
 
@@ -46,8 +55,9 @@ several = Field(min_length=1)
 in_document = computed_field
 # Of a method that returns what a document has in the place of a field.
 in_place_of = field_serializer
+_anything = GetPydanticSchema(lambda source, handler: core_schema.any_schema())
 # Of a field that no document holds, whatever its type.
-omitted = (GetPydanticSchema(lambda source, handler: any_schema()), Field(exclude=True))
+omitted = (_anything, Field(exclude=True))
 
 
 def called(name: str) -> Any:
@@ -58,6 +68,11 @@ def called(name: str) -> Any:
 def at_most(most: int) -> Any:
     """Return the mark of a tuple that has no more items."""
     return Field(max_length=most)
+
+
+def array_of(kind: Any, *, most: int) -> Any:
+    """Return the marks of a field whose array is written as a list of a type of number, with no more than so many."""
+    return _anything, PlainSerializer(lambda array: array.tolist(), return_type=Annotated[list[kind], at_most(most)])
 
 
 def values_of(kind: type) -> Any:
@@ -86,6 +101,18 @@ class JsonDocument(JsonPart):
         return {"schema": self.schema, **super().to_dict()}
 
 
+def _naming_schema(source: type[JsonDocument], handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    found: Any = dict(handler.resolve_ref_schema(handler(source)))
+    del found["ref"]
+    name = core_schema.computed_field("schema", core_schema.literal_schema([source.schema]))
+    found["schema"] = {**found["schema"], "computed_fields": [*found["schema"].get("computed_fields", ()), name]}
+    return found  # type: ignore[no-any-return]
+
+
+# Of a document within another one that names its schema there, too.
+with_schema = GetPydanticSchema(_naming_schema)
+
+
 def plain_values(part: Any) -> Any:
     """Return a part of a document as JSON values, by its type.
 
@@ -95,7 +122,7 @@ def plain_values(part: Any) -> Any:
     >>> plain_values(Interval(0.5, float("-inf"), 1.0, 200, 0.95, "of some kind"))["low"]
     """
     # What is not of its declared type is written as it is: a test compares documents with their schemas.
-    return json.loads(_adapter(type(part)).dump_json(part, warnings=False))
+    return json.loads(_adapter(type(part)).dump_json(part, by_alias=True, warnings=False))
 
 
 _adapter: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)

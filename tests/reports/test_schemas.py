@@ -93,6 +93,23 @@ def test_plans(tmp_path: Path) -> None:
             validate({**plan, **broken})
 
 
+def test_comparisons_hold_documents_of_replays_and_of_the_check() -> None:
+    found = valid(evaluate("compare", "-p", "ucb1,random", "--limit", "2000", "--ship-if", "uplift > 0", "--json"))
+    [variant, _], check = found["variants"], found["check"]
+    validate(variant)
+    validate(check)
+    for broken in (
+        {"variants": [{**variant, "schema": check["schema"]}]},
+        {"variants": [{**variant, "plan": {**variant["plan"], "typo": 1}}]},
+        {"variants": []},
+        {"check": {name: value for name, value in check.items() if name != "schema"}},
+        {"curves": [{**found["curves"][0], "rounds": [1.5]}]},
+        {"ranking": {**found["ranking"], "tests": [{**found["ranking"]["tests"][0], "p": 2}]}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**found, **broken})
+
+
 def test_a_dataset_of_known_truth() -> None:
     assert len(valid(evaluate("datasets", "show", "promotions", "--limit", "500", "--json"))["truth"]) == 9
 
