@@ -35,6 +35,7 @@ from evaluator.options.declaration import (  # noqa: E402
     kinds_of,
     several,
 )
+from evaluator.policies.base import PolicyDescription, PolicyList  # noqa: E402
 from evaluator.replays.plan_document import PlanDocument  # noqa: E402
 from evaluator.replays.result import ReplayResult  # noqa: E402
 from evaluator.reports.command_words import DECLARED  # noqa: E402
@@ -42,7 +43,8 @@ from evaluator.results.json_documents import JsonDocument  # noqa: E402
 from evaluator.simulations.result import SimulationDocument  # noqa: E402
 
 DOCUMENTS: tuple[type[JsonDocument], ...] = (
-    Catalogue, CheckReport, Comparison, DatasetList, PlanDocument, ReplayResult, SimulationDocument
+    Catalogue, CheckReport, Comparison, DatasetList, PlanDocument, PolicyDescription, PolicyList, ReplayResult,
+    SimulationDocument
 )  # fmt: skip
 FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))
 _TYPED = {f"{kind.schema.removeprefix('evaluate.').partition('/')[0]}.schema.json": kind for kind in DOCUMENTS}

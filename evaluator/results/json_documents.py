@@ -28,7 +28,6 @@ from pydantic_core import core_schema
 from evaluator.units import ROUND, SECONDS
 
 # A number is null in a document where it is not finite, or not known; these never are.
-_PLAIN = ["number", "string", "boolean", "null"]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -45,8 +44,10 @@ Text = Annotated[str, Field(min_length=1)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 # Unit of the times of a log.
 Tick = Annotated[str, Field(json_schema_extra={"enum": [*(unit for unit in SECONDS if unit != "w"), ROUND]})]
+# Value of some kind.
+Plain = Annotated[Any, WithJsonSchema({"type": ["number", "string", "boolean", "null"]})]
 # Numbers of a sentence, by name.
-Numbers = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": _PLAIN}})]
+Numbers = dict[str, Plain]
 # Number of an action or variant, or -1 for none.
 IndexOrNone = Annotated[int, Field(ge=-1)]
 # Of a tuple that is never empty.

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from evaluator.datasets.writing import write_canonical
+from evaluator.policies.base import PolicyList
 from evaluator.policies.registry import describe, names
 from evaluator.reports.manifest import write_json, write_manifest
 from evaluator.simulations.options import SimulateOptions
@@ -142,13 +143,15 @@ def test_a_dataset_of_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_policy_is_described(name: str) -> None:
-    document = {"schema": "evaluate.policy_description/1", **describe(name)}
+    document = describe(name).to_dict()
     validate(document)
     for parameter in document["parameters"]:
         with pytest.raises(jsonschema.ValidationError):
             validate({**document, "parameters": [{**parameter, "typo": 1}]})
+    listed = PolicyList((describe(name),)).to_dict()
+    validate(listed)
     with pytest.raises(jsonschema.ValidationError):
-        validate({"schema": "evaluate.policies/1", "policies": [{**describe(name), "typo": 1}]})
+        validate({**listed, "policies": [document]})
 
 
 def test_schemas_refuse_what_is_not_so() -> None:
