@@ -128,8 +128,7 @@ def policy_page() -> str:
 
     described = [describe(name) for name in POLICIES]
     rows: list[tuple[object, ...]] = [
-        (f"[`{d['name']}`](#{d['name']})", "yes" if d["contextual"] else "no", _code(d["summary"]), d["paper"])
-        for d in described
+        (f"[`{d.name}`](#{d.name})", "yes" if d.contextual else "no", _code(d.summary), d.paper) for d in described
     ]
     parts = [
         "# Policies\n\n*Every policy by name; give parameters as `-p otflinucb:alpha=0.5`.* "
@@ -137,20 +136,20 @@ def policy_page() -> str:
         table(("policy", "reads contexts", "what it is", "source"), rows),
     ]
     for d in described:
-        parts.append(f"## {d['name']}\n\n{_code(d['summary'])}\n")
-        if d["needs"]:
-            parts.append("Needs: " + ", ".join(map(str, d["needs"])) + ".\n")
-        if d["note"]:
-            parts.append(_code(d["note"]) + "\n")
+        parts.append(f"## {d.name}\n\n{_code(d.summary)}\n")
+        if d.needs:
+            parts.append("Needs: " + ", ".join(map(str, d.needs)) + ".\n")
+        if d.note:
+            parts.append(_code(d.note) + "\n")
         parameters: list[tuple[object, ...]] = [
             (
-                f"`{p['name']}`",
-                f"`{p['default']}`",
-                p["type"],
-                f"`{p['range']}`" if p["range"] else "",
-                _code(p["help"]),
+                f"`{p.name}`",
+                f"`{p.default}`",
+                p.type,
+                f"`{p.range}`" if p.range else "",
+                _code(p.help),
             )
-            for p in d["parameters"]
+            for p in d.parameters
         ]
         if parameters:
             parts.append(table(("parameter", "default", "type", "range", "meaning"), parameters))

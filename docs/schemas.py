@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))  # the checkout that the script is in, whatever is
 
 from evaluator.audits.result import Audit  # noqa: E402
 from evaluator.checks.run import CheckReport  # noqa: E402
+from evaluator.comparisons.result import Comparison  # noqa: E402
 from evaluator.datasets.facts import (  # noqa: E402
     Conversion,
     DatasetFacts,
@@ -45,13 +46,17 @@ from evaluator.options.declaration import (  # noqa: E402
     kinds_of,
     several,
 )
+from evaluator.policies.base import PolicyDescription, PolicyList  # noqa: E402
+from evaluator.replays.plan_document import PlanDocument  # noqa: E402
+from evaluator.replays.result import ReplayResult  # noqa: E402
 from evaluator.reports.command_words import DECLARED  # noqa: E402
 from evaluator.results.json_documents import JsonDocument  # noqa: E402
 from evaluator.simulations.result import SimulationDocument  # noqa: E402
 
 DOCUMENTS: tuple[type[JsonDocument], ...] = (
-    Audit, Catalogue, CheckReport, Conversion, DatasetFacts, DatasetList, DelayStudy, MadeShop, MadeTwin,
-    PromotionsFacts, SimulationDocument, SpecFacts, Validation,
+    Audit, Catalogue, CheckReport, Comparison, Conversion, DatasetFacts, DatasetList, DelayStudy, MadeShop, MadeTwin,
+    PlanDocument, PolicyDescription, PolicyList, PromotionsFacts, ReplayResult, SimulationDocument, SpecFacts,
+    Validation,
 )  # fmt: skip
 FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))
 _TYPED: dict[str, Any] = {}
@@ -99,6 +104,14 @@ def definition(cls: type[Options], indent: str) -> str:
     return f"{{{inner}" + f",{inner}".join(parts) + f"\n{indent}}}"
 
 
+def described(cls: type) -> dict[str, str]:
+    """Return what the docstring of a class says of its parameters."""
+    _, _, parameters = cleandoc(cls.__doc__ or "").partition(_PARAMETERS)
+    return {
+        name: " ".join(text.split()) for names, text in _PARAMETER.findall(parameters) for name in names.split(", ")
+    }
+
+
 class DocumentSchema(GenerateJsonSchema):
     """Schemas of documents: all names and no other, described by the docstrings of their dataclasses."""
 
@@ -130,9 +143,7 @@ class DocumentSchema(GenerateJsonSchema):
         if issubclass(cls, Options):
             return dict(json.loads(definition(cls, "")))
         found = super().dataclass_schema(schema)
-        said = {name: " ".join(text.split()) for base in reversed(cls.__mro__)
-                for names, text in _PARAMETER.findall(cleandoc(base.__doc__ or "").partition(_PARAMETERS)[2])
-                for name in names.split(", ")}  # fmt: skip
+        said = {name: text for base in reversed(cls.__mro__) for name, text in described(base).items()}
         names = {field.get("serialization_alias"): field["name"] for field in schema["schema"]["fields"]}
         for name, value in found["properties"].items():
             for word in ("default", "readOnly", "title"):

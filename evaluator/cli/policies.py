@@ -16,25 +16,21 @@ app = App(help="The policies that can be replayed.", no_args_is_help=True)
 @app.command("list", epilog="Example: evaluate policies list")
 def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
     """List every policy: what it reads and where it comes from."""
+    from evaluator.policies.base import PolicyList
     from evaluator.policies.registry import describe, names
 
-    rows = [describe(name) for name in names()]
+    found = PolicyList(tuple(describe(name) for name in names()))
     if as_json:
-        o.print_json({"schema": "evaluate.policies/1", "policies": rows})
+        o.print_json(found.to_dict())
         return
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("policy", "contextual", "needs", "summary", "source"):
         table.add_column(column, no_wrap=column == "policy")
-    for row in rows:
-        table.add_row(
-            row["name"],
-            "yes" if row["contextual"] else "no",
-            ", ".join(row["needs"]),
-            row["summary"],
-            row["paper"],
-        )
+    for one in found.policies:
+        reads = "yes" if one.contextual else "no"
+        table.add_row(one.name, reads, ", ".join(one.needs), one.summary, one.paper)
     o.stdout().print(table)
 
 
@@ -47,26 +43,26 @@ def show_command(
     """Show a policy's parameters with their ranges and defaults."""
     from evaluator.policies.registry import describe
 
-    row = describe(name)
+    found = describe(name)
     if as_json:
-        o.print_json({"schema": "evaluate.policy_description/1", **row})
+        o.print_json(found.to_dict())
         return
     from rich.table import Table
     from rich.text import Text
 
     console = o.stdout()
-    console.print(Text.assemble((row["name"], "bold"), f"  {row['summary']}"))
+    console.print(Text.assemble((found.name, "bold"), f"  {found.summary}"))
     for word in ("paper", "note"):
-        if row[word]:
-            console.print(f"{word}: {row[word]}")
-    if not row["parameters"]:
+        if text := getattr(found, word):
+            console.print(f"{word}: {text}")
+    if not found.parameters:
         console.print("It has no parameters.")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("parameter", "default", "type", "range", "meaning"):
         table.add_column(column)
-    for p in row["parameters"]:
-        table.add_row(p["name"], str(p["default"]), p["type"], p["range"], p["help"])
+    for one in found.parameters:
+        table.add_row(one.name, str(one.default), one.type, one.range, one.help)
     console.print(table)
 
 

@@ -78,6 +78,7 @@ def replay_command(
     from evaluator.outputs.kept_folder import kept_beside
     from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import fill_file, refuse_unsavable
+    from evaluator.replays.plan_document import PlanDocument
     from evaluator.replays.planning import plan_replay
     from evaluator.replays.run import execute
 
@@ -90,7 +91,7 @@ def replay_command(
     named, chosen = one_log(log, dataset), ReplayOptions(**replaying)
     if dry_run:
         plan = plan_replay(open_log(named, reading, chosen.keeps).log, description, chosen)
-        o.print_json({"schema": "evaluate.plan/2", **plan.to_dict()})
+        o.print_json({"schema": PlanDocument.schema, **plan.to_dict()})
         return
     if cluster is not None:
         refuse_nothing_to_spread(chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +15,20 @@ from evaluator.estimates.confidence import mean_sequence
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
+from evaluator.results.json_documents import Positive, array_of
 
 Floats = npt.NDArray[np.float64]
 _CHECKPOINTS = 200
+_Listed = Annotated[Floats, *array_of(float, most=_CHECKPOINTS)]
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
     """A curve and its band, shape (k,) each; nan where it is not known."""
 
-    estimate: Floats
-    low: Floats
-    high: Floats
+    estimate: _Listed
+    low: _Listed
+    high: _Listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +47,7 @@ class VariantCurve:
         holds with the level's probability.
     """
 
-    rounds: npt.NDArray[np.int64]
+    rounds: Annotated[npt.NDArray[np.int64], *array_of(Positive, most=_CHECKPOINTS)]
     value: Band
     regret: Band
 

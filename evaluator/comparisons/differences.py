@@ -13,6 +13,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.estimates.paired import UNPAIRED
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import reward_bounds
+from evaluator.results.json_documents import Count, ShareOrNull
 from evaluator.threads import in_threads
 
 # Over pairs of fewer rounds threads wait for each other: with 1,000 two take up to twice as long as one
@@ -44,13 +45,13 @@ class Difference:
         Reason why there is no expected difference though there was a bootstrap; empty otherwise.
     """
 
-    variant: int
-    reference: int
+    variant: Count
+    reference: Count
     realised: Interval | None
-    p: float
+    p: ShareOrNull
     why_not: str
     expected: Interval | None = None
-    expected_p: float = math.nan
+    expected_p: ShareOrNull = math.nan
     why_not_expected: str = ""
 
     def turned(self) -> Difference:

@@ -14,6 +14,7 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.values.rewards import observed_rewards
+from evaluator.results.json_documents import Count
 
 # Probability that any of the replays ends before the horizon: three standard deviations for a single one.
 _MISSED = 0.00135
@@ -33,7 +34,7 @@ class CommonHorizon:
         Clause for reports that says why it is this number.
     """
 
-    rounds: int
+    rounds: Count
     fixed: bool
     why: str
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.replays.result import ReplayResult
+from evaluator.results.json_documents import Count
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Line:
         Policy and window, as they were asked for.
     """
 
-    variant: int
+    variant: Count
     policy: str
     window: str
 

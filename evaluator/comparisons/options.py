@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from evaluator.comparisons.ship_rule import ShipRule, parse_ship_rule
 from evaluator.options.declaration import Options, documented, option
 from evaluator.options.shared import WINDOWS
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.ship_rule import ShipRule
 
 
 @documented
@@ -49,6 +52,8 @@ class CompareOptions(Options):
     @property
     def rule(self) -> ShipRule | None:
         """The rule by which a policy ships; None where none was stated."""
+        from evaluator.comparisons.ship_rule import parse_ship_rule  # that describes documents, and help needs none
+
         return None if self.ship_if is None else parse_ship_rule(self.ship_if)
 
     @property

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from evaluator.comparisons.differences import Difference
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.multiplicity import holm
 from evaluator.replays.words.unknown_maximum import outside_seen
+from evaluator.results.json_documents import Count, Level, Share, in_document, in_place_of, omitted
 
 # Above so many variants (780 pairs) only their differences to the baseline are tested.
 ALL_PAIRS_UP_TO = 40
@@ -33,6 +34,22 @@ class TestedDifference:
     apart: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListedTest(Difference):
+    """A difference among several tested together, as a document has it.
+
+    Parameters
+    ----------
+    p_adjusted
+        P-value adjusted by Holm's method for all tests, of the ranking's target.
+    apart
+        Whether it is told from 0, all tests at once.
+    """
+
+    p_adjusted: Share
+    apart: bool
+
+
 @dataclass(frozen=True)
 class Ranking:
     """Variants by their value at the common horizon, and which of them are ahead of which.
@@ -46,6 +63,8 @@ class Ranking:
     groups
         Variants, from 0, the highest value first: those whose rewards are cut alike stand in one group, and no two
         groups are compared. Variants without rounds are in none.
+    values
+        Value of each variant at the common horizon, in their own order; nan where it has none.
     ahead_of
         Numbers of the variants that each variant, in their own order, is ahead of by a difference told from 0.
     tests
@@ -60,13 +79,25 @@ class Ranking:
     """
 
     target: Target
-    groups: tuple[tuple[int, ...], ...]
-    ahead_of: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[Count, ...], ...]
+    values: tuple[float, ...]
+    ahead_of: tuple[tuple[Count, ...], ...]
     tests: tuple[TestedDifference, ...]
-    all_pairs: bool
-    level: float
-    rests_on: tuple[str, ...] = ()
+    all_pairs: Annotated[bool, *omitted]
+    level: Level
+    rests_on: Annotated[tuple[str, ...], *omitted] = ()
 
+    @in_place_of("tests")
+    def _listed(self, tests: tuple[TestedDifference, ...]) -> tuple[ListedTest, ...]:
+        return tuple(ListedTest(**vars(of.difference), p_adjusted=of.adjusted, apart=of.apart) for of in tests)
+
+    @in_document
+    @property
+    def tested(self) -> Literal["all pairs", "differences to the baseline"]:
+        """Which differences were tested."""
+        return "all pairs" if self.all_pairs else "differences to the baseline"
+
+    @in_document
     @property
     def conclusion(self) -> str:
         """What the ranking says, and of what."""
@@ -144,6 +175,7 @@ def rank(
     return Ranking(
         target,
         _groups(values, cuts),
+        tuple(values),
         tuple(tuple(sorted(losers)) for losers in ahead),
         tests,
         len(values) <= ALL_PAIRS_UP_TO,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -42,14 +42,12 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.support import rarest_warning
 from evaluator.replays.values.outcome_evidence import judged_together
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.results.json_documents import json_values
-
-SCHEMA = "evaluate.compare/2"
+from evaluator.results.json_documents import Count, JsonDocument, called, in_document, several
 
 
 @dataclass(frozen=True)
-class Comparison(ShownInNotebooks, WithFindings):
-    """Results of several replays of one log, and how they differ.
+class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
+    """Results of several replays of one log, and how they differ: of evaluate compare --json.
 
     Variants are numbered from 0, policy by policy, within it window by window.
 
@@ -59,8 +57,8 @@ class Comparison(ShownInNotebooks, WithFindings):
     Parameters
     ----------
     results
-        Results of the variants in their order, each what `evaluator.replay` gives for it alone; but answers to
-        guardrails are adjusted for the number of variants, too.
+        Results of the variants in their order, the first of which is number 0, each what `evaluator.replay` gives for
+        it alone; but answers to guardrails are adjusted for the number of variants, too.
     horizon
         Number of rounds at which all are compared, and why it is this number.
     baseline
@@ -86,9 +84,11 @@ class Comparison(ShownInNotebooks, WithFindings):
         Check of the log, where a rule was stated; else None.
     """
 
-    results: tuple[ReplayResult, ...]
+    schema: ClassVar[str] = "evaluate.compare/2"
+
+    results: Annotated[tuple[ReplayResult, ...], called("variants"), several]
     horizon: CommonHorizon
-    baseline: int
+    baseline: Count
     differences: tuple[Difference, ...]
     ranking: Ranking
     window_costs: tuple[Difference, ...]
@@ -98,6 +98,12 @@ class Comparison(ShownInNotebooks, WithFindings):
     segments: tuple[SegmentDifferences, ...] = ()
     verdict: Verdict | None = None
     check: CheckReport | None = None
+
+    @in_document
+    @property
+    def dataset(self) -> str:
+        """Name of the log."""
+        return self.results[0].dataset
 
     @property
     def trajectory(self) -> pa.Table:
@@ -148,51 +154,6 @@ class Comparison(ShownInNotebooks, WithFindings):
     def curve_table(self) -> pa.Table:
         """Value and regret with bands, one row a variant and checkpoint."""
         return curve_table(self.curves)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison without its trajectories, as JSON values."""
-        ranking = self.ranking
-        return {
-            "schema": SCHEMA,
-            "dataset": self.results[0].plan["dataset"],
-            "variants": [result.to_dict() for result in self.results],
-            **json_values(
-                {
-                    "horizon": asdict(self.horizon),
-                    "baseline": self.baseline,
-                    "differences": [asdict(difference) for difference in self.differences],
-                    "ranking": {
-                        "target": ranking.target,
-                        "groups": ranking.groups,
-                        "values": [float(c.value.estimate[-1]) if len(c.rounds) else None for c in self.curves],
-                        "ahead_of": ranking.ahead_of,
-                        "tested": "all pairs" if ranking.all_pairs else "differences to the baseline",
-                        "tests": [
-                            {**asdict(test.difference), "p_adjusted": test.adjusted, "apart": test.apart}
-                            for test in ranking.tests
-                        ],
-                        "level": ranking.level,
-                        "conclusion": ranking.conclusion,
-                    },
-                    "window_costs": [asdict(difference) for difference in self.window_costs],
-                    "curves": [
-                        {
-                            "rounds": curve.rounds.tolist(),
-                            **{
-                                name: {part: array.tolist() for part, array in vars(band).items()}
-                                for name, band in (("value", curve.value), ("regret", curve.regret))
-                            },
-                        }
-                        for curve in self.curves
-                    ],
-                    "assumed": [asdict(assumed) for assumed in self.assumed],
-                    "findings": [found.to_dict() for found in self.findings],
-                    "segments": [asdict(of) for of in self.segments],
-                    "verdict": None if self.verdict is None else asdict(self.verdict),
-                    "check": None if self.check is None else self.check.to_dict(),
-                }
-            ),
-        }
 
     def __repr__(self) -> str:
         said = self.ranking.conclusion if self.verdict is None else self.verdict.sentence

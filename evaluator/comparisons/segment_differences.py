@@ -22,6 +22,7 @@ from evaluator.replays.values.rewards import RewardBounds, reward_bounds
 from evaluator.replays.values.segment_values import GroupTest, tested_together
 from evaluator.replays.values.segments import AT_ONCE, different_displays, group_sums, test_of
 from evaluator.replays.words.unknown_maximum import with_honest_kind
+from evaluator.results.json_documents import Count
 from evaluator.results.tabular import (
     COUNT,
     FLAG,
@@ -73,11 +74,11 @@ class SegmentDifferences:
         Reason why there are no differences; empty otherwise.
     """
 
-    variant: int
-    reference: int
+    variant: Count
+    reference: Count
     column: str
     groups: tuple[GroupDifference, ...]
-    pooled: int
+    pooled: Count
     test: GroupTest
     why_not: str
 

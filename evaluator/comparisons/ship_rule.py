@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from evaluator.errors import ParameterError
+from evaluator.results.json_documents import Finite, Text
 
 _GRAMMAR = re.compile(r"\s*uplift\s*(>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
 _HOW = "write 'uplift > 0.002': at least so much more per round than the baseline; 'uplift > 0' asks for any more."
@@ -24,8 +25,8 @@ class ShipRule:
         Limit in reward per round: the interval of the difference must lie above it.
     """
 
-    text: str
-    limit: float
+    text: Text
+    limit: Finite
 
     @property
     def asked(self) -> bool:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from evaluator.comparisons.lines import Line
 from evaluator.comparisons.ship_rule import ShipRule
 from evaluator.estimates.confidence import Interval
+from evaluator.results.json_documents import Count, Level, Text, several
 
 Decision = Literal["ship", "wait", "don't"]
 Target = Literal["expected", "realised"]
@@ -45,7 +46,7 @@ class Condition:
 
     name: ConditionName
     met: bool | None
-    said: str
+    said: Text
     settle: str = ""
 
 
@@ -106,14 +107,14 @@ class Verdict:
     """
 
     decision: Decision
-    variant: int
-    headline: str
-    sentence: str
-    settle: tuple[str, ...]
+    variant: Count
+    headline: Text
+    sentence: Text
+    settle: tuple[Text, ...]
     rule: ShipRule
-    level: float
+    level: Level
     baseline: Line
-    candidates: tuple[Candidate, ...]
+    candidates: Annotated[tuple[Candidate, ...], several]
 
     def __post_init__(self) -> None:
         """Refuse a verdict on a variant that it says nothing of."""

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.sparse import SparseRewards
+from evaluator.results.json_documents import Count, Level
 
 Floats = NDArray[np.float64]
 
@@ -58,8 +59,8 @@ class Interval:
     estimate: float
     low: float
     high: float
-    n: int
-    level: float
+    n: Count
+    level: Level
     kind: str
 
 

@@ -47,6 +47,7 @@ from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.enough import NEEDED, equal_rewards, missing
 from evaluator.estimates.standard_errors import cluster_sums, clustered_error, clusters_text, effective, too_few
+from evaluator.results.json_documents import Count, NotNegative
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
@@ -81,7 +82,7 @@ class WeightedValue:
     value: Interval
     standard_error: float
     skewness: float
-    rewards: float
+    rewards: NotNegative
     withheld: str = ""
     target: str = ""
 
@@ -108,7 +109,7 @@ class Weights:
         Largest weight of any display.
     """
 
-    n: int
+    n: Count
     mean: float
     mean_error: float
     effective_sample_size: float

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,15 @@ import pyarrow as pa
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
 from evaluator.log.schema import to_numpy
+from evaluator.results.json_documents import AboveZero, Count, NotNegative
 
 # Sums of money are rounded.
 _ROUNDING = 1e-9
 Floats = npt.NDArray[np.float64]
 
 
-class CapLoss(NamedTuple):
+@dataclass(frozen=True)
+class CapLoss:
     """What a cap leaves out.
 
     Parameters
@@ -30,15 +32,15 @@ class CapLoss(NamedTuple):
     left_out
         Sum of what they earn beyond the cap, in the log's own unit.
     share
-        Share of the log's whole reward that is left out.
+        Share of what is earned in all, refunds taken off, that is left out.
     refunds
         Whether the log has refunds.
     """
 
-    cap: float
-    displays: int
-    left_out: float
-    share: float
+    cap: AboveZero
+    displays: Count
+    left_out: NotNegative
+    share: NotNegative
     refunds: bool = False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import pyarrow as pa
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
 from evaluator.log.schema import kept_columns, words
+from evaluator.results.json_documents import Count, omitted
 from evaluator.units import SECONDS, duration_ticks, parse_whole
 
 Codes = npt.NDArray[np.int32]
@@ -48,13 +49,9 @@ class Clusters:
     """
 
     by: str
-    code: Codes
-    count: int
-    unnamed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what they are, without the displays of each."""
-        return {"by": self.by, "count": self.count, "unnamed": self.unnamed}
+    code: Annotated[Codes, *omitted]
+    count: Count
+    unnamed: Count
 
 
 def source_columns(by: str | None) -> list[str]:

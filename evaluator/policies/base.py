@@ -13,6 +13,7 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import Wording, checked, declaration, kinds_of, option
+from evaluator.results.json_documents import JsonDocument, Plain, Text
 from evaluator.units import NO_WINDOW
 
 
@@ -204,3 +205,73 @@ def parameter(
 def range_text(field: dataclasses.Field[Any]) -> str:
     """Return a parameter's range as text, empty when unbounded."""
     return declaration(field).range_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterDescription:
+    """Parameter of a policy.
+
+    Parameters
+    ----------
+    name
+        Name of the parameter.
+    type
+        Type of its values, or the words that it takes.
+    default
+        Value that it has by default.
+    range
+        Range of its values; empty where every value of the type will do.
+    help
+        Words that say what it does.
+    """
+
+    name: str
+    type: str
+    default: Plain
+    range: str
+    help: Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyDescription(JsonDocument):
+    """Result of evaluate policies show --json.
+
+    Parameters
+    ----------
+    name
+        Name of the policy.
+    summary
+        Sentence that says what it is.
+    contextual
+        Whether it reads contexts.
+    needs
+        Facts that it must be told.
+    delays
+        Phrase that says what it does about delays.
+    paper
+        Work that it is from; empty for a baseline.
+    note
+        Sentence that its user must know; empty where there is none.
+    parameters
+        Parameters of the policy.
+    """
+
+    schema: ClassVar[str] = "evaluate.policy_description/1"
+
+    name: str
+    summary: str
+    contextual: bool
+    needs: tuple[Need, ...]
+    delays: str
+    paper: str
+    note: str
+    parameters: tuple[ParameterDescription, ...]
+
+
+@dataclass(frozen=True)
+class PolicyList(JsonDocument):
+    """Result of evaluate policies list --json."""
+
+    schema: ClassVar[str] = "evaluate.policies/1"
+
+    policies: tuple[PolicyDescription, ...]

@@ -12,10 +12,13 @@ from collections.abc import Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError, nearest, nearest_file
 from evaluator.options.declaration import declaration, kinds_of
+
+if TYPE_CHECKING:
+    from evaluator.policies.base import PolicyDescription
 
 POLICIES = {
     "random": "evaluator.policies.static:RandomPolicy",
@@ -137,9 +140,9 @@ def as_policy(cls: type, parameters: dict[str, Any]) -> Any:
     return UserPolicy(cls=cls, parameters=parameters)
 
 
-def describe(name: str) -> dict[str, Any]:
+def describe(name: str) -> PolicyDescription:
     """Return what `evaluate policies show` prints: summary, paper, needs, parameters with ranges and defaults."""
-    from evaluator.policies.base import Policy, range_text
+    from evaluator.policies.base import ParameterDescription, Policy, PolicyDescription, range_text
 
     cls = type(resolve(name))
     if not issubclass(cls, Policy):
@@ -148,34 +151,34 @@ def describe(name: str) -> dict[str, Any]:
         )
     hints = kinds_of(cls)
     lines = (cls.__doc__ or "").strip().splitlines()
-    return {
-        "name": cls.name,
-        "summary": lines[0] if lines else "",
-        "contextual": cls.contextual,
-        "needs": [str(need) for need in cls.needs],
-        "delays": cls.delays,
-        "paper": cls.paper,
-        "note": cls.note,
-        "parameters": [
-            {
-                "name": f.name,
-                "type": _type_text(hints[f.name]),
-                "default": None if f.default is dataclasses.MISSING else f.default,
-                "range": range_text(f),
-                "help": declaration(f).help,
-            }
+    return PolicyDescription(
+        name=cls.name,
+        summary=lines[0] if lines else "",
+        contextual=cls.contextual,
+        needs=cls.needs,
+        delays=cls.delays,
+        paper=cls.paper,
+        note=cls.note,
+        parameters=tuple(
+            ParameterDescription(
+                name=f.name,
+                type=_type_text(hints[f.name]),
+                default=None if f.default is dataclasses.MISSING else f.default,
+                range=range_text(f),
+                help=declaration(f).help,
+            )
             for f in dataclasses.fields(cls)
-        ],
-    }
+        ),
+    )
 
 
 def table() -> list[str]:
     """Return the table of the package's policies in Markdown: contexts read, what each does about delays, source."""
     rows = ["| policy | reads contexts | what it does about delays | source |", "|---|---|---|---|"]
     for said in map(describe, POLICIES):
-        source = citation(said["paper"])
-        reads = "yes" if said["contextual"] else "no"
-        rows.append(f"| `{said['name']}` | {reads} | {said['delays']} | {source + ' ' if source else ''}|")
+        source = citation(said.paper)
+        reads = "yes" if said.contextual else "no"
+        rows.append(f"| `{said.name}` | {reads} | {said.delays} | {source + ' ' if source else ''}|")
     return rows
 
 

@@ -19,6 +19,7 @@ from evaluator.errors import ParameterError, UnknownNameError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.contrast import difference
 from evaluator.log import Log
+from evaluator.results.json_documents import Finite, Positive
 
 Quantity = Literal["value", "uplift", "relative uplift"]
 Verdict = Literal["holds", "broken", "cannot tell"]
@@ -83,10 +84,10 @@ class GuardrailAnswer:
     guardrail: str
     outcome: str
     quantity: Quantity
-    limit: float
+    limit: Finite
     answer: Verdict
     interval: Interval
-    tests: int
+    tests: Positive
 
 
 def parse_guardrail(text: str) -> Guardrail:

@@ -21,6 +21,7 @@ from evaluator.replays.conversion_share import followed_for
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.objective import is_of_profit
 from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan_document import OutcomePlan, PlanFacts, RewardBound, ValueBound
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.eligible_actions import EligibleSets
 from evaluator.replays.rounds.known_delays import KnownDelays
@@ -33,6 +34,7 @@ from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.replays.warm_start import WarmStart
 from evaluator.results.in_notebooks import ShownInNotebooks
+from evaluator.results.json_documents import plain_values
 from evaluator.units import NO_WINDOW
 
 
@@ -199,62 +201,61 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         return tuple(replace(self, rounds=replace(self.rounds, delay=delay)) for delay in told)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain values."""
-        return {
-            "dataset": self.log.meta.name,
-            "displays": len(self.log),
-            "displays_before": self.before,
-            "displays_used": len(self.rounds),
-            "displays_judged": len(self.judged),
-            "displays_immature": self.maturity.immature,
-            "objective": "profit" if self.of_profit else "revenue",
-            "conversions": self.log.conversions.num_rows - number_of_costs(self.log.conversions),
-            "actions": self.log.n_actions,
-            "tick": self.log.meta.tick,
-            "schema_displays": {field.name: _type_name(field.type) for field in self.log.schema},
-            "fingerprint": self.log.meta.fingerprint,
-            "policy": self.policy.spec,
-            "sampler": self.sampler,
-            "clock": self.clock.kind,
-            "traffic_share": self.clock.traffic_share,
-            "sampling_rate": self.clock.sampling_rate,
-            "window_rounds": None if self.window.rounds == NO_WINDOW else self.window.rounds,
-            "window_ticks": self.window.ticks,
-            "window": self.window.describe(self.clock),
-            "tau_window": None if np.isnan(self.tau_window) else self.tau_window,
-            "delay_steps": [list(step) for step in self.delay_steps],
-            "followed": followed_for(self.survey, self.clock),
-            "propensity": self.propensities.kind,
-            "policy_delays": self.setting.delay_cdf.source
-            if self.setting.delay_cdf is not None and Need.DELAY_CDF in self.policy.needs
-            else None,
-            "reward_bound": {
-                "smallest": self.rewards.least,
-                "largest": self.setting.reward_max
-                if self.start is None and self.options.learn_from == "objective"
-                else self.rewards.most,
-                "known": self.bounded,
-                "seen": list(self.rewards.ends_seen),
-            },
-            "warm_start": None if self.start is None else self.start.to_dict(),
-            "cap": None if self.capped is None else self.capped._asdict(),
-            "clusters": None if self.clusters is None else self.clusters.to_dict(),
-            "outcomes": {name: plan._as_outcome() for name, plan in self.outcomes.items()},
-            "options": self.options.to_dict(),
-            "counts": dict(self.log.meta.counts),
-            "findings": [found.to_dict() for found in self.findings],
-        }
+        """Return the plan as JSON values."""
+        told = self.setting.delay_cdf if Need.DELAY_CDF in self.policy.needs else None
+        own_largest = self.start is None and self.options.learn_from == "objective"
+        facts = PlanFacts(
+            dataset=self.log.meta.name,
+            displays=len(self.log),
+            displays_before=self.before,
+            displays_used=len(self.rounds),
+            displays_judged=len(self.judged),
+            displays_immature=self.maturity.immature,
+            objective="profit" if self.of_profit else "revenue",
+            conversions=self.log.conversions.num_rows - number_of_costs(self.log.conversions),
+            actions=self.log.n_actions,
+            tick=self.log.meta.tick,
+            schema_displays={field.name: _type_name(field.type) for field in self.log.schema},
+            fingerprint=self.log.meta.fingerprint,
+            policy=self.policy.spec,
+            sampler=self.sampler,
+            clock=self.clock.kind,
+            traffic_share=self.clock.traffic_share,
+            sampling_rate=self.clock.sampling_rate,
+            window_rounds=None if self.window.rounds == NO_WINDOW else self.window.rounds,
+            window_ticks=self.window.ticks,
+            window=self.window.describe(self.clock),
+            tau_window=None if np.isnan(self.tau_window) else self.tau_window,
+            delay_steps=self.delay_steps,
+            followed=followed_for(self.survey, self.clock),
+            propensity=self.propensities.kind,
+            policy_delays=None if told is None else told.source,
+            reward_bound=RewardBound(
+                smallest=self.rewards.least,
+                largest=self.setting.reward_max if own_largest else self.rewards.most,
+                known=self.bounded,
+                seen=self.rewards.ends_seen,
+            ),
+            warm_start=self.start,
+            cap=self.capped,
+            clusters=self.clusters,
+            outcomes={name: plan._as_outcome() for name, plan in self.outcomes.items()},
+            options=self.options,
+            counts=self.log.meta.counts,
+            findings=self.findings,
+        )
+        return dict(plain_values(facts))
 
-    def _as_outcome(self) -> dict[str, Any]:
-        """Return how a plan whose rewards are the events of an outcome values them, as plain values."""
-        return {
-            "events": self.log.conversions.num_rows,
-            "attribution_window": self.log.meta.attribution_window,
-            "observed_until": self.log.meta.observed_until,
-            "displays_used": len(self.rounds),
-            "displays_immature": self.maturity.immature,
-            "value_bound": {"largest": self.rewards.largest, "known": self.bounded},
-        }
+    def _as_outcome(self) -> OutcomePlan:
+        """Return how a plan whose rewards are the events of an outcome values them."""
+        return OutcomePlan(
+            events=self.log.conversions.num_rows,
+            attribution_window=self.log.meta.attribution_window,
+            observed_until=self.log.meta.observed_until,
+            displays_used=len(self.rounds),
+            displays_immature=self.maturity.immature,
+            value_bound=ValueBound(largest=self.rewards.largest, known=self.bounded),
+        )
 
 
 def _type_name(kind: object) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -13,15 +13,25 @@ from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.learned.policy import LearnedPolicy
+from evaluator.replays.plan_document import PlanFacts
 from evaluator.replays.values.final import FinalValue
 from evaluator.replays.values.money import Money
 from evaluator.replays.values.outcome_values import OutcomeValue, guardrail_table, outcome_table
 from evaluator.replays.values.segment_values import SegmentValues, segment_table
 from evaluator.results.in_notebooks import ShownInNotebooks
-from evaluator.results.json_documents import json_values
+from evaluator.results.json_documents import (
+    Count,
+    Finite,
+    IndexOrNone,
+    JsonDocument,
+    ShareOrNull,
+    at_most,
+    in_document,
+    in_place_of,
+    omitted,
+    values_of,
+)
 from evaluator.results.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
-
-SCHEMA = "evaluate.replay/2"
 
 
 @dataclass(frozen=True)
@@ -42,16 +52,16 @@ class Reference:
         eligible one is shown (`evaluator.estimates.best_order`), whose first ones `label` names.
     """
 
-    action: int
+    action: IndexOrNone
     label: str
     value: Interval
-    by_halves: tuple[str, ...] = ()
+    by_halves: Annotated[tuple[str, ...], at_most(2)] = ()
     kind: Literal["action", "order"] = "action"
 
 
 @dataclass(frozen=True)
-class ReplayResult(ShownInNotebooks, WithFindings):
-    """Result of a replay.
+class ReplayResult(JsonDocument, ShownInNotebooks, WithFindings):
+    """Result of a replay, and of evaluate replay --json.
 
     To keep it, as ``evaluate replay --out`` does: ``json.dumps(result.to_dict())`` is its ``result.json``,
     ``pyarrow.parquet.write_table(result.trajectory, ...)`` its ``trajectory.parquet``, and ``result.learned.save(...)``
@@ -94,7 +104,7 @@ class ReplayResult(ShownInNotebooks, WithFindings):
     read
         Numbers of displays that the repeats read for their rounds, one each.
     action_share
-        Share of the rounds of each action, K numbers in the order of the log's actions.
+        Share of the rounds of each action, K numbers in the order of the log's actions; by its label in a document.
     action_labels
         Labels of these K actions.
     plan
@@ -134,6 +144,8 @@ class ReplayResult(ShownInNotebooks, WithFindings):
         Value and uplift in the groups of each column that ``by`` named; empty without it.
     """
 
+    schema: ClassVar[str] = "evaluate.replay/2"
+
     value: Interval
     expected_value: Interval | None
     regret: Interval
@@ -141,34 +153,46 @@ class ReplayResult(ShownInNotebooks, WithFindings):
     logging_value: Interval
     best_fixed_action: Reference
     true_regret: float
-    rounds: int
+    rounds: Count
     live_days: float
     conversions_within: float
     acceptance_rate: float
     effective_sample_size: float
     clipped: float
-    generated: int
-    delivered: int
-    expired: int
-    pending: int
-    read: tuple[int, ...]
+    generated: Count
+    delivered: Count
+    expired: Count
+    pending: Count
+    read: Annotated[tuple[int, ...], *omitted]
     action_share: tuple[float, ...]
-    action_labels: tuple[str, ...]
-    plan: dict[str, Any]
-    trajectory: pa.Table
-    learned: LearnedPolicy | None
-    resampled: tuple[float, ...]
+    action_labels: Annotated[tuple[str, ...], *omitted]
+    plan: Annotated[dict[str, Any], values_of(PlanFacts)]
+    trajectory: Annotated[pa.Table, *omitted]
+    learned: Annotated[LearnedPolicy | None, *omitted]
+    resampled: Annotated[tuple[float, ...], *omitted]
     findings: tuple[Finding, ...]
     final: FinalValue | None = None
     doubly_robust: WeightedValue | None = None
-    acceptance_expected: float = math.nan
+    acceptance_expected: ShareOrNull = math.nan
     ended_by: tuple[str, ...] = ()
     meaning: tuple[str, ...] = ()
-    clusters: float | None = None
+    clusters: Annotated[float | None, *omitted] = None
     money: Money | None = None
     outcomes: tuple[OutcomeValue, ...] = ()
     guardrails: tuple[GuardrailAnswer, ...] = ()
     segments: tuple[SegmentValues, ...] = ()
+
+    @in_document
+    @property
+    def policy(self) -> str:
+        """Spec of the policy."""
+        return str(self.plan["policy"])
+
+    @in_document
+    @property
+    def dataset(self) -> str:
+        """Name of the log."""
+        return str(self.plan["dataset"])
 
     @property
     def estimate_table(self) -> pa.Table:
@@ -215,35 +239,14 @@ class ReplayResult(ShownInNotebooks, WithFindings):
         """Value, uplift and logged mean of each group, one row a column and group; no rows without ``by``."""
         return segment_table(self.segments)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result without its trajectory, as JSON values: nan becomes None."""
-        out: dict[str, Any] = {
-            "schema": SCHEMA,
-            "policy": self.plan["policy"],
-            "dataset": self.plan["dataset"],
-        }
-        for name in (
-            "rounds", "value", "expected_value", "regret", "uplift", "logging_value", "best_fixed_action",
-            "true_regret", "live_days", "conversions_within", "acceptance_rate", "acceptance_expected",
-            "effective_sample_size", "clipped",
-            "generated", "delivered", "expired", "pending", "ended_by", "meaning", "plan",
-        ):  # fmt: skip
-            value = getattr(self, name)
-            out[name] = asdict(value) if isinstance(value, Interval | Reference) else value
-        out["findings"] = [found.to_dict() for found in self.findings]
-        out["doubly_robust"] = None if self.doubly_robust is None else asdict(self.doubly_robust)
-        out["outcomes"] = [asdict(of) for of in self.outcomes]
-        out["guardrails"] = [asdict(of) for of in self.guardrails]
-        out["final"] = None if self.final is None else self.final.to_dict(self.action_labels)
-        out["money"] = None if self.money is None else self.money.to_dict()
-        out["segments"] = [asdict(split) for split in self.segments]
-        out["action_share"] = dict(zip(self.action_labels, self.action_share, strict=True))
-        return json_values(out)
+    @in_place_of("action_share")
+    def _by_label(self, shares: tuple[float, ...]) -> dict[str, Finite]:
+        return dict(zip(self.action_labels, shares, strict=True))
 
     def __repr__(self) -> str:
         v = self.value
         return (
-            f"ReplayResult({self.plan['policy']} on {self.plan['dataset']}: value {v.estimate:.4g} "
+            f"ReplayResult({self.policy} on {self.dataset}: value {v.estimate:.4g} "
             f"[{v.low:.4g}, {v.high:.4g}], regret {self.regret.estimate:.4g} "
             f"[{self.regret.low:.4g}, {self.regret.high:.4g}] over {self.rounds:,} rounds)"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -23,7 +23,16 @@ from evaluator.replays.loop.among import NO_KEY
 from evaluator.replays.loop.engine import Begun
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.window import ReplayWindow
+from evaluator.results.json_documents import Count, Sha256, in_document, omitted
 from evaluator.units import NO_WINDOW
+
+
+@dataclass(frozen=True)
+class LearnedLog:
+    """Log that a policy learned from: its name, and hash of its source."""
+
+    log: str
+    fingerprint: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +51,28 @@ class WarmStart:
         Largest number of rounds of this replay.
     """
 
-    learned: LearnedPolicy
+    learned: Annotated[LearnedPolicy, *omitted]
     file: str | None
-    sha256: str
-    most: int = 0
+    sha256: Sha256
+    most: Annotated[int, *omitted] = 0
+
+    @in_document
+    @property
+    def rounds(self) -> Count:
+        """Number of rounds in which the policy has learned."""
+        return self.learned.rounds
+
+    @in_document
+    @property
+    def pending(self) -> Count:
+        """Number of conversions that are still to come."""
+        return int(self.learned.pending.size[0])
+
+    @in_document
+    @property
+    def logs(self) -> tuple[LearnedLog, ...]:
+        """Logs that the policy learned from."""
+        return tuple(LearnedLog(of.log, of.fingerprint) for of in self.learned.learned_from)
 
     def begun(self, repeat: int) -> Begun:
         """Return a copy to go on with: the first repeat with the policy's own stream, the others with theirs."""
@@ -162,25 +189,18 @@ class WarmStart:
                     remedy="replay others: let it learn with `final='last:50%'`, go on with `delays_from='first:50%'`.",
                 )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what it is known by, as JSON values."""
-        return {
-            "file": self.file,
-            "sha256": self.sha256,
-            "rounds": self.learned.rounds,
-            "pending": int(self.learned.pending.size[0]),
-            "logs": [{"log": of.log, "fingerprint": of.fingerprint} for of in self.learned.learned_from],
-        }
-
     @property
     def assumption(self) -> str:
         """What numbers of its replay rest on."""
-        waiting = int(self.learned.pending.size[0])
-        logs = dict.fromkeys(repr(source.log) for source in self.learned.learned_from)
+        logs = dict.fromkeys(repr(source.log) for source in self.logs)
         where = f"log {' and '.join(logs)}" if logs else "a log that its file does not name"
-        late = f", {waiting:,} conversions of which are still to come and count as delivered here" if waiting else ""
+        late = (
+            f", {self.pending:,} conversions of which are still to come and count as delivered here"
+            if self.pending
+            else ""
+        )
         return (
-            f"warm start: the policy began with what it had learned in {self.learned.rounds:,} rounds on {where} "
+            f"warm start: the policy began with what it had learned in {self.rounds:,} rounds on {where} "
             f"({self.file or 'in memory'}, SHA-256 {self.sha256[:12]}){late}; value and regret are of the rounds of "
             "this replay alone, and the delays, largest reward and horizon it knows are those it was told there"
         )

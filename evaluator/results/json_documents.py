@@ -8,37 +8,58 @@ files ``evaluator/reports/*.schema.json`` are written from these types (``python
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, GetPydanticSchema, PlainSerializer, TypeAdapter, WithJsonSchema, computed_field
-from pydantic_core.core_schema import any_schema, wrap_serializer_function_ser_schema
+from pydantic import (
+    Field,
+    GetPydanticSchema,
+    PlainSerializer,
+    TypeAdapter,
+    WithJsonSchema,
+    computed_field,
+    field_serializer,
+)
+from pydantic_core import core_schema
+
+from evaluator.units import ROUND, SECONDS
 
 # A number is null in a document where it is not finite, or not known; these never are.
-_PLAIN = ["number", "string", "boolean", "null"]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 # Ticks, counts and the like: whole ones are written as such.
 Finite = Annotated[int | float, WithJsonSchema({"type": "number"})]
 NotNegative = Annotated[int | float, WithJsonSchema({"type": "number", "minimum": 0})]
+AboveZero = Annotated[float, Field(gt=0)]
+AtMostZero = Annotated[float, Field(le=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+PositiveShare = Annotated[float, Field(gt=0, le=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
-# These may be, though they have bounds.
+# These may be null, though they have bounds.
 ShareOrNull = Annotated[float, WithJsonSchema({"type": ["number", "null"], "minimum": 0, "maximum": 1})]
 NotNegativeOrNull = Annotated[int | float, WithJsonSchema({"type": ["number", "null"], "minimum": 0})]
 Text = Annotated[str, Field(min_length=1)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+# Unit of the times of a log.
+Tick = Annotated[str, Field(json_schema_extra={"enum": [*(unit for unit in SECONDS if unit != "w"), ROUND]})]
+# Value of some kind.
+Plain = Annotated[Any, WithJsonSchema({"type": ["number", "string", "boolean", "null"]})]
 # Numbers of a sentence, by name.
-Numbers = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": _PLAIN}})]
+Numbers = dict[str, Plain]
+# Number of an action or variant, or -1 for none.
+IndexOrNone = Annotated[int, Field(ge=-1)]
 # Of a tuple that is never empty.
 several = Field(min_length=1)
 # Of a property that a document has, too.
 in_document = computed_field
 # Of a value for which a document has another: what a function of it returns.
 written_as = PlainSerializer
+# Of a method that returns what a document has in the place of a field.
+in_place_of = field_serializer
+_anything = GetPydanticSchema(lambda source, handler: core_schema.any_schema())
 # Of a field that no document holds, whatever its type.
-omitted = (GetPydanticSchema(lambda source, handler: any_schema()), Field(exclude=True))
+omitted = (_anything, Field(exclude=True))
 
 
 def called(name: str) -> Any:
@@ -49,6 +70,21 @@ def called(name: str) -> Any:
 def at_least(smallest: int) -> Any:
     """Return the mark of a number that is never below this one."""
     return Field(ge=smallest)
+
+
+def at_most(most: int) -> Any:
+    """Return the mark of a tuple that has no more items."""
+    return Field(max_length=most)
+
+
+def array_of(kind: Any, *, most: int) -> Any:
+    """Return the marks of a field whose array is written as a list of a type of number, with no more than so many."""
+    return _anything, PlainSerializer(lambda array: array.tolist(), return_type=Annotated[list[kind], at_most(most)])
+
+
+def values_of(kind: type) -> Any:
+    """Return the mark of a field that holds the JSON values of a part already."""
+    return GetPydanticSchema(lambda source, handler: handler.generate_schema(kind))
 
 
 class JsonPart:
@@ -78,7 +114,7 @@ class JsonDocument(JsonPart):
             others = fields.pop(cls.beside, {})
             return {"schema": document.schema, **fields, **others}
 
-        return {**handler(source), "serialization": wrap_serializer_function_ser_schema(named)}
+        return {**handler(source), "serialization": core_schema.wrap_serializer_function_ser_schema(named)}
 
 
 def plain_values(part: Any) -> Any:
@@ -94,18 +130,3 @@ def plain_values(part: Any) -> Any:
 
 
 _adapter: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)
-
-
-def json_values(of: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a result says as JSON has it, however nested: lists for tuples, None for what is not finite."""
-    return {str(name): _json_value(value) for name, value in of.items()}
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, dict):
-        return json_values(value)
-    if isinstance(value, list | tuple):
-        return [_json_value(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

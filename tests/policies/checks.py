@@ -143,17 +143,17 @@ def check_description_is_frozen_hashable_and_unchanged(policy: Policy) -> None:
 
 def check_description_is_complete(policy: Policy) -> None:
     said = describe(policy.name)
-    assert said["name"] == policy.name
-    assert said["summary"].endswith(".")
-    assert said["summary"] == inspect.getdoc(type(policy)).splitlines()[0]
-    assert said["contextual"] is policy.contextual
-    assert bool(said["paper"]) is policy.learns, f"say where {policy.name} is from: paper = '...' in its class"
-    assert said["delays"], f"say what {policy.name} does about delays: delays = '...' in its class"
-    assert [p["name"] for p in said["parameters"]] == list(policy.parameters)
-    for p in said["parameters"]:
-        assert p["help"]
-        assert p["default"] == type(policy)().parameters[p["name"]]
-        assert p["range"] or "|" in p["type"], "numbers state their range, words their choices"
+    assert said.name == policy.name
+    assert said.summary.endswith(".")
+    assert said.summary == inspect.getdoc(type(policy)).splitlines()[0]
+    assert said.contextual is policy.contextual
+    assert bool(said.paper) is policy.learns, f"say where {policy.name} is from: paper = '...' in its class"
+    assert said.delays, f"say what {policy.name} does about delays: delays = '...' in its class"
+    assert [p.name for p in said.parameters] == list(policy.parameters)
+    for p in said.parameters:
+        assert p.help
+        assert p.default == type(policy)().parameters[p.name]
+        assert p.range or "|" in p.type, "numbers state their range, words their choices"
 
 
 def check_same_seed_same_displays(policy: Policy) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from evaluator.datasets.writing import write_canonical
+from evaluator.policies.base import PolicyList
 from evaluator.policies.registry import describe, names
 from evaluator.reports.manifest import write_json, write_manifest
 from evaluator.simulations.options import SimulateOptions
@@ -93,6 +94,23 @@ def test_plans(tmp_path: Path) -> None:
             validate({**plan, **broken})
 
 
+def test_comparisons_hold_documents_of_replays_and_of_the_check() -> None:
+    found = valid(evaluate("compare", "-p", "ucb1,random", "--limit", "2000", "--ship-if", "uplift > 0", "--json"))
+    [variant, _], check = found["variants"], found["check"]
+    validate(variant)
+    validate(check)
+    for broken in (
+        {"variants": [{**variant, "schema": check["schema"]}]},
+        {"variants": [{**variant, "plan": {**variant["plan"], "typo": 1}}]},
+        {"variants": []},
+        {"check": {name: value for name, value in check.items() if name != "schema"}},
+        {"curves": [{**found["curves"][0], "rounds": [1.5]}]},
+        {"ranking": {**found["ranking"], "tests": [{**found["ranking"]["tests"][0], "p": 2}]}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            validate({**found, **broken})
+
+
 def test_a_dataset_of_known_truth() -> None:
     assert len(valid(evaluate("datasets", "show", "promotions", "--limit", "500", "--json"))["truth"]) == 9
 
@@ -125,13 +143,15 @@ def test_a_dataset_of_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_policy_is_described(name: str) -> None:
-    document = {"schema": "evaluate.policy_description/1", **describe(name)}
+    document = describe(name).to_dict()
     validate(document)
     for parameter in document["parameters"]:
         with pytest.raises(jsonschema.ValidationError):
             validate({**document, "parameters": [{**parameter, "typo": 1}]})
+    listed = PolicyList((describe(name),)).to_dict()
+    validate(listed)
     with pytest.raises(jsonschema.ValidationError):
-        validate({"schema": "evaluate.policies/1", "policies": [{**describe(name), "typo": 1}]})
+        validate({**listed, "policies": [document]})
 
 
 def test_schemas_refuse_what_is_not_so() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from evaluator.log.costs import cost_events
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 
+RewardEnd = Literal["largest", "smallest"]
 # A display that earns so many times what those that earn something do on average sets a scale on which all others are
 # next to nothing. Measured with five arms, the best worth twice the others, one display in twenty converting, 12,000
 # rounds: klucb shows the best in .79 of them where all rewards are alike, in .45 at 10 times, .31 at 30, .25 at 100.
@@ -60,7 +61,7 @@ class RewardRange(NamedTuple):
     most_cost: float = 0.0
 
     @property
-    def ends_seen(self) -> tuple[str, ...]:
+    def ends_seen(self) -> tuple[RewardEnd, ...]:
         """Which of the bounds, ``largest`` and ``smallest``, are only what was seen, so that more may be possible.
 
         The largest is known where the log says it, or counts conversions of one value.

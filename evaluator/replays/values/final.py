@@ -11,8 +11,8 @@ best; the *exploring* one, frozen, repeats the pull it would make next, for its 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ from evaluator.replays.rounds.stream import LogPiece, pieces
 from evaluator.replays.values.reward_model import RewardModel, fit_reward_model
 from evaluator.replays.values.rewards import eventual_rewards
 from evaluator.replays.words.clusters import few_of
+from evaluator.results.json_documents import Count, Finite, Positive, Share, in_document, in_place_of, omitted
 
 Floats = npt.NDArray[np.float64]
 FinalKind = Literal["greedy", "exploring", "posterior sampling", "columns", "fixed"]
@@ -79,46 +80,48 @@ class FinalValue:
     rewarded
         Number of displays with a reward and a weight above 0: what IPS and SNIPS rest on.
     action_share
-        Mean probability of each action, K numbers in the order of the log's actions.
+        Mean probability of each action, K numbers in the order of the log's actions; by its label in a document.
+    action_labels
+        Labels of these K actions.
     findings
         What to read before the numbers.
     """
 
     policy: FinalKind
-    displays: int
+    displays: Count
     learned: bool
-    draws: int
-    repeats: int
-    tied: float
-    estimates: Mapping[str, WeightedValue]
+    draws: Count
+    repeats: Positive
+    tied: Share
+    estimates: Annotated[Mapping[str, WeightedValue], *omitted]
     logging: WeightedValue
     weights: Weights
-    rewarded: int
+    rewarded: Count
     action_share: tuple[float, ...]
-    findings: tuple[Finding, ...]
+    action_labels: Annotated[tuple[str, ...], *omitted]
+    findings: Annotated[tuple[Finding, ...], *omitted]
 
+    @in_document
     @property
     def ips(self) -> WeightedValue:
         """The value by inverse propensities."""
         return self.estimates["ips"]
 
+    @in_document
     @property
     def snips(self) -> WeightedValue:
         """The value by inverse propensities, normalised by their sum."""
         return self.estimates["snips"]
 
+    @in_document
     @property
     def dr(self) -> WeightedValue:
         """The doubly robust value."""
         return self.estimates["dr"]
 
-    def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Return the numbers by name; what was found is the result's."""
-        out: dict[str, Any] = {}
-        for name, value in asdict(self).items():
-            out |= value if name == "estimates" else {name: value}
-        del out["findings"]
-        return {**out, "action_share": dict(zip(labels, self.action_share, strict=True))}
+    @in_place_of("action_share")
+    def _by_label(self, shares: tuple[float, ...]) -> dict[str, Finite]:
+        return dict(zip(self.action_labels, shares, strict=True))
 
 
 class _Displays(NamedTuple):
@@ -198,6 +201,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
         weights=weights,
         rewarded=int(np.count_nonzero((of.reward != 0) & (of.target > 0))),
         action_share=tuple((of.shares / max(len(judged), 1)).tolist()),
+        action_labels=tuple(plan.log.labels),
         findings=(
             *_of_kind(plan, kind, tied),
             *_warnings(weights, estimates),

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +37,8 @@ class Money:
     profit
         Revenue less cost.
     profit_per_cost
-        Profit over cost; nan where nothing was spent, inf where its interval has no end.
+        Profit over cost, of the intervals of revenue and cost, each at half the error; nan where nothing was spent, inf
+        where its interval has no end.
     """
 
     revenue: Interval
@@ -53,10 +53,6 @@ class Money:
             ("cost per round", self.cost),
             ("profit per cost", self.profit_per_cost),
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain values."""
-        return asdict(self)
 
 
 def money_of(

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.multiplicity import holm
+from evaluator.results.json_documents import Count
 from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, arrow_table, interval_cells, interval_columns
 
 
@@ -28,7 +29,7 @@ class GroupTest:
         Whether the groups are told apart at the run's level.
     """
 
-    groups: int
+    groups: Count
     p: float
     p_adjusted: float
     differ: bool
@@ -63,7 +64,7 @@ class GroupValue:
     """
 
     label: str
-    displays: int
+    displays: Count
     value: Interval
     uplift: Interval
     logging_value: Interval
@@ -87,7 +88,7 @@ class SegmentValues:
 
     column: str
     groups: tuple[GroupValue, ...]
-    pooled: int
+    pooled: Count
     test: GroupTest
 
 
