@@ -233,8 +233,8 @@ class ParameterDescription:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolicyDescription(JsonDocument):
-    """Result of evaluate policies show --json.
+class PolicyFacts:
+    """What a policy is.
 
     Parameters
     ----------
@@ -256,8 +256,6 @@ class PolicyDescription(JsonDocument):
         Parameters of the policy.
     """
 
-    schema: ClassVar[str] = "evaluate.policy_description/1"
-
     name: str
     summary: str
     contextual: bool
@@ -268,10 +266,17 @@ class PolicyDescription(JsonDocument):
     parameters: tuple[ParameterDescription, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class PolicyDescription(PolicyFacts, JsonDocument):
+    """Result of evaluate policies show --json."""
+
+    schema: ClassVar[str] = "evaluate.policy_description/1"
+
+
 @dataclass(frozen=True)
 class PolicyList(JsonDocument):
     """Result of evaluate policies list --json."""
 
     schema: ClassVar[str] = "evaluate.policies/1"
 
-    policies: tuple[PolicyDescription, ...]
+    policies: tuple[PolicyFacts, ...]
