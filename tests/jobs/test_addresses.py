@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -120,8 +121,21 @@ def test_what_a_terminal_sends_to_all_is_one_line_and_leaves_nothing(tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
+def alone(check: Callable[..., None], *arguments: str) -> None:
+    """Run a check in a process of its own: it ends all that this one has begun, servers of other tests among it."""
+    words = f"from {check.__module__} import {check.__name__} as check; check(*{arguments})"
+    run = subprocess.run(
+        [sys.executable, "-c", words], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+
+
 def test_workers_that_are_ended_with_the_command_are_not_started_anew() -> None:
     pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+    alone(ends_workers_for_good)
+
+
+def ends_workers_for_good() -> None:
     from evaluator.jobs.private_cluster import private_cluster
 
     with private_cluster(1, goodbye=5) as cluster:
@@ -144,19 +158,20 @@ def test_keys_need_what_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_helper_that_ended_by_itself_keeps_nothing_from_being_removed(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+    alone(ends_helpers_beside_one_that_ended, str(tmp_path / "evaluate-workers-x"))
+
+
+def ends_helpers_beside_one_that_ended(folder: str) -> None:
     import psutil
 
     from evaluator.jobs.private_cluster import _end_helpers
 
-    folder = tmp_path / "evaluate-workers-x"
-    folder.mkdir()
-    (folder / "lock").touch()
+    Path(folder).mkdir()
+    (Path(folder) / "lock").touch()
     # Nobody has asked how the first ended: it has no command line any more.
     ended = subprocess.Popen(["true"])
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-    running = subprocess.Popen(["sleep", "60"])
-    _end_helpers(str(folder))
-    assert not folder.exists()
+    running = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _end_helpers(folder)
+    assert not Path(folder).exists()
     assert not psutil.pid_exists(running.pid)
-    ended.wait()
-    running.wait()
