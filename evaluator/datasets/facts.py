@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from evaluator.datasets.promotions.promotion_log import TrueValues
 from evaluator.log.meta import PropensityKind
 from evaluator.results.json_documents import (
     Count,
@@ -249,33 +250,6 @@ class DatasetFacts(JsonDocument):
     name: str
     spec: dict[str, Any] | None
     log: LogFacts
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrueValues:
-    """What one way to choose promotions brings a display on average.
-
-    Parameters
-    ----------
-    chooses
-        The way, in words.
-    policy
-        Spec of the policy, as `evaluate replay` takes it; None where it has no name.
-    revenue
-        Revenue less refunds.
-    cost, profit, unsubscribe
-        Cost, what is left of the revenue, and share of the displays after which a customer leaves.
-    profit_by
-        Profit a display for each kind of customers.
-    """
-
-    chooses: str
-    policy: str | None
-    revenue: Finite
-    cost: NotNegative
-    profit: Finite
-    unsubscribe: NotNegative
-    profit_by: dict[str, Finite]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -36,6 +37,7 @@ from evaluator.log.delay_rows import delay_rows, delays_hash
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.outputs.kept_units import KeptUnits
 from evaluator.streams import seed_stream, state_of
+from tests.cli.runs import validate
 from tests.delays.laws import truncated_draws
 from tests.logs import build_log
 
@@ -70,7 +72,11 @@ def said(found: DelayStudy) -> list[str]:
 @pytest.fixture(scope="module")
 def alone() -> list[str]:
     found = study_delays(LOG, jobs=1, **ASKED)
-    assert found.refunds is not None
+    document = found.to_dict()
+    validate(document)
+    assert document["refunds"]["schema"] == document["schema"]
+    with pytest.raises(jsonschema.ValidationError):
+        validate({**document, "refunds": {**document["refunds"], "typo": 1}})
     assert found.heterogeneity is not None
     assert found.heterogeneity.pairs[0].p == 1 / 1000  # permutations to the end
     return said(found)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.facts import TrueValues
 from evaluator.datasets.promotions.promotion_scenario import Promotion, PromotionsScenario
 from evaluator.datasets.synthetic import DAY_S, TICK, arrival_times, log_streams, scenario_laws, size_and_seed
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
@@ -16,6 +16,7 @@ from evaluator.log import Log, LogMeta, Outcome
 from evaluator.log.eligible import pack, unpack
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import COST, ELIGIBLE, OUTCOME, fixed_size_lists, to_numpy
+from evaluator.results.json_documents import Finite, NotNegative
 from evaluator.units import SECONDS
 
 UNSUBSCRIBE = "unsubscribe"
@@ -137,6 +138,33 @@ def _events(of: Ints, when: Ints, value: Floats) -> pa.Table:
             "value": pa.array(value, pa.float64()),
         }
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrueValues:
+    """What one way to choose promotions brings a display on average.
+
+    Parameters
+    ----------
+    chooses
+        The way, in words.
+    policy
+        Spec of the policy, as `evaluate replay` takes it; None where it has no name.
+    revenue
+        Revenue less refunds.
+    cost, profit, unsubscribe
+        Cost, what is left of the revenue, and share of the displays after which a customer leaves.
+    profit_by
+        Profit a display for each kind of customers.
+    """
+
+    chooses: str
+    policy: str | None
+    revenue: Finite
+    cost: NotNegative
+    profit: Finite
+    unsubscribe: NotNegative
+    profit_by: dict[str, Finite]
 
 
 def true_values(scenario: PromotionsScenario, log: Log, folder: Path) -> list[TrueValues]:
