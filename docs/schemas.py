@@ -50,12 +50,13 @@ from evaluator.policies.base import PolicyDescription, PolicyList  # noqa: E402
 from evaluator.replays.plan_document import PlanDocument  # noqa: E402
 from evaluator.replays.result import ReplayResult  # noqa: E402
 from evaluator.reports.command_words import DECLARED  # noqa: E402
+from evaluator.reports.manifest import Manifest  # noqa: E402
 from evaluator.results.json_documents import JsonDocument  # noqa: E402
 from evaluator.simulations.result import SimulationDocument  # noqa: E402
 
 DOCUMENTS: tuple[type[JsonDocument], ...] = (
     Audit, Catalogue, CheckReport, Comparison, Conversion, DatasetFacts, DatasetList, DelayStudy, MadeShop, MadeTwin,
-    PlanDocument, PolicyDescription, PolicyList, PromotionsFacts, ReplayResult, SimulationDocument, SpecFacts,
+    Manifest, PlanDocument, PolicyDescription, PolicyList, PromotionsFacts, ReplayResult, SimulationDocument, SpecFacts,
     Validation,
 )  # fmt: skip
 FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))
@@ -116,8 +117,8 @@ class DocumentSchema(GenerateJsonSchema):
     """Schemas of documents: all names and no other, described by the docstrings of their dataclasses."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:
-        """Return True: what has a default is written, too."""
-        return True
+        """Return whether it is always there: what has a default is written, too."""
+        return "serialization_exclude_if" not in field
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Return False: a title would repeat the name."""

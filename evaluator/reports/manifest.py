@@ -4,26 +4,166 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+from evaluator.audits.options import AuditOptions
+from evaluator.checks.options import CheckOptions
+from evaluator.datasets.options import ReadingOptions
+from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import SourceError
 from evaluator.inputs.open_regular import open_regular
 from evaluator.log.times import dated, time_words
-from evaluator.outputs.checksums import described
+from evaluator.outputs.checksums import FileChecksum, described
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.warm_start import WarmStart
+from evaluator.results.json_documents import Count, JsonDocument, Positive, Sha256, naming, values_of, where_given
+from evaluator.simulations.options import SimulateOptions
 from evaluator.units import ROUND, SECONDS
 from evaluator.version import __version__
 
 MANIFEST = "manifest.json"
 # What the command printed, beside what it wrote.
 REPORT = "report.txt"
-MANIFEST_SCHEMA = "evaluate.manifest/2"
 AGAIN = "run the command again with --out."
 # Of a file of a result, so that one that somebody made larger ends before it is read.
 _MOST_BYTES = 64 * 2**20
 _VERSIONS = ("numpy", "numba", "polars", "pyarrow", "scipy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadLog:
+    """What was read of a log.
+
+    Parameters
+    ----------
+    displays
+        Number of displays.
+    tick
+        Unit of its times.
+    time_range
+        Times of the first and the last display, in ticks.
+    """
+
+    displays: Positive
+    tick: str
+    time_range: tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogSource:
+    """Log of a result.
+
+    Parameters
+    ----------
+    dataset
+        Name of the log.
+    fingerprint
+        Hash of what it holds; empty where nobody looked.
+    reading
+        Options of its reading that were given.
+    log
+        What was read; left out where nothing was.
+    """
+
+    dataset: str
+    fingerprint: str
+    reading: ReadingOptions
+    log: Annotated[ReadLog | None, *where_given(ReadLog)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelaysSource:
+    """Bare file of delays.
+
+    Parameters
+    ----------
+    file
+        Path of the file.
+    delay_column
+        Name of the column of delays; null where none was named.
+    unit
+        Unit of the delays.
+    followed
+        Column, or time, that says for how long each was followed; null where each was to its end.
+    """
+
+    file: str
+    delay_column: str | None
+    unit: str
+    followed: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayDone:
+    """A replay: its policy, options, and what it began with."""
+
+    policy: str
+    options: ReplayOptions
+    warm_start: WarmStart | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyDone:
+    """A study of delays: its options, and the column of its groups."""
+
+    command: Literal["delays"]
+    options: DelayOptions
+    by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileDone:
+    """What a file is known by: its size in bytes and the SHA-256 of its content, in hex."""
+
+    bytes: Count
+    sha256: Sha256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(JsonDocument):
+    """Manifest of a result that was written with --out.
+
+    Parameters
+    ----------
+    command
+        Command that was typed, without --out; empty where Python asked.
+    source
+        Log, and how it was read; or the bare file of delays.
+    replays
+        Replays of a replay or a comparison, in the order of its variants.
+    scenario
+        Name of the scenario of a simulation.
+    policies
+        Specs of the policies of a simulation or an audit.
+    options
+        Options of a simulation, an audit or a check.
+    study
+        Study of delays.
+    versions
+        Versions of the product and of libraries.
+    python
+        Version of Python.
+    files
+        Every other file of the folder, by its name.
+    """
+
+    schema: ClassVar[str] = "evaluate.manifest/2"
+
+    command: Annotated[str | None, *where_given(str)] = None
+    source: Annotated[Mapping[str, Any] | None, *where_given(LogSource | DelaysSource)] = None
+    replays: Annotated[list[dict[str, Any]] | None, *where_given(tuple[ReplayDone, ...])] = None
+    scenario: Annotated[str | None, *where_given(str)] = None
+    policies: Annotated[list[str] | None, *where_given(tuple[str, ...])] = None
+    options: Annotated[dict[str, Any] | None, *where_given(AuditOptions | SimulateOptions | CheckOptions)] = None
+    study: Annotated[dict[str, Any] | None, *where_given(StudyDone)] = None
+    versions: Annotated[dict[str, str], naming("delayed-replay", *_VERSIONS)]
+    python: str
+    files: Annotated[Mapping[str, FileChecksum], values_of(Mapping[str, FileDone]), naming("result.json")]
 
 
 def write_manifest(folder: Path, *, libraries: tuple[str, ...] = (), **done: Any) -> None:
@@ -38,14 +178,10 @@ def write_manifest(folder: Path, *, libraries: tuple[str, ...] = (), **done: Any
     **done
         Facts by name: what was done, to which source.
     """
-    document = {
-        "schema": MANIFEST_SCHEMA,
-        **done,
-        "versions": versions(*libraries),
-        "python": platform.python_version(),
-        "files": described(folder),
-    }
-    write_json(folder / MANIFEST, document)
+    document = Manifest(
+        **done, versions=versions(*libraries), python=platform.python_version(), files=described(folder)
+    )
+    write_json(folder / MANIFEST, document.to_dict())
 
 
 def versions(*libraries: str) -> dict[str, str]:

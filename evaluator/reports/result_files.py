@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,7 +104,7 @@ def write_check(folder: Path, found: CheckReport, *, source: dict[str, Any], com
     pq.write_table(found.check_table, folder / "checks.parquet")
     write_json(folder / "result.json", found.to_dict())
     write_report(folder, found, command=command, source=source)
-    write_manifest(folder, command=command, source=source, options=asdict(found.options))
+    write_manifest(folder, command=command, source=source, options=found.options.to_dict())
 
 
 def write_simulation(folder: Path, found: Simulation, *, options: SimulateOptions, command: str = "") -> None:
@@ -113,7 +113,7 @@ def write_simulation(folder: Path, found: Simulation, *, options: SimulateOption
     pq.write_table(found.curve_table, folder / "curves.parquet")
     write_json(folder / "result.json", found.to_dict())
     write_report(folder, found, command=command)
-    write_manifest(folder, command=command, scenario=found.scenario, policies=policies, options=asdict(options))
+    write_manifest(folder, command=command, scenario=found.scenario, policies=policies, options=options.to_dict())
 
 
 def write_audit(folder: Path, found: Audit, *, source: dict[str, Any], command: str = "") -> None:

@@ -82,9 +82,19 @@ def array_of(kind: Any, *, most: int) -> Any:
     return _anything, PlainSerializer(lambda array: array.tolist(), return_type=Annotated[list[kind], at_most(most)])
 
 
-def values_of(kind: type) -> Any:
-    """Return the mark of a field that holds the JSON values of a part already."""
+def values_of(kind: Any) -> Any:
+    """Return the mark of a field that holds the JSON values of a type already."""
     return GetPydanticSchema(lambda source, handler: handler.generate_schema(kind))
+
+
+def where_given(kind: Any) -> Any:
+    """Return the marks of a field that is in a document where it is not None, and holds the JSON values of a type."""
+    return values_of(kind), Field(exclude_if=lambda value: value is None)
+
+
+def naming(*names: str) -> Any:
+    """Return the mark of a mapping that has these names at least."""
+    return Field(json_schema_extra={"required": list(names)})
 
 
 class JsonPart:
