@@ -17,7 +17,7 @@ from evaluator.comparisons.options import CompareOptions
 from evaluator.comparisons.resampled_replay import execute_in_units, refuse_nothing_to_spread
 from evaluator.comparisons.result import Comparison, execute_comparison, find_baseline, plan_comparison
 from evaluator.comparisons.study_file import read_study
-from evaluator.comparisons.study_workers import study_on
+from evaluator.comparisons.variant_jobs import study_on
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
@@ -325,8 +325,8 @@ def study_delays(
     >>> [round(window.share.tau, 2) for window in study.windows]
     [0.64, 0.99]
     """
-    from evaluator.delays.study.delay_workers import Spread
     from evaluator.delays.study.run import study_log
+    from evaluator.delays.study.studied_rows import Spread
 
     refuse_unknown("study_delays", options, DelayOptions)
     keep = [] if by is None or by == "action" else [by]

@@ -21,7 +21,7 @@ from evaluator.options.declaration import Option
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evaluator.delays.study.delay_workers import DelayPlace, Spread
+    from evaluator.delays.study.studied_rows import DelayPlace, Spread
     from evaluator.log.delay_rows import DelayRows
 
 # Options of the reading of logs and files alike.
@@ -117,7 +117,7 @@ def _spread(
     cluster: str | None, folder: Path | None, todo: int, place: Callable[[], DelayPlace]
 ) -> Iterator[Spread]:  # fmt: skip
     """Give how a study of so many steps is computed: by whom, and in which folder it is kept."""
-    from evaluator.delays.study.delay_workers import Spread
+    from evaluator.delays.study.studied_rows import Spread
     from evaluator.outputs.kept_units import KeptUnits
 
     kept = None if folder is None else KeptUnits(folder, o.note)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from evaluator.comparisons.kept import KeptResults
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.comparisons.study_workers import study_on
+from evaluator.comparisons.variant_jobs import study_on
 from evaluator.comparisons.variant_runs import NOTHING, VariantRuns
 from evaluator.errors import UsageError
 from evaluator.log import Log

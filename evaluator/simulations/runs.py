@@ -76,12 +76,11 @@ def simulate(
     totals = [_Totals() for _ in policies]
     tasks = [(run, p) for run in range(options.runs) for p in range(len(policies))]
     first = 0.0
-    played_runs = outcomes(stage, tasks, options, kept=kept, executor=executor, scenario=scenario)
+    played_runs = outcomes(stage, tasks, options, kept=kept, executor=executor, scenario=scenario, advance=advance)
     for (_, p), played in zip(tasks, played_runs, strict=True):
         final = float(played.regret[-1])
         first = final if p == 0 else first
         totals[p].add(played, final - first)
-        advance(1)
     bounds = _bounds(problem, world, among=stage.shared.among)
     needs_cdf = any(Need.DELAY_CDF in policy.needs for policy in policies)
     return Simulation(

@@ -19,17 +19,18 @@ from evaluator.comparisons.log_places import at_a_place
 from evaluator.datasets.delay_file import place_of_file, read_delay_file
 from evaluator.datasets.delay_file_options import DelayFileOptions
 from evaluator.datasets.writing import write_canonical
-from evaluator.delays.study import delay_workers, goodness, permuted_groups, tail
+from evaluator.delays.study import goodness, permuted_groups, studied_rows, tail
 from evaluator.delays.study.criteria import LawUnit
-from evaluator.delays.study.delay_units import DelaysInThreads
-from evaluator.delays.study.delay_workers import DelayJob, Spread, StudiedDelays
+from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
 from evaluator.delays.study.fitting import fit_sample
 from evaluator.delays.study.goodness import BootstrapsUnit, delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.permuted_groups import permutable, permutation_test, permuted
 from evaluator.delays.study.run import steps, study_log, study_rows
+from evaluator.delays.study.studied_rows import Spread, StudiedDelays
 from evaluator.errors import WorkerError
+from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.jobs.software import software
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows, delays_hash
@@ -78,7 +79,7 @@ def alone() -> list[str]:
 
 @pytest.fixture
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    delay_workers._opened.clear()
+    studied_rows._opened.clear()
     monkeypatch.setattr(goodness, "_OF_MIXTURES", 4)
     monkeypatch.setattr(goodness, "_OF_OTHERS", 7)
     monkeypatch.setattr(permuted_groups, "_WORK", 200_000)
@@ -90,11 +91,11 @@ def test_threads_and_workers_find_what_one_thread_finds(
 ) -> None:
     assert said(study_delays(LOG, jobs=3, **ASKED)) == alone
     computed: list[str] = []
-    compute = DelayJob.compute
-    monkeypatch.setattr(DelayJob, "compute", lambda job: computed.append(job.unit.of) or compute(job))
+    opened = DelayJob.open
+    monkeypatch.setattr(DelayJob, "open", lambda job: computed.append(job.unit.of) or opened(job))
     read: list[object] = []
-    own: Callable[..., Any] = delay_workers.delay_rows
-    monkeypatch.setattr(delay_workers, "delay_rows", lambda *of, **by: read.append(1) or own(*of, **by))
+    own: Callable[..., Any] = studied_rows.delay_rows
+    monkeypatch.setattr(studied_rows, "delay_rows", lambda *of, **by: read.append(1) or own(*of, **by))
     with ThreadPoolExecutor(2) as pool:
         assert said(study_delays(LOG, executor=pool, **ASKED)) == alone
     assert len(read) == 2  # of the refunds, and of the rest: by the workers, once each
@@ -211,7 +212,7 @@ def test_a_bare_file_is_read_by_workers_too(tmp_path: Path, small_units: None) -
     with ThreadPoolExecutor(2) as pool:
         found = study_rows(rows, options, spread=Spread(executor=pool, place=place))
     assert said(found) == said(study_rows(rows, options))
-    delay_workers._opened.clear()
+    studied_rows._opened.clear()
     delay_file(file, sold(1))
     with (
         ThreadPoolExecutor(2) as pool,
@@ -228,19 +229,19 @@ def test_a_worker_with_another_log_or_other_code_is_refused(tmp_path: Path, smal
     with at_a_place(LOG, None, {}) as (log, place):
         rows = delay_rows(log, by="action")
         studied = StudiedDelays(place, "action", None, 0, software(), delays_hash(rows))
-        assert "exponential" in DelayJob(studied, unit, studied.key(unit)).compute()
+        assert "exponential" in compute_jobs([DelayJob(studied, unit)])[0]
         for other in (replace(studied, refunds=True), replace(studied, by=None)):
             with pytest.raises(WorkerError, match="is refused: it reads other delays than the command does"):
-                DelayJob(other, unit, "").compute()
+                compute_jobs([DelayJob(other, unit)])
         with pytest.raises(WorkerError, match=r"is refused: it has delayed-replay"):
-            DelayJob(replace(studied, software=("other", *software()[1:])), unit, "").compute()
+            compute_jobs([DelayJob(replace(studied, software=("other", *software()[1:])), unit)])
         moved = Path(place.dataset)
         for file in moved.iterdir():
             file.unlink()
         write_canonical(sold(1), moved)
-        delay_workers._opened.clear()
+        studied_rows._opened.clear()
         with pytest.raises(WorkerError, match="is refused: it reads another log under the name"):
-            DelayJob(studied, unit, "").compute()
+            compute_jobs([DelayJob(studied, unit)])
 
 
 def test_bootstraps_are_those_of_one_stream_drawn_in_order() -> None:
@@ -276,7 +277,7 @@ def test_permutations_are_those_of_one_stream_drawn_in_order(
     for pair, permutations, enough in ((None, 60, 61), ((0, 1), 150, 30), ((0, 2), 150, 30), ((1, 2), 150, 30)):
         expected = slowly(sample, pair, permutations, enough, rng)
         found = permutation_test(
-            sample, pair, state, permutations=permutations, enough=enough, workers=DelaysInThreads(2)
+            sample, pair, state, permutations=permutations, enough=enough, workers=DelayWorkers(2)
         )  # fmt: skip
         assert found[:2] == expected
         state = found.state
@@ -313,7 +314,7 @@ def test_a_study_of_all_processors_by_default(monkeypatch: pytest.MonkeyPatch) -
         asked.append(jobs)
         yield from map(job, items)
 
-    monkeypatch.setattr("evaluator.delays.study.delay_units.in_threads", threads)
+    monkeypatch.setattr("evaluator.jobs.run_jobs.in_threads", threads)
     study_delays(LOG, **ASKED)
     assert set(asked) == {os.cpu_count(), 1}  # permutations, which hold Python's lock, in one thread
     asked.clear()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitted_law import DelayFit
-from evaluator.delays.study.delay_units import HERE, DelayWorkers
+from evaluator.delays.study.delay_jobs import HERE, DelayWorkers
 from evaluator.delays.study.fitting import fit_sample, inapplicable
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.errors import ParameterError

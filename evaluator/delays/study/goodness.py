@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.criteria import FamilyComparison, compare_sample
-from evaluator.delays.study.delay_units import HERE, DelayWorkers
+from evaluator.delays.study.delay_jobs import HERE, DelayWorkers
 from evaluator.delays.study.fitting import MIXTURE, beyond_note, fit_sample
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.usable import Ticks, checked_delays

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from evaluator.delays.product_limit import risk_table
-from evaluator.delays.study.delay_units import DelayWorkers
+from evaluator.delays.study.delay_jobs import DelayWorkers
 from evaluator.delays.usable import Floats, Ints, Ticks
 from evaluator.kernels.compiling import compiled
 from evaluator.streams import StreamState, state_of, stream_from
@@ -182,7 +182,7 @@ class PermutationsUnit:
     Parameters
     ----------
     of, steps, threads, items
-        Name of its sample, and the like, as of every unit (`evaluator.delays.study.delay_units.DelayUnit`).
+        Name of its sample, and the like, as of every unit (`evaluator.delays.study.delay_jobs.DelayUnit`).
     pair
         Groups that are tested.
     state

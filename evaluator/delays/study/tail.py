@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import two_sided_quantile
-from evaluator.delays.study.delay_units import HERE, DelayWorkers
+from evaluator.delays.study.delay_jobs import HERE, DelayWorkers
 from evaluator.delays.usable import Floats, Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 

@@ -14,14 +14,15 @@ import pytest
 
 from evaluator import Audit, audit, load
 from evaluator.arguments import as_description
-from evaluator.audits import finished_units, twin_units
+from evaluator.audits import audit_jobs
+from evaluator.audits.audit_jobs import AuditedLog, LiveJob, TwinJob, audited_log
 from evaluator.audits.fitted_truth import fit
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.run import run_audit
-from evaluator.audits.twin_units import TwinsTask, audited_on, compute_twins, twin_of, twin_text, twins_key
 from evaluator.comparisons.log_places import at_a_place, place_of
-from evaluator.comparisons.question import Questions
 from evaluator.errors import WorkerError
+from evaluator.jobs import run_jobs
+from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.outputs.kept_units import KeptUnits
 from tests.logs import linear_log
@@ -44,27 +45,29 @@ def alone() -> list[Any]:
 def test_twins_and_live_runs_of_workers_are_those_of_this_process(
     alone: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twin_units._opened.clear()
-    monkeypatch.setattr(twin_units, "WORK", 3 * 3 * 1500)
+    audit_jobs._opened.clear()
+    monkeypatch.setattr(audit_jobs, "WORK", 3 * 3 * 1500)
     fitted: list[object] = []
-    own: Callable[..., Any] = twin_units.fit
-    monkeypatch.setattr(twin_units, "fit", lambda *of: fitted.append(1) or own(*of))
-    monkeypatch.setattr(finished_units, "_TOGETHER", 7)
-    played: list[int] = []
-    play = twin_units.compute_live
-    monkeypatch.setattr(twin_units, "compute_live", lambda task: played.append(len(task.part)) or play(task))
+    own: Callable[..., Any] = audit_jobs.fit
+    monkeypatch.setattr(audit_jobs, "fit", lambda *of: fitted.append(1) or own(*of))
+    monkeypatch.setattr(audit_jobs, "MOST_RUNS", 7)
+    sent: list[list[TwinJob | LiveJob]] = []
+    monkeypatch.setattr(run_jobs, "compute_jobs", lambda jobs: sent.append(jobs) or compute_jobs(jobs))
     with ThreadPoolExecutor(2) as pool:
         assert said(audit(LOG, POLICIES, executor=pool, **ASKED)) == alone
     assert len(fitted) == 1  # by the worker: this process has its own
-    assert sorted(played) == [2, *[7] * 10]
+    assert sorted(job.twin for jobs in sent for job in jobs if isinstance(job, TwinJob)) == [*range(12)]
+    assert sorted(len(job.runs) for jobs in sent for job in jobs if isinstance(job, LiveJob)) == [2, *[7] * 10]
+    assert sorted(map(len, sent)) == [*[1] * 11, *[3] * 4]
 
 
 def test_replays_of_a_twin_come_back_as_they_were() -> None:
     policies = [as_description(policy) for policy in POLICIES]
     options = AuditOptions(**ASKED)
     fitted = fit(LOG, policies, options)
-    found = twin_units._replayed(fitted, policies, options, 1, 100)
-    back = twin_of(twin_text(found))
+    job, opened = TwinJob(AuditedLog(options), 1, 100), (fitted, policies)
+    found = job.compute(opened, 1)
+    (back,) = job.unpack(job.pack((found,)), opened)
     assert repr(back) == repr(found)
     cdfs = [of.told[1].setting.delay_cdf for of in (found, back)]
     assert cdfs[0] is not None
@@ -75,7 +78,7 @@ def test_replays_of_a_twin_come_back_as_they_were() -> None:
 def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
     tmp_path: Path, alone: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finished_units, "_TOGETHER", 7)
+    monkeypatch.setattr(audit_jobs, "MOST_RUNS", 7)
     rng = np.random.default_rng(1)
     keep = KeptUnits.keep
     left: list[int] = []
@@ -143,13 +146,11 @@ def test_units_are_known_by_all_that_the_log_holds_though_outcomes_are_let_go_of
 
 
 def test_a_worker_that_plans_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    twin_units._opened.clear()
+    audit_jobs._opened.clear()
     policies, options = [as_description("random")], AuditOptions(**ASKED)
     with at_a_place(LOG, None, {}) as (log, place):
-        questions = Questions(policies)
-        questions.log = place.content
-        key = twins_key([questions.key(plan) for plan in fit(log, policies, options).plans], options)
-        audited = audited_on(place, policies, options, questions, key)
-        assert len(compute_twins(TwinsTask(audited, (0,), 50))) == 1
+        plans = fit(log, policies, options).plans
+        audited = audited_log(log, plans, policies, options, place=place, workers=True)
+        assert len(compute_jobs([TwinJob(audited, 0, 50)])) == 1
         with pytest.raises(WorkerError, match="refused: it plans the replays otherwise than the command does"):
-            compute_twins(TwinsTask(replace(audited, options=AuditOptions(window=51)), (0,), 50))
+            compute_jobs([TwinJob(replace(audited, options=AuditOptions(window=51)), 0, 50)])
