@@ -28,7 +28,7 @@ from evaluator.findings.codes import ordered
 from evaluator.findings.finding import assumptions_of
 from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log import Log
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.replays.words.stamps import said_of_twins
 
 Floats = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ def run_audit(
     options: AuditOptions,
     *,
     advance: Callable[[int], None] = lambda done: None,
-    kept: KeptUnits | None = None,
+    kept: KeptJobs | None = None,
     executor: Executor | None = None,
     place: LogPlace | None = None,
 ) -> Audit:
@@ -65,7 +65,7 @@ def run_audit(
         Folder in which twins and live runs are kept as they are finished, and looked for; None for none.
     executor, place
         Executor whose workers draw and replay the twins and play live, None for threads of this process; and place at
-        which workers find the log, by whose content units are kept, else by that of the log that is given.
+        which workers find the log, by whose content jobs are kept, else by that of the log that is given.
 
     Raises
     ------

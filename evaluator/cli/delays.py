@@ -118,9 +118,9 @@ def _spread(
 ) -> Iterator[Spread]:  # fmt: skip
     """Give how a study of so many steps is computed: by whom, and in which folder it is kept."""
     from evaluator.delays.study.studied_rows import Spread
-    from evaluator.outputs.kept_units import KeptUnits
+    from evaluator.outputs.kept_jobs import KeptJobs
 
-    kept = None if folder is None else KeptUnits(folder, o.note)
+    kept = None if folder is None else KeptJobs(folder, o.note)
     with workers(cluster) as executor, o.progress("fits and tests", todo, compiles=cluster is None) as advance:
         yield Spread(advance, kept, executor, None if executor is None else place())
 

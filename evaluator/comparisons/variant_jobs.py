@@ -28,13 +28,13 @@ from evaluator.replays.values.resampled import TOGETHER, Draws, Lived, Resamplin
 
 # Replays that walk through the log together: they bound the memory of a scan.
 LANES = 64
-# Displays times replays of a unit that a worker of a cluster gets: some seconds of work, so that little is lost with a
+# Displays times replays of a job that a worker of a cluster gets: some seconds of work, so that little is lost with a
 # worker, and heartbeats, scheduling and the scan itself cost little beside it.
 WORK = 16_000_000
 # The same of a scan by threads of this process whose results are kept, for each of the threads: half a minute or so is
 # lost at most when the process is killed, and a scan of a large log is worth making.
 KEPT_WORK = 16 * WORK
-# ... and fewest replays of a unit, by which a scan of a large log is not made for too little.
+# ... and fewest replays of a job, by which a scan of a large log is not made for too little.
 FEWEST = 4
 
 Advance = Callable[[int], None]
@@ -241,7 +241,7 @@ class _OpenStudy:
         names = compile_loops([self._planned(number) for number in sorted(first.values())])
         took = time.monotonic() - begun
         what = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"
-        tell(f"{what} before its first unit ({took:.1f} s)")
+        tell(f"{what} before its first job ({took:.1f} s)")
 
     def plan(self, number: int, key: str) -> ReplayPlan:
         """Return the plan of a variant, if its result is what the key stands for."""

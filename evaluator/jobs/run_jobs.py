@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from evaluator.blas import one_blas_thread
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.serialise import as_text, from_text
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.threads import in_threads
 
 # Submissions handed out at a time: enough for any cluster.
@@ -71,7 +71,7 @@ def run_jobs(
     opened: Any = None,
     *,
     threads: int = 1,
-    kept: KeptUnits | None = None,
+    kept: KeptJobs | None = None,
     executor: Executor | None = None,
     together: int = 1,
     ordered: bool = True,

@@ -36,7 +36,7 @@ def software() -> tuple[str, ...]:
 
 
 def refuse_other_software(wanted: tuple[str, ...]) -> None:
-    """Raise unless this process computes with what a unit was made for.
+    """Raise unless this process computes with what a job was made for.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def _said(line: str) -> str:
 
 @cache
 def _loaded() -> tuple[str, ...]:
-    """Return it as it was at the first unit of this process."""
+    """Return it as it was at the first job of this process."""
     return software()
 
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.policies.base import Need
 from evaluator.simulations import live_loop as loop
 from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.problem import BernoulliProblem, Problem
 from evaluator.simulations.result import RegretCurve, Simulation
-from evaluator.simulations.run_units import outcomes
+from evaluator.simulations.simulation_jobs import outcomes
 from evaluator.simulations.stage import set_stage
 
 Floats = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ def simulate(
     options: SimulateOptions | None = None,
     *,
     advance: Callable[[int], None] = lambda runs: None,
-    kept: KeptUnits | None = None,
+    kept: KeptJobs | None = None,
     executor: Executor | None = None,
     scenario: str | None = None,
 ) -> Simulation:

@@ -1,4 +1,4 @@
-"""An audit in units: whoever computes them and wherever it was interrupted, its result is the same to the bit."""
+"""An audit in jobs: whoever computes them and wherever it was interrupted, its result is the same to the bit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from evaluator.errors import WorkerError
 from evaluator.jobs import run_jobs
 from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.outputs.kept_folder import kept_beside
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from tests.logs import linear_log
 
 LOG = linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
@@ -80,11 +80,11 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
 ) -> None:
     monkeypatch.setattr(audit_jobs, "MOST_RUNS", 7)
     rng = np.random.default_rng(1)
-    keep = KeptUnits.keep
+    keep = KeptJobs.keep
     left: list[int] = []
     keys: list[str] = []
 
-    def killed(kept: KeptUnits, key: str, text: str) -> None:
+    def killed(kept: KeptJobs, key: str, text: str) -> None:
         if left[0] == 0 and rng.random() < 0.5:  # before it is written, else after
             raise KeyboardInterrupt
         keep(kept, key, text)
@@ -93,7 +93,7 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
         if left[0] < 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(KeptUnits, "keep", killed)
+    monkeypatch.setattr(KeptJobs, "keep", killed)
     policies = [as_description(policy) for policy in POLICIES]
     times, lines = 0, list[str]()
     while True:
@@ -101,7 +101,7 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
         told: list[int] = []
         try:
             with kept_beside(tmp_path / "run") as folder:
-                kept = KeptUnits(folder, lines.append)
+                kept = KeptJobs(folder, lines.append)
                 found = run_audit(LOG, policies, AuditOptions(**ASKED), advance=told.append, kept=kept)
             break
         except KeyboardInterrupt:
@@ -118,7 +118,7 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
 
 def test_a_kept_twin_is_of_no_other_audit_and_a_damaged_one_is_computed_anew(tmp_path: Path, alone: list[Any]) -> None:
     lines: list[str] = []
-    kept = KeptUnits(tmp_path, lines.append)
+    kept = KeptJobs(tmp_path, lines.append)
     policies = [as_description(policy) for policy in POLICIES]
     run_audit(LOG, policies, AuditOptions(**ASKED), kept=kept)
     files = sorted(tmp_path.iterdir())
@@ -133,10 +133,10 @@ def test_a_kept_twin_is_of_no_other_audit_and_a_damaged_one_is_computed_anew(tmp
     assert sum(damaged) == len(files)
 
 
-def test_units_are_known_by_all_that_the_log_holds_though_outcomes_are_let_go_of(tmp_path: Path) -> None:
+def test_jobs_are_known_by_all_that_the_log_holds_though_outcomes_are_let_go_of(tmp_path: Path) -> None:
     log = load("promotions", limit=3_000)
     assert log.meta.outcomes
-    kept, policies = KeptUnits(tmp_path), [as_description("random")]
+    kept, policies = KeptJobs(tmp_path), [as_description("random")]
     asked = AuditOptions(twins=10, window="7d")
     found = run_audit(log, policies, asked, kept=kept)
     files = sorted(tmp_path.iterdir())

@@ -42,7 +42,7 @@ from evaluator.jobs.serialise import as_text, from_text
 from evaluator.jobs.software import refuse_other_software, software
 from evaluator.jobs.workers import this_worker
 from evaluator.outputs.checksums import checksum
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 
 # Calls of a job.
 CALLS = 10
@@ -141,7 +141,7 @@ class Spread:
         Where finished jobs are kept and looked for; None for nowhere.
     """
 
-    def __init__(self, executor: Executor | None = None, kept: KeptUnits | None = None) -> None:
+    def __init__(self, executor: Executor | None = None, kept: KeptJobs | None = None) -> None:
         self._executor, self._kept = executor, kept
 
     def over(
@@ -194,7 +194,7 @@ class Spread:
 @contextmanager
 def spread_by(asked: argparse.Namespace) -> Iterator[Spread]:
     """Give whoever computes, by the options of `add_options`; what goes wrong with workers is one line."""
-    kept = None if asked.keep is None else KeptUnits(asked.keep, _say)
+    kept = None if asked.keep is None else KeptJobs(asked.keep, _say)
     try:
         with ExitStack() as stack:
             executor: Executor | None = None

@@ -1,4 +1,4 @@
-"""A replay with a bootstrap in units: whoever computes them and wherever it was interrupted, the result is the same."""
+"""A replay with a bootstrap in jobs: whoever computes them and wherever it was interrupted, the result is the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaluator import replay
 from evaluator.arguments import as_description
 from evaluator.comparisons import kept, variant_jobs
 from evaluator.comparisons.kept import KeptResults
-from evaluator.comparisons.resampled_replay import execute_in_units
+from evaluator.comparisons.resampled_replay import execute_in_jobs
 from evaluator.comparisons.variant_jobs import DrawsJob
 from evaluator.errors import NoRoundsError, UsageError
 from evaluator.outputs.kept_folder import kept_beside
@@ -40,7 +40,7 @@ def alone() -> list[object]:
 
 
 @pytest.fixture(autouse=True)
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variant_jobs, "TOGETHER", 6)
     monkeypatch.setattr(variant_jobs, "WORK", 3 * 2 * 1500)
     monkeypatch.setattr(variant_jobs, "FEWEST", 1)
@@ -79,7 +79,7 @@ def test_one_that_is_stopped_wherever_it_writes_goes_on_from_there(
     while True:
         try:
             with kept_beside(tmp_path / "run") as folder:
-                found = execute_in_units(plan, LOG, kept=KeptResults(folder, [POLICY]), say=told.append)
+                found = execute_in_jobs(plan, LOG, kept=KeptResults(folder, [POLICY]), say=told.append)
             break
         except KeyboardInterrupt:
             times += 1

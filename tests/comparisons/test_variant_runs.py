@@ -1,4 +1,4 @@
-"""A study in units: however it is cut, and wherever it was interrupted, its results are the same to the bit."""
+"""A study in jobs: however it is cut, and wherever it was interrupted, its results are the same to the bit."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def at_once() -> list[tuple[str, tuple[float, ...], str]]:
 
 
 @pytest.fixture(autouse=True)
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variant_jobs, "LANES", 4)
     monkeypatch.setattr(variant_jobs, "TOGETHER", 6)
 
 
-def test_units_of_any_size_add_up_to_the_same(at_once: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_of_any_size_add_up_to_the_same(at_once: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
     assert said(VariantRuns(PLANS).run()) == at_once
     monkeypatch.setattr(variant_jobs, "LANES", 64)
     monkeypatch.setattr(variant_jobs, "TOGETHER", 1)

@@ -19,7 +19,7 @@ from evaluator.errors import EvaluatorError, ParameterError, WorkerError
 from evaluator.jobs import run_jobs as module
 from evaluator.jobs.run_jobs import Job, run_jobs
 from evaluator.jobs.workers import OpenedLast
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 
 
 def squared(number: int) -> int:
@@ -77,7 +77,7 @@ def test_jobs_come_in_their_order_whoever_computes_them(
 
 
 def test_a_finished_job_waits_for_no_other_and_is_kept_at_once(tmp_path: Path) -> None:
-    go_on, kept = threading.Event(), KeptUnits(tmp_path)
+    go_on, kept = threading.Event(), KeptJobs(tmp_path)
     jobs = [Number(i, lambda number: number if number else int(go_on.wait(60))) for i in range(40)]
     with ThreadPoolExecutor(2) as pool:
         results = run_jobs(jobs, executor=pool, ordered=False)
@@ -93,7 +93,7 @@ def test_a_finished_job_waits_for_no_other_and_is_kept_at_once(tmp_path: Path) -
 
 @pytest.mark.parametrize("spread", [False, True])
 def test_what_is_kept_is_not_computed_and_comes_at_its_place(spread: bool, tmp_path: Path) -> None:
-    kept, computed, counted = KeptUnits(tmp_path), list[int](), list[int]()
+    kept, computed, counted = KeptJobs(tmp_path), list[int](), list[int]()
     even = [Number(i) for i in range(0, 40, 2)]
     assert len([*run_jobs(even, kept=kept)]) == len([*tmp_path.iterdir()]) == 20
     jobs = [Number(i, lambda number: computed.append(number) or number**2) for i in range(40)]

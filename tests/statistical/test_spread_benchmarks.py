@@ -11,7 +11,7 @@ import pytest
 
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from tests.bench import spread
 from tests.bench.spread import Calls, Spread
 from tests.bench.unknown_maximum import LAWS, held_by
@@ -72,7 +72,7 @@ ASKED = ("Pareto 2.5, a tenth", 1000)
 
 
 def test_kept_ones_are_of_just_what_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, computed, compute = KeptUnits(tmp_path), [], Calls.compute
+    kept, computed, compute = KeptJobs(tmp_path), [], Calls.compute
     monkeypatch.setattr(Calls, "compute", lambda job, on, item: computed.append(item) or compute(job, on, item))
     first = Spread(kept=kept).over(held_by, range(25), *ASKED)
     assert computed == [*range(25)]

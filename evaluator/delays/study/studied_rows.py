@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.delays.study.delay_jobs import DelayUnit, DelayWorkers, Sample
+from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers, Sample
 from evaluator.delays.study.goodness import delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.likelihood import sample_of
@@ -27,7 +27,7 @@ from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.costs import sales
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.streams import seed_stream
 
 # Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.
@@ -37,7 +37,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class StudiedRows:
-    """Delays of a study, and the samples that its units compute on.
+    """Delays of a study, and the samples that its jobs compute on.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class StudiedRows:
         self._making = Lock()
 
     def sample(self, of: str) -> Sample:
-        """Return what the units of one part compute on: laws, bootstraps, permutations or tail.
+        """Return what the jobs of one part compute on: laws, bootstraps, permutations or tail.
 
         Raises
         ------
@@ -137,13 +137,13 @@ class StudiedDelays:
     software: tuple[str, ...]
     content: str
 
-    def key(self, unit: DelayUnit) -> str:
-        """Return the hash of all that fixes what a unit finds, wherever the delays lie."""
-        said = [self.content, self.seed, self.software, unit.of, as_text(unit)]
+    def key(self, job: DelayJob) -> str:
+        """Return the hash of all that fixes what a job finds, wherever the delays lie."""
+        said = [self.content, self.seed, self.software, job.of, as_text(replace(job, studied=None))]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
     def open(self, of: str) -> Sample:
-        """Open the delays, on a worker, and return the sample that the units of one part compute on.
+        """Open the delays, on a worker, and return the sample that the jobs of one part compute on.
 
         Raises
         ------
@@ -163,21 +163,21 @@ class Spread:
     advance
         Function called with the number of steps that were finished since the last call (`steps` of the study's run).
     kept
-        Folder in which units are kept as they are finished, and looked for; None for none.
+        Folder in which jobs are kept as they are finished, and looked for; None for none.
     executor, place
-        Executor whose workers compute the units, and place at which they find the delays; None for threads of this
+        Executor whose workers compute the jobs, and place at which they find the delays; None for threads of this
         process.
     """
 
     advance: Callable[[int], None] = lambda steps: None
-    kept: KeptUnits | None = None
+    kept: KeptJobs | None = None
     executor: Executor | None = None
     place: DelayPlace | None = None
 
     def workers(
         self, rows: DelayRows, *, by: str | None, refunds: bool | None, seed: int, jobs: int | None
     ) -> DelayWorkers:
-        """Return whoever computes the units of a study of some rows, in so many threads where it is this process."""
+        """Return whoever computes the jobs of a study of some rows, in so many threads where it is this process."""
         studied = None
         if self.kept is not None or self.executor is not None:
             studied = StudiedDelays(self.place, by, refunds, seed, software(), delays_hash(rows))
@@ -193,7 +193,7 @@ def _open(studied: StudiedDelays) -> StudiedRows:
             f"Worker {this_worker()} is refused: it reads other delays than the command does.",
             remedy="let all workers see the same files, or copy them to each.",
         )
-    tell("read the delays before its first unit")
+    tell("read the delays before its first job")
     return StudiedRows(rows, studied.seed)
 
 

@@ -14,7 +14,7 @@ from evaluator.jobs.run_jobs import Job, run_jobs
 from evaluator.jobs.serialise import as_text
 from evaluator.jobs.software import refuse_other_software, software
 from evaluator.jobs.workers import OpenedLast, in_folder, tell, this_folder, this_worker
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.simulations.live_loop import RunOutcome
 from evaluator.simulations.options import SimulateOptions
@@ -99,7 +99,7 @@ def outcomes(
     tasks: Sequence[Task],
     options: SimulateOptions,
     *,
-    kept: KeptUnits | None = None,
+    kept: KeptJobs | None = None,
     executor: Executor | None = None,
     scenario: str | None = None,
     advance: Callable[[int], None] = lambda runs: None,

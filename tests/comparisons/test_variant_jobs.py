@@ -43,7 +43,7 @@ class Mine:
 
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executor]:
-    """Threads as they take any function, so that units are as small as on a cluster."""
+    """Threads as they take any function, so that jobs are as small as on a cluster."""
     monkeypatch.setattr(variant_jobs, "WORK", 6_000)
     monkeypatch.setattr(variant_jobs, "FEWEST", 1)
     variant_jobs._opened.clear()
@@ -76,7 +76,7 @@ class Pickled(ThreadPoolExecutor):
         return super().submit(work, *arguments, **more)
 
 
-def test_units_are_plain_values_and_small_whatever_the_log_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_are_plain_values_and_small_whatever_the_log_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variant_jobs, "WORK", 60_000)
     with Pickled() as pool:
         found = compare(LOG, POLICIES, executor=pool, **OPTIONS)
