@@ -25,7 +25,6 @@ from evaluator.estimates.contrast import Contrast
 from evaluator.estimates.paired import RewardSums
 from evaluator.jobs.run_jobs import Job
 from evaluator.jobs.serialise import as_text, from_text
-from evaluator.jobs.software import refuse_other_software
 from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.fingerprint import content_hash
@@ -58,8 +57,6 @@ class AuditedLog:
         Place of the log, with the hash of what it holds; None where there are no workers.
     policies
         Words by which a worker loads each policy.
-    software
-        What computes (`evaluator.jobs.software.software`).
     codes
         Hashes of each policy's code.
     key
@@ -69,7 +66,6 @@ class AuditedLog:
     options: AuditOptions
     place: LogPlace | None = None
     policies: tuple[str, ...] = ()
-    software: tuple[str, ...] = ()
     codes: tuple[CodeOfPolicy, ...] = ()
     key: str = ""
 
@@ -104,7 +100,6 @@ class TwinJob(Job):
 
     def open(self) -> tuple[Fitted, Sequence[Any]]:
         """Open the log, and fit the truth to it."""
-        refuse_other_software(self.audited.software)
         return _opened(self.audited)
 
     def compute(self, opened: tuple[Fitted, Sequence[Any]], item: int) -> TwinReplays:
@@ -152,7 +147,6 @@ class LiveJob(Job):
 
     def open(self) -> LiveRuns:
         """Open what the runs are drawn from."""
-        refuse_other_software(self.audited.software)
         return _live((self.audited, self.told, self.common))
 
     def compute(self, opened: LiveRuns, item: Task) -> Floats:
@@ -180,7 +174,7 @@ def audited_log(
     questions = Questions(policies)
     questions.log = content_hash(log) if place is None else place.content
     key = _key(questions, plans, options)
-    return AuditedLog(options, place, words, questions.software, questions.codes, key)
+    return AuditedLog(options, place, words, questions.codes, key)
 
 
 def live_jobs(audited: AuditedLog, runs: LiveRuns, *, workers: bool) -> list[LiveJob]:

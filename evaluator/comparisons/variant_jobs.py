@@ -16,7 +16,6 @@ from evaluator.comparisons.variants import Variants, Window
 from evaluator.comparisons.written_result import read_back, written
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import Job
-from evaluator.jobs.software import refuse_other_software
 from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.own_code import CodeOfPolicy
 from evaluator.replays.one_scan import compile_loops
@@ -52,8 +51,6 @@ class Study:
         Words by which a worker loads each policy.
     windows, options
         Windows of each policy, and options that all variants share.
-    software
-        What computes (`evaluator.jobs.software.software`).
     codes
         Hashes of each policy's code.
     """
@@ -62,7 +59,6 @@ class Study:
     policies: tuple[str, ...]
     windows: tuple[Window, ...]
     options: ReplayOptions
-    software: tuple[str, ...]
     codes: tuple[CodeOfPolicy, ...]
 
 
@@ -121,7 +117,6 @@ class VariantJob(Job):
     def open(self) -> OpenPlans:
         """Open the log."""
         assert self.study is not None
-        refuse_other_software(self.study.software)
         return OpenPlans(_opened(self.study).plan)
 
     def plans(self, opened: OpenPlans) -> list[ReplayPlan]:
@@ -221,7 +216,7 @@ def study_on(
     questions = Questions(policies)
     questions.log = place.content
     words = tuple(loaded_by(policy) for policy in policies)
-    study = Study(place, words, tuple(windows), options, questions.software, questions.codes)
+    study = Study(place, words, tuple(windows), options, questions.codes)
     return StudyWorkers(executor, study, questions)
 
 

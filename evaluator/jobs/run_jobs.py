@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from evaluator.blas import one_blas_thread
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.serialise import as_text, from_text
+from evaluator.jobs.software import loaded, refuse_other_software
 from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.threads import in_threads
 
@@ -47,7 +48,7 @@ class Job(Protocol):
         Raises
         ------
         WorkerError
-            The worker is refused: it has another version, or something else under a name.
+            The worker is refused: it finds something else under a name.
         """
 
     def compute(self, opened: Any, item: Any) -> Any:
@@ -164,11 +165,12 @@ def _on_executor(
 ) -> Generator[tuple[int, Any], None, None]:
     """Yield the packed results of jobs as soon as they are there, each once, in no order."""
     coming: dict[Future[list[Any]], Sequence[int]] = {}
+    software = loaded()
     parts = iter([left[at : at + together] for at in range(0, len(left), together)])
     try:
         while True:
             while len(coming) < AT_ONCE and (part := next(parts, None)) is not None:
-                coming[_submitted(executor, [jobs[at] for at in part])] = part
+                coming[_submitted(executor, [jobs[at] for at in part], software)] = part
             if not coming:
                 return
             for future in wait(coming, return_when=FIRST_COMPLETED).done:
@@ -179,15 +181,22 @@ def _on_executor(
             future.cancel()
 
 
-def compute_jobs(jobs: Sequence[Job]) -> list[Any]:
-    """Return the packed results of some jobs, on a worker, whose BLAS has as many threads as anywhere."""
+def compute_jobs(jobs: Sequence[Job], software: tuple[str, ...]) -> list[Any]:
+    """Return the packed results of some jobs, on a worker, whose BLAS has as many threads as anywhere.
+
+    Raises
+    ------
+    WorkerError
+        The worker is refused: it computes with other software than the command.
+    """
+    refuse_other_software(software)
     with one_blas_thread():
         return [job.pack(tuple(map(partial(job.compute, job.open()), job.items))) for job in jobs]
 
 
-def _submitted(executor: Executor, jobs: Sequence[Job]) -> Future[list[Any]]:
+def _submitted(executor: Executor, jobs: Sequence[Job], software: tuple[str, ...]) -> Future[list[Any]]:
     try:
-        return executor.submit(compute_jobs, jobs)
+        return executor.submit(compute_jobs, jobs, software)
     except BrokenExecutor as error:
         raise _gone(error) from error
     except EvaluatorError:

@@ -12,7 +12,7 @@ from evaluator.arguments import as_description, loaded_by
 from evaluator.errors import UsageError, WorkerError
 from evaluator.jobs.run_jobs import Job, run_jobs
 from evaluator.jobs.serialise import as_text
-from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.software import software
 from evaluator.jobs.workers import OpenedLast, in_folder, tell, this_folder, this_worker
 from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
@@ -44,8 +44,6 @@ class PlayedScenario:
         Options of the simulation.
     folder
         Working folder of the command, in which relative names are looked up.
-    software
-        What computes (`evaluator.jobs.software.software`).
     codes
         Hashes of each policy's code.
     key
@@ -56,7 +54,6 @@ class PlayedScenario:
     policies: tuple[str, ...]
     options: SimulateOptions
     folder: str
-    software: tuple[str, ...] = ()
     codes: tuple[CodeOfPolicy, ...] = ()
     key: str = ""
 
@@ -86,7 +83,6 @@ class RunsJob(Job):
 
     def open(self) -> Stage:
         """Load the scenario and the policies."""
-        refuse_other_software(self.played.software)
         return _opened(self.played)
 
     def compute(self, opened: Stage, item: Task) -> RunOutcome:
@@ -132,7 +128,7 @@ def outcomes(
     played = PlayedScenario(scenario or "", words, options, this_folder())
     if kept is not None or executor is not None:
         codes = codes_of(stage.policies)
-        played = replace(played, software=software(), codes=codes, key=runs_key(stage, codes))
+        played = replace(played, codes=codes, key=runs_key(stage, codes))
     size = min(max(WORK // stage.shared.horizon, 1), _MOST)
     runs = [RunsJob(played, tuple(tasks[at : at + size])) for at in range(0, len(tasks), size)]
     found = run_jobs(

@@ -23,6 +23,7 @@ from evaluator.comparisons.log_places import at_a_place, place_of
 from evaluator.errors import WorkerError
 from evaluator.jobs import run_jobs
 from evaluator.jobs.run_jobs import compute_jobs
+from evaluator.jobs.software import loaded
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.outputs.kept_jobs import KeptJobs
 from tests.logs import linear_log
@@ -52,7 +53,7 @@ def test_twins_and_live_runs_of_workers_are_those_of_this_process(
     monkeypatch.setattr(audit_jobs, "fit", lambda *of: fitted.append(1) or own(*of))
     monkeypatch.setattr(audit_jobs, "MOST_RUNS", 7)
     sent: list[list[TwinJob | LiveJob]] = []
-    monkeypatch.setattr(run_jobs, "compute_jobs", lambda jobs: sent.append(jobs) or compute_jobs(jobs))
+    monkeypatch.setattr(run_jobs, "compute_jobs", lambda jobs, *of: sent.append(jobs) or compute_jobs(jobs, *of))
     with ThreadPoolExecutor(2) as pool:
         assert said(audit(LOG, POLICIES, executor=pool, **ASKED)) == alone
     assert len(fitted) == 1  # by the worker: this process has its own
@@ -151,6 +152,6 @@ def test_a_worker_that_plans_otherwise_is_refused(monkeypatch: pytest.MonkeyPatc
     with at_a_place(LOG, None, {}) as (log, place):
         plans = fit(log, policies, options).plans
         audited = audited_log(log, plans, policies, options, place=place, workers=True)
-        assert len(compute_jobs([TwinJob(audited, 0, 50)])) == 1
+        assert len(compute_jobs([TwinJob(audited, 0, 50)], loaded())) == 1
         with pytest.raises(WorkerError, match="refused: it plans the replays otherwise than the command does"):
-            compute_jobs([TwinJob(replace(audited, options=AuditOptions(window=51)), 0, 50)])
+            compute_jobs([TwinJob(replace(audited, options=AuditOptions(window=51)), 0, 50)], loaded())

@@ -39,7 +39,7 @@ from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.addresses import workers_at
 from evaluator.jobs.run_jobs import Job, Results, run_jobs
 from evaluator.jobs.serialise import as_text, from_text
-from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.software import software
 from evaluator.jobs.workers import this_worker
 from evaluator.outputs.checksums import checksum
 from evaluator.outputs.kept_jobs import KeptJobs
@@ -108,9 +108,7 @@ class Calls(Job):
 
     def open(self) -> Callable[..., Any]:
         """Import the function, where package and tests are those of the command."""
-        *package, tests = self.code
-        refuse_other_software(tuple(package))
-        if tests != _tests_code():
+        if self.code[-1] != _tests_code():
             raise WorkerError(
                 f"Worker {this_worker()} is refused: its tests are not those of the command.",
                 remedy="take the same checkout there, and start the worker anew.",

@@ -23,8 +23,8 @@ from evaluator.comparisons.variant_jobs import ReplayJob, study_on
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.datasets import convert, load
 from evaluator.errors import UsageError, WorkerError
-from evaluator.jobs import software
 from evaluator.jobs.run_jobs import compute_jobs
+from evaluator.jobs.software import loaded
 from evaluator.replays.options import ReplayOptions
 from tests.logs import linear_log
 
@@ -100,7 +100,7 @@ def first_job(place: LogPlace, policies: list[str], options: ReplayOptions) -> R
 
 
 def computed(job: ReplayJob) -> Any:
-    return compute_jobs([job])
+    return compute_jobs([job], loaded())
 
 
 @pytest.fixture
@@ -117,22 +117,6 @@ def test_a_worker_with_another_log_under_the_name_is_refused(job: ReplayJob) -> 
     nowhere = replace(job.study, place=replace(job.study.place, dataset="/nowhere/log"))
     with pytest.raises(WorkerError, match=r"cannot open the log: /nowhere/log: no such folder"):
         computed(replace(job, study=nowhere))
-
-
-@pytest.mark.parametrize(
-    ("number", "line", "words"),
-    [
-        (0, f"delayed-replay 9.9 {'0' * 64}", r"it has delayed-replay 0\.1\.0, .* runs with delayed-replay 9\.9"),
-        (0, f"delayed-replay 0.1.0 {'0' * 64}", r"it has delayed-replay 0\.1\.0, .* with other code of that version"),
-        (1, "numpy 1.0", r"it has numpy 2.*, and the command runs with numpy 1\.0"),
-    ],
-)
-def test_a_worker_with_another_version_is_refused(job: ReplayJob, number: int, line: str, words: str) -> None:
-    assert job.study.software == software.software()
-    other = [*job.study.software]
-    other[number] = line
-    with pytest.raises(WorkerError, match=words):
-        computed(replace(job, study=replace(job.study, software=tuple(other))))
 
 
 def test_a_worker_that_plans_otherwise_is_refused(job: ReplayJob) -> None:

@@ -18,6 +18,7 @@ import pytest
 from evaluator.errors import EvaluatorError, ParameterError, WorkerError
 from evaluator.jobs import run_jobs as module
 from evaluator.jobs.run_jobs import Job, run_jobs
+from evaluator.jobs.software import loaded, software
 from evaluator.jobs.workers import OpenedLast
 from evaluator.outputs.kept_jobs import KeptJobs
 
@@ -213,6 +214,25 @@ def test_what_dask_raises_is_one_line(error: BaseException, words: str) -> None:
 def test_other_errors_stay_what_they_are() -> None:
     with pytest.raises(ZeroDivisionError):
         list(run_jobs(JOBS, executor=Dask(ZeroDivisionError())))
+
+
+@pytest.mark.parametrize(
+    ("number", "line", "words"),
+    [
+        (0, f"delayed-replay 9.9 {'0' * 64}", r"it has delayed-replay 0\.1\.0, .* runs with delayed-replay 9\.9"),
+        (0, f"delayed-replay 0.1.0 {'0' * 64}", r"it has delayed-replay 0\.1\.0, .* with other code of that version"),
+        (1, "numpy 1.0", r"it has numpy 2.*, and the command runs with numpy 1\.0"),
+    ],
+)
+def test_a_worker_with_another_version_is_refused(
+    number: int, line: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert loaded() == software()
+    other = [*software()]
+    other[number] = line
+    monkeypatch.setattr(module, "loaded", lambda: tuple(other))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(WorkerError, match=words):
+        list(run_jobs(JOBS, executor=pool))
 
 
 @pytest.mark.parametrize("most", [1, 2])

@@ -16,7 +16,7 @@ from evaluator import simulate as play
 from evaluator.arguments import as_description
 from evaluator.errors import UsageError, WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
-from evaluator.jobs.software import software
+from evaluator.jobs.software import loaded
 from evaluator.jobs.workers import this_folder
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.outputs.kept_jobs import KeptJobs
@@ -106,7 +106,7 @@ def test_a_worker_with_another_scenario_under_the_name_is_refused() -> None:
     policies, options = [as_description("ucb1")], SimulateOptions(**ASKED)
     codes = codes_of(policies)
     key = runs_key(set_stage(load_problem(NAME), policies, options), codes)
-    played = PlayedScenario(NAME, ("ucb1",), options, this_folder(), software(), codes, key)
-    assert compute_jobs([RunsJob(played, ((0, 0),))])
+    played = PlayedScenario(NAME, ("ucb1",), options, this_folder(), codes, key)
+    assert compute_jobs([RunsJob(played, ((0, 0),))], loaded())
     with pytest.raises(WorkerError, match=r"refused: its scenario vernade2017-low is another"):
-        compute_jobs([RunsJob(replace(played, scenario="vernade2017-low"), ((0, 0),))])
+        compute_jobs([RunsJob(replace(played, scenario="vernade2017-low"), ((0, 0),))], loaded())

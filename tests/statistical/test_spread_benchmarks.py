@@ -11,6 +11,7 @@ import pytest
 
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
+from evaluator.jobs.software import loaded
 from evaluator.outputs.kept_jobs import KeptJobs
 from tests.bench import spread
 from tests.bench.spread import Calls, Spread
@@ -94,10 +95,10 @@ def test_kept_ones_are_of_just_what_is_asked(tmp_path: Path, monkeypatch: pytest
 
 def test_a_worker_with_other_tests_is_refused() -> None:
     job = Calls("tests.bench.unknown_maximum:held_by", ASKED, (0, 1), spread._code())
-    assert compute_jobs([job])[0].startswith("[[[")
+    assert compute_jobs([job], loaded())[0].startswith("[[[")
     other = replace(job, code=(*job.code[:-1], "tests of yesterday"))
     with pytest.raises(WorkerError, match=r"is refused: its tests are not those of the command.*the same checkout"):
-        compute_jobs([other])
+        compute_jobs([other], loaded())
 
 
 def test_what_is_wrong_with_workers_is_one_line(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from evaluator.datasets.stretches.pass_result import Ints, SettledTies, Taken
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import Job, run_jobs
 from evaluator.jobs.serialise import as_text, from_text
-from evaluator.jobs.software import refuse_other_software, software
 from evaluator.jobs.workers import OpenedLast, this_worker
 
 # Files in the folder of temporary files: which conversion it is of, and what its displays are made of.
@@ -89,8 +88,6 @@ class Conversion:
         Name of the conversion, which no other has: what a worker keeps of one is nothing to the next.
     room, into
         Folder of temporary files, and folder of the log, which all workers see.
-    software
-        What computes (`evaluator.jobs.software.software`).
     plan
         What was read; without the files, of which workers need none.
     """
@@ -98,7 +95,6 @@ class Conversion:
     run: str
     room: str
     into: str
-    software: tuple[str, ...]
     plan: ReadingPlan = field(compare=False)
 
 
@@ -121,7 +117,6 @@ class PartJob(Job):
 
     def open(self) -> DisplayBatches:
         """Open the displays of the log."""
-        refuse_other_software(self.conversion.software)
         return _opened(self.conversion)
 
     def compute(self, opened: DisplayBatches, item: PartPlace) -> str:
@@ -166,7 +161,7 @@ class PartsOnWorkers(StretchesInThreads):
         (self._room / _ASSEMBLY).write_text(as_text(assembly), encoding="utf-8")
         (self._room / _RUN).write_text(run, encoding="ascii")
         plan, into = self._plan.without_files(), str(folder.resolve())
-        conversion = Conversion(run, str(self._room), into, software(), plan)
+        conversion = Conversion(run, str(self._room), into, plan)
         for _ in run_jobs([PartJob(conversion, part) for part in parts], executor=self._executor):
             pass
 

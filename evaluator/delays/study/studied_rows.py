@@ -22,7 +22,7 @@ from evaluator.delays.study.result import FEWEST
 from evaluator.delays.study.tail import tail_delays
 from evaluator.errors import WorkerError
 from evaluator.jobs.serialise import as_text
-from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.software import loaded
 from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.costs import sales
@@ -124,8 +124,6 @@ class StudiedDelays:
         Whether refunds are studied, or what is not refunded; None for all conversions.
     seed
         Seed of the study.
-    software
-        What computes (`evaluator.jobs.software.software`).
     content
         Hash of the delays (`evaluator.log.delay_rows.delays_hash`).
     """
@@ -134,12 +132,11 @@ class StudiedDelays:
     by: str | None
     refunds: bool | None
     seed: int
-    software: tuple[str, ...]
     content: str
 
     def key(self, job: DelayJob) -> str:
         """Return the hash of all that fixes what a job finds, wherever the delays lie."""
-        said = [self.content, self.seed, self.software, job.of, as_text(replace(job, studied=None))]
+        said = [self.content, self.seed, loaded(), job.of, as_text(replace(job, studied=None))]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
     def open(self, of: str) -> Sample:
@@ -148,9 +145,8 @@ class StudiedDelays:
         Raises
         ------
         WorkerError
-            The worker is refused: it has another version, or other delays under the name.
+            The worker is refused: it has other delays under the name.
         """
-        refuse_other_software(self.software)
         return _opened(self).sample(of)
 
 
@@ -180,7 +176,7 @@ class Spread:
         """Return whoever computes the jobs of a study of some rows, in so many threads where it is this process."""
         studied = None
         if self.kept is not None or self.executor is not None:
-            studied = StudiedDelays(self.place, by, refunds, seed, software(), delays_hash(rows))
+            studied = StudiedDelays(self.place, by, refunds, seed, delays_hash(rows))
         return DelayWorkers(jobs, self.advance, studied=studied, kept=self.kept, executor=self.executor)
 
 
