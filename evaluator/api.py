@@ -14,10 +14,10 @@ from evaluator.blas import one_blas_thread
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.log_places import at_a_place
 from evaluator.comparisons.options import CompareOptions
-from evaluator.comparisons.resampled_replay import execute_in_units, refuse_nothing_to_spread
+from evaluator.comparisons.resampled_replay import execute_in_jobs, refuse_nothing_to_spread
 from evaluator.comparisons.result import Comparison, execute_comparison, find_baseline, plan_comparison
 from evaluator.comparisons.study_file import read_study
-from evaluator.comparisons.study_workers import study_on
+from evaluator.comparisons.variant_jobs import study_on
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
@@ -99,7 +99,7 @@ def replay(
     own_log = log.checked() if isinstance(log, Log) else load(log, **reading)
     with at_a_place(own_log, named, reading) as (logged, place):
         asked = plan_replay(logged, as_description(policy), chosen)
-        return execute_in_units(asked, logged, executor=executor, place=place)
+        return execute_in_jobs(asked, logged, executor=executor, place=place)
 
 
 @shows(CompareOptions, ReplayOptions, leave_out=["baseline", "window"])
@@ -325,8 +325,8 @@ def study_delays(
     >>> [round(window.share.tau, 2) for window in study.windows]
     [0.64, 0.99]
     """
-    from evaluator.delays.study.delay_workers import Spread
     from evaluator.delays.study.run import study_log
+    from evaluator.delays.study.studied_rows import Spread
 
     refuse_unknown("study_delays", options, DelayOptions)
     keep = [] if by is None or by == "action" else [by]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
@@ -12,7 +12,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def in_threads(job: Callable[[T], R], items: Iterable[T], jobs: int, *, ready: int | None = None) -> Iterator[R]:
+def in_threads(
+    job: Callable[[T], R], items: Iterable[T], jobs: int, *, ready: int | None = None
+) -> Generator[R, None, None]:
     """Yield the job's result for each item, in the order of the items.
 
     Parameters

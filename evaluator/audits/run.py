@@ -11,25 +11,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audits.finished_units import AuditUnits
+from evaluator.audits import audit_jobs
+from evaluator.audits.audit_jobs import AuditedLog, TwinJob, audited_log, live_jobs
 from evaluator.audits.fitted_truth import fit
 from evaluator.audits.live_runs import RUNS_PER_TWIN, LiveRuns
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import LargerDifference, PairPower, powers
-from evaluator.audits.replays import IntervalAndTruth, TwinReplays, replay_twin, twins_horizon
+from evaluator.audits.replays import IntervalAndTruth, TwinReplays, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.audits.shown_displays import MeasuredDifference
-from evaluator.audits.twin_units import TwinsInThreads, TwinsOnExecutor, TwinWorkers, audited_on, twins_key
 from evaluator.audits.words import found_beside_twins, verdict, warnings
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.run import check_log
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.comparisons.question import Questions
 from evaluator.findings.codes import ordered
 from evaluator.findings.finding import assumptions_of
+from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log import Log
-from evaluator.log.fingerprint import content_hash
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.replays.words.stamps import said_of_twins
 
 Floats = npt.NDArray[np.float64]
@@ -46,7 +45,7 @@ def run_audit(
     options: AuditOptions,
     *,
     advance: Callable[[int], None] = lambda done: None,
-    kept: KeptUnits | None = None,
+    kept: KeptJobs | None = None,
     executor: Executor | None = None,
     place: LogPlace | None = None,
 ) -> Audit:
@@ -66,7 +65,7 @@ def run_audit(
         Folder in which twins and live runs are kept as they are finished, and looked for; None for none.
     executor, place
         Executor whose workers draw and replay the twins and play live, None for threads of this process; and place at
-        which workers find the log, by whose content units are kept, else by that of the log that is given.
+        which workers find the log, by whose content jobs are kept, else by that of the log that is given.
 
     Raises
     ------
@@ -74,24 +73,36 @@ def run_audit(
         As of a replay of the log; or the log is too small to fit a truth to.
     """
     fitted = fit(log, policies, options)
-    plans, truth, claimed = fitted
-    key, questions = "", None
-    if kept is not None or executor is not None:
-        questions = Questions(policies)
-        questions.log = content_hash(log) if place is None else place.content
-        key = twins_key([questions.key(plan) for plan in plans], options)
-    units = AuditUnits(key, kept)
-    first = units.twin(0, None, lambda: replay_twin(truth, policies, options, claimed, 0, horizon=None))
+    plans, truth, _ = fitted
+    workers, audited = executor is not None, AuditedLog(options)
+    if kept is not None or workers:
+        audited = audited_log(log, plans, policies, options, place=place, workers=workers)
+    ((_, (first,)),) = run_jobs([TwinJob(audited, 0, None)], (fitted, policies), kept=kept)
     advance(1)
     common = min(twins_horizon(first), options.horizon or twins_horizon(first))
     if options.horizon is not None and min(t for told in first.told for t in told.rounds) == options.horizon:
         common = options.horizon  # reached, hence fixed by the user
-    workers: TwinWorkers = TwinsInThreads(fitted, policies, options)
-    if executor is not None and place is not None and questions is not None:
-        workers = TwinsOnExecutor(executor, audited_on(place, policies, options, questions, key), truth.displays)
-    done = units.twins(options.twins, common, workers, advance)
+    found = run_jobs(
+        [TwinJob(audited, twin, common) for twin in range(options.twins)],
+        (fitted, policies),
+        threads=options.jobs,
+        kept=kept,
+        executor=executor,
+        together=max(audit_jobs.WORK // (truth.displays * len(policies)), 1),
+        advance=lambda job, _: advance(int(job.twin > 0)),  # the first has been told of
+    )
+    done: list[TwinReplays] = [replayed for _, (replayed,) in found]
     runs = LiveRuns(fitted, policies, options, [replayed.told for replayed in done], common)
-    live = _Live(*units.live(runs, workers, advance))
+    played = run_jobs(
+        live_jobs(audited, runs, workers=workers),
+        runs,
+        threads=options.jobs,
+        kept=kept,
+        executor=executor,
+        advance=lambda _, items: advance(items),
+    )
+    values = np.array([value for _, of_job in played for value in of_job])
+    live = _Live(*values.reshape(-1, len(policies), 2).transpose(2, 1, 0))
     told = [[replayed.told[p] for replayed in done] for p in range(len(policies))]
     of_policies = tuple(
         PolicyAudit(

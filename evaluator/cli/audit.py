@@ -56,7 +56,7 @@ def audit_command(
     from evaluator.comparisons.log_places import place_of
     from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
-    from evaluator.outputs.kept_units import KeptUnits
+    from evaluator.outputs.kept_jobs import KeptJobs
     from evaluator.reports.result_files import write_audit
 
     asked = AuditOptions(**auditing)
@@ -64,7 +64,7 @@ def audit_command(
     named = one_log(log, dataset)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         o.kept_in = folder
-        kept = None if folder is None else KeptUnits(folder, o.note)
+        kept = None if folder is None else KeptJobs(folder, o.note)
         source = open_log(named, reading, [LIKE_USERS])
         with workers(cluster) as executor:
             # Known by all that the log holds, whoever computes.

@@ -67,7 +67,7 @@ def compare_command(
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison
-    from evaluator.comparisons.study_workers import study_on
+    from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import VariantRuns
     from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside

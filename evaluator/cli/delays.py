@@ -21,7 +21,7 @@ from evaluator.options.declaration import Option
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evaluator.delays.study.delay_workers import DelayPlace, Spread
+    from evaluator.delays.study.studied_rows import DelayPlace, Spread
     from evaluator.log.delay_rows import DelayRows
 
 # Options of the reading of logs and files alike.
@@ -117,10 +117,10 @@ def _spread(
     cluster: str | None, folder: Path | None, todo: int, place: Callable[[], DelayPlace]
 ) -> Iterator[Spread]:  # fmt: skip
     """Give how a study of so many steps is computed: by whom, and in which folder it is kept."""
-    from evaluator.delays.study.delay_workers import Spread
-    from evaluator.outputs.kept_units import KeptUnits
+    from evaluator.delays.study.studied_rows import Spread
+    from evaluator.outputs.kept_jobs import KeptJobs
 
-    kept = None if folder is None else KeptUnits(folder, o.note)
+    kept = None if folder is None else KeptJobs(folder, o.note)
     with workers(cluster) as executor, o.progress("fits and tests", todo, compiles=cluster is None) as advance:
         yield Spread(advance, kept, executor, None if executor is None else place())
 

@@ -74,7 +74,7 @@ def replay_command(
     from evaluator.arguments import as_description
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
-    from evaluator.comparisons.resampled_replay import execute_in_units, refuse_nothing_to_spread
+    from evaluator.comparisons.resampled_replay import execute_in_jobs, refuse_nothing_to_spread
     from evaluator.outputs.kept_folder import kept_beside
     from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import fill_file, refuse_unsavable
@@ -108,7 +108,7 @@ def replay_command(
         ):
             if in_units:
                 place = None if executor is None else place_of(source.log, named, as_read(reading, chosen.keeps))
-                result = execute_in_units(
+                result = execute_in_jobs(
                     plan, source.log, kept=kept, executor=executor, place=place, advance=advance, say=o.note
                 )
             else:

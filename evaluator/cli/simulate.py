@@ -56,7 +56,7 @@ def simulate_command(
     """
     from evaluator.arguments import as_descriptions
     from evaluator.outputs.kept_folder import kept_beside
-    from evaluator.outputs.kept_units import KeptUnits
+    from evaluator.outputs.kept_jobs import KeptJobs
     from evaluator.reports.result_files import write_simulation
     from evaluator.simulations import simulate
     from evaluator.simulations.scenarios import load_problem
@@ -73,7 +73,7 @@ def simulate_command(
     descriptions = as_descriptions(policies)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         o.kept_in = folder
-        kept = None if folder is None else KeptUnits(folder, o.note)
+        kept = None if folder is None else KeptJobs(folder, o.note)
         problem = load_problem(named)
         with (
             workers(cluster) as executor,

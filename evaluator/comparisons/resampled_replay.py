@@ -1,4 +1,4 @@
-"""One replay whose resampled logs are units: the bootstrap of `replay`, kept as it comes or computed by workers."""
+"""One replay whose resampled logs are jobs: the bootstrap of `replay`, kept as it comes or computed by workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from evaluator.comparisons.kept import KeptResults
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.comparisons.study_workers import study_on
+from evaluator.comparisons.variant_jobs import study_on
 from evaluator.comparisons.variant_runs import NOTHING, VariantRuns
 from evaluator.errors import UsageError
 from evaluator.log import Log
@@ -21,7 +21,7 @@ Advance = Callable[[int], None]
 
 
 def refuse_nothing_to_spread(options: ReplayOptions) -> None:
-    """Raise UsageError where workers were asked for and there is no bootstrap: one replay is one unit."""
+    """Raise UsageError where workers were asked for and there is no bootstrap: one replay is one job."""
     if not options.bootstrap:
         raise UsageError(
             "Workers have nothing to do: a replay without a bootstrap stays on one core, round by round.",
@@ -29,7 +29,7 @@ def refuse_nothing_to_spread(options: ReplayOptions) -> None:
         )
 
 
-def execute_in_units(
+def execute_in_jobs(
     plan: ReplayPlan,
     log: Log,
     *,
@@ -39,7 +39,7 @@ def execute_in_units(
     advance: Advance = lambda displays: None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> ReplayResult:
-    """Replay a plan here, and then what it asks of resampled logs in units; the same to the bit as `execute`.
+    """Replay a plan here, and then what it asks of resampled logs in jobs; the same to the bit as `execute`.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ def execute_in_units(
     log
         Log that was planned for, as it was read.
     kept
-        Folder in which units are kept as they are finished, and looked for; None for none.
+        Folder in which jobs are kept as they are finished, and looked for; None for none.
     executor, place
-        Executor whose workers compute the units, and place at which they find the log; None for threads of this
+        Executor whose workers compute the jobs, and place at which they find the log; None for threads of this
         process.
     advance
         Function called with the number of displays read since the last call.

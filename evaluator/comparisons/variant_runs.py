@@ -1,72 +1,38 @@
-"""A study as a list of units, computed in this process or by the workers of an executor, and kept as they finish."""
+"""A study as a list of jobs, computed in this process or by the workers of an executor, and kept as they finish."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 import numpy as np
 
-from evaluator.comparisons import variant_units
+from evaluator.comparisons import variant_jobs
 from evaluator.comparisons.kept import FoundResults, KeptResults
-from evaluator.comparisons.variant_units import (
-    DrawsUnit,
-    ReplayUnit,
-    VariantUnit,
+from evaluator.comparisons.variant_jobs import (
+    DrawsJob,
+    OpenPlans,
+    ReplayJob,
+    Study,
+    StudyWorkers,
+    VariantJob,
     blocks_of_draws,
     scans,
 )
+from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.expected_values import ResampledValues, clusters_shown, with_expected_value
 from evaluator.replays.values.resampled import Lived
 
+J = TypeVar("J", bound=VariantJob)
+
 NOTHING = FoundResults({}, 0, 0)
 
 
-class Workers(Protocol):
-    """Whoever computes units."""
-
-    @property
-    def work(self) -> int | None:
-        """Displays times replays that a unit may have; None where only memory bounds it."""
-
-    def results(
-        self, units: Sequence[VariantUnit], plans: Sequence[ReplayPlan], advance: Callable[[int], None]
-    ) -> Iterator[tuple[VariantUnit, Any]]:
-        """Yield each unit with what was found, as soon as it is."""
-
-    def key(self, plan: ReplayPlan) -> str:
-        """Return the hash of all that fixes the result of a plan; empty where nobody asks for it."""
-
-
-class InThreads:
-    """Threads of this process: one scan at a time feeds as many replays as it may, in all of them.
-
-    Parameters
-    ----------
-    work
-        Displays times replays that a scan may have; None where only memory bounds it.
-    """
-
-    def __init__(self, work: int | None = None) -> None:
-        self.work = work
-
-    def results(
-        self, units: Sequence[VariantUnit], plans: Sequence[ReplayPlan], advance: Callable[[int], None]
-    ) -> Iterator[tuple[VariantUnit, Any]]:
-        """Yield each unit with what was found, as soon as it is."""
-        for unit in units:
-            yield unit, unit.work([plans[i] for i in unit.variants], jobs=plans[0].options.jobs, advance=advance)
-
-    def key(self, plan: ReplayPlan) -> str:
-        """Return nothing: the plans are at hand."""
-        return ""
-
-
 class VariantRuns:
-    """The replays of a study: what is left of them, in units.
+    """The replays of a study: what is left of them, as jobs.
 
     Parameters
     ----------
@@ -86,30 +52,32 @@ class VariantRuns:
         *,
         kept: KeptResults | None = None,
         found: FoundResults = NOTHING,
-        workers: Workers | None = None,
+        workers: StudyWorkers | None = None,
     ) -> None:
         self._plans = plans
         self._kept = kept
-        kept_work = None if kept is None else variant_units.KEPT_WORK * plans[0].options.jobs
-        self._workers = InThreads(kept_work) if workers is None else workers
+        self._workers = workers
+        self._work = None if kept is None else variant_jobs.KEPT_WORK * plans[0].options.jobs
+        if workers is not None:
+            self._work = variant_jobs.WORK
         self._draws = plans[0].options.bootstrap
         self._results = dict(found.results)
         self._bare = {i: result for i, result in found.bare.items() if i not in self._results}
         self._values = {i: dict(of) for i, of in found.draws.items() if i not in self._results}
         self._asked = [i for i in range(len(plans)) if i not in self._results]
-        self._keys = {i: self._workers.key(plans[i]) for i in self._asked}
+        self._keys = {i: "" if workers is None else workers.questions.key(plans[i]) for i in self._asked}
 
     @property
     def total(self) -> int:
         """Displays that `run` tells of."""
-        units = [*self._replays(), *(self._resampled() if self._draws else ())]
-        return sum(unit.displays for unit in units)
+        jobs = [*self._replays(), *(self._resampled() if self._draws else ())]
+        return sum(job.displays for job in jobs)
 
     def run(self, advance: Callable[[int], None] = lambda displays: None) -> list[ReplayResult]:
         """Return the results of all variants, in their order."""
         plans = self._plans
-        for unit, found in self._workers.results(self._replays(), plans, advance):
-            for i, result in zip(unit.variants, found, strict=True):
+        for job, (found,) in self._finished(self._replays(), advance):
+            for i, result in zip(job.variants, found, strict=True):
                 if self._draws:
                     self._bare[i] = result
                     if self._kept is not None:
@@ -118,48 +86,56 @@ class VariantRuns:
                     self._finish(i, result)
         if self._draws:
             self._close([i for i in self._asked if i not in self._results])
-            for unit, draws in self._workers.results(self._resampled(), plans, advance):
-                assert isinstance(unit, DrawsUnit)
+            for block, (draws,) in self._finished(self._resampled(), advance):
                 if self._kept is not None:
-                    self._kept.keep_draws([plans[i] for i in unit.variants], unit.numbers, draws)
-                for column, i in enumerate(unit.variants):
+                    self._kept.keep_draws([plans[i] for i in block.variants], block.numbers, draws)
+                for column, i in enumerate(block.variants):
                     pairs = zip(draws.values[:, column].tolist(), draws.complete[:, column].tolist(), strict=True)
-                    self._values.setdefault(i, {}).update(zip(unit.numbers, pairs, strict=True))
-                self._close(unit.variants)
+                    self._values.setdefault(i, {}).update(zip(block.numbers, pairs, strict=True))
+                self._close(block.variants)
         return [self._results[i] for i in range(len(plans))]
 
-    def _replays(self) -> list[ReplayUnit]:
-        """Return the units of the replays that are left."""
+    def _finished(self, jobs: Sequence[J], advance: Callable[[int], None]) -> Iterator[tuple[J, Any]]:
+        """Yield each job with its result as soon as it is finished."""
+        plans, workers = self._plans, self._workers
+        opened = OpenPlans(lambda number, key: plans[number], plans[0].options.jobs, advance)
+        if workers is None:
+            return run_jobs(jobs, opened)
+        return run_jobs(
+            jobs, opened, executor=workers.executor, ordered=False, advance=lambda job, _: advance(job.displays)
+        )
+
+    def _replays(self) -> list[ReplayJob]:
+        """Return the jobs of the replays that are left."""
         left = [i for i in self._asked if i not in self._bare]
         return [
-            ReplayUnit(
-                tuple(group),
-                tuple(self._keys[i] for i in group),
-                self._name(group),
-                max(len(self._plans[i].rounds) for i in group),
-            )
-            for group in scans(self._plans, left, self._workers.work)
+            ReplayJob(*self._about(group), self._name(group), max(len(self._plans[i].rounds) for i in group))
+            for group in scans(self._plans, left, self._work)
         ]
 
-    def _resampled(self) -> list[DrawsUnit]:
-        """Return the units of the resampled replays that are left."""
-        units = []
+    def _resampled(self) -> list[DrawsJob]:
+        """Return the jobs of the resampled replays that are left."""
+        jobs = []
         left = [i for i in self._asked if len(self._values.get(i, ())) < self._draws]
-        for group in scans(self._plans, left, self._workers.work):
-            for numbers in blocks_of_draws(self._plans, group, self._workers.work):
+        for group in scans(self._plans, left, self._work):
+            for numbers in blocks_of_draws(self._plans, group, self._work):
                 some = [i for i in group if not self._values.get(i, {}).keys() >= set(numbers)]
                 if some:
-                    units.append(
-                        DrawsUnit(
-                            tuple(some),
-                            tuple(self._keys[i] for i in some),
+                    jobs.append(
+                        DrawsJob(
+                            *self._about(some),
                             f"{self._name(some)}, resampled logs {numbers.start + 1:,} to {numbers.stop:,}",
                             len(numbers) * max(len(self._plans[i].rounds) for i in some),
                             tuple(_lived(self._bare[i]) if i in self._bare else () for i in some),
                             numbers,
                         )
                     )
-        return units
+        return jobs
+
+    def _about(self, group: Sequence[int]) -> tuple[Study | None, tuple[int, ...], tuple[str, ...]]:
+        """Return the study of some variants, their numbers and their keys."""
+        study = None if self._workers is None else self._workers.study
+        return study, tuple(group), tuple(self._keys[i] for i in group)
 
     def _name(self, group: Sequence[int]) -> str:
         """Return how messages call the replays of some variants."""

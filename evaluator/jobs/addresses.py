@@ -150,8 +150,8 @@ def _listen(client: Any, say: Callable[[str], None]) -> None:
     def changed(event: tuple[float, Any]) -> None:
         said = event[1]
         if isinstance(said, dict) and said.get("action") == "remove-worker" and not said.get("expected", False):
-            units = len(said.get("processing-tasks", ()))
-            again = f": {units:,} of its units begin anew elsewhere" if units else ""
+            jobs = len(said.get("processing-tasks", ()))
+            again = f": {jobs:,} of its jobs begin anew elsewhere" if jobs else ""
             say(f"Worker {said.get('worker')} is lost{again}.")
 
     client.subscribe_topic(TOPIC, told)

@@ -36,14 +36,14 @@ def software() -> tuple[str, ...]:
 
 
 def refuse_other_software(wanted: tuple[str, ...]) -> None:
-    """Raise unless this process computes with what a unit was made for.
+    """Raise unless this process computes with what a job was made for.
 
     Raises
     ------
     WorkerError
         It has another version of something, or other code under the same version; the message names worker and both.
     """
-    for mine, theirs in zip(_loaded(), wanted, strict=True):
+    for mine, theirs in zip(loaded(), wanted, strict=True):
         if mine != theirs:
             has, asked = _said(mine), _said(theirs)
             raise WorkerError(
@@ -59,8 +59,8 @@ def _said(line: str) -> str:
 
 
 @cache
-def _loaded() -> tuple[str, ...]:
-    """Return it as it was at the first unit of this process."""
+def loaded() -> tuple[str, ...]:
+    """Return what `software` returned when this process asked first: what it runs, whatever is installed meanwhile."""
     return software()
 
 

@@ -58,21 +58,25 @@ class OpenedLast(Generic[K, V]):
     ----------
     opens
         Function that opens what a key, a value of plain values, names.
+    most
+        Number of what is kept open; what was opened first is let go of before the next is opened.
     """
 
-    def __init__(self, opens: Callable[[K], V]) -> None:
-        self._opens = opens
+    def __init__(self, opens: Callable[[K], V], *, most: int = 1) -> None:
+        self._opens, self._most = opens, most
         self._lock = Lock()
-        self._last: list[tuple[K, V]] = []
+        self._open: list[tuple[K, V]] = []
 
     def __call__(self, key: K) -> V:
-        """Return what a key names; what another key named is let go first."""
+        """Return what a key names."""
         with self._lock:
-            if not self._last or self._last[0][0] != key:
-                self._last.clear()
-                self._last.append((key, self._opens(key)))
-            return self._last[0][1]
+            for known, opened in self._open:
+                if known == key:
+                    return opened
+            del self._open[: len(self._open) + 1 - self._most]
+            self._open.append((key, self._opens(key)))
+            return self._open[-1][1]
 
     def clear(self) -> None:
         """Let go of what is open."""
-        self._last.clear()
+        self._open.clear()

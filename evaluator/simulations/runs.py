@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.policies.base import Need
 from evaluator.simulations import live_loop as loop
 from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.problem import BernoulliProblem, Problem
 from evaluator.simulations.result import RegretCurve, Simulation
-from evaluator.simulations.run_units import outcomes
+from evaluator.simulations.simulation_jobs import outcomes
 from evaluator.simulations.stage import set_stage
 
 Floats = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ def simulate(
     options: SimulateOptions | None = None,
     *,
     advance: Callable[[int], None] = lambda runs: None,
-    kept: KeptUnits | None = None,
+    kept: KeptJobs | None = None,
     executor: Executor | None = None,
     scenario: str | None = None,
 ) -> Simulation:
@@ -76,12 +76,11 @@ def simulate(
     totals = [_Totals() for _ in policies]
     tasks = [(run, p) for run in range(options.runs) for p in range(len(policies))]
     first = 0.0
-    played_runs = outcomes(stage, tasks, options, kept=kept, executor=executor, scenario=scenario)
+    played_runs = outcomes(stage, tasks, options, kept=kept, executor=executor, scenario=scenario, advance=advance)
     for (_, p), played in zip(tasks, played_runs, strict=True):
         final = float(played.regret[-1])
         first = final if p == 0 else first
         totals[p].add(played, final - first)
-        advance(1)
     bounds = _bounds(problem, world, among=stage.shared.among)
     needs_cdf = any(Need.DELAY_CDF in policy.needs for policy in policies)
     return Simulation(

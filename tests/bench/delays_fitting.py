@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.study.fitting import fit_family, fit_sample
-from evaluator.delays.study.goodness import BootstrapsUnit, delays_under_test
+from evaluator.delays.study.goodness import BootstrapsJob, delays_under_test
 from evaluator.threads import in_threads
 
 ROWS = 1_000_000
@@ -67,9 +67,9 @@ def bootstraps(rng: np.random.Generator) -> None:
     for name in FAMILIES:
         if name == "geometric":
             continue
-        unit = BootstrapsUnit(fit_sample(tested.sample(tested.delay), name), 0, BOOTSTRAPS)
+        unit = BootstrapsJob(fit_sample(tested.sample(tested.delay), name), 0, BOOTSTRAPS)
 
-        def drawn(jobs: int, unit: BootstrapsUnit = unit) -> float:
+        def drawn(jobs: int, unit: BootstrapsJob = unit) -> float:
             return seconds(lambda: list(in_threads(lambda item: unit.one(tested, item), unit.items, jobs)))
 
         one, two = (min(drawn(jobs) for _ in range(3)) for jobs in (1, 2))

@@ -7,7 +7,7 @@ costs
     Processor seconds and peak memory of ``evaluate compare``, with lines through both: so much to begin, to read a
     display, to replay it in a variant; so much memory for a conversion and for a round. Then what the lines make of ten
     billion displays on a hundred workers. That is calculated, not measured: it assumes that the lines hold that far,
-    that a worker reads the log as fast as this machine does, that units differ by nothing, and that no worker dies.
+    that a worker reads the log as fast as this machine does, that jobs differ by nothing, and that no worker dies.
 bootstrap, audit, simulate, delays, convert
     Seconds of ``compare --bootstrap``, of ``audit``, of ``simulate`` and of ``delays`` by ``--jobs`` and on workers of
     ``--cluster``, and of ``datasets convert`` by ``--jobs``.
@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from evaluator.comparisons.variant_units import FEWEST, LANES, WORK
+from evaluator.comparisons.variant_jobs import FEWEST, LANES, WORK
 from tests.bench.convert_large import ACTIONS
 from tests.bench.convert_parts import Source, made
 from tests.bench.full_size_replay import measured
@@ -72,7 +72,7 @@ class Cost:
     conversion: float
     round: float
 
-    def unit(self, displays: float, replays: float) -> float:
+    def job(self, displays: float, replays: float) -> float:
         """Return the seconds of one scan."""
         return displays * (self.read + replays * self.replay)
 
@@ -210,7 +210,7 @@ def calculated(cost: Cost, displays: float, share: float, variants: int, resampl
         f"\nCalculated: {displays:,.0f} displays of {ACTIONS} actions, {share:.0%} of which convert, "
         f"on {workers} workers of one core\n"
     )
-    print("| | displays read | replays in a unit | units | a unit, minutes | in all, hours | memory of a worker, GB |")
+    print("| | displays read | replays in a job | jobs | a job, minutes | in all, hours | memory of a worker, GB |")
     print("|---" * 7 + "|")
     for horizon in (None, HORIZON):
         read = displays if horizon is None else horizon * ACTIONS
@@ -220,21 +220,21 @@ def calculated(cost: Cost, displays: float, share: float, variants: int, resampl
             (f"{variants} variants", variants),
             (f"on {resamples} resampled logs", variants * resamples),
         ):
-            units = math.ceil(number / replays)
-            seconds = cost.begin + cost.unit(read, replays)
-            hours = finished_after(units, seconds, workers) / 3600
+            jobs = math.ceil(number / replays)
+            seconds = cost.begin + cost.job(read, replays)
+            hours = finished_after(jobs, seconds, workers) / 3600
             rounds = replays * read / ACTIONS
             if number > variants:
                 rounds *= BYTES_OF_DRAW / cost.round
             memory = cost.memory(displays * share, rounds)
-            cells = (f"{replays}", f"{units:,}", f"{seconds / 60:.0f}", f"{hours:.2g}", f"{memory:,.0f}")
+            cells = (f"{replays}", f"{jobs:,}", f"{seconds / 60:.0f}", f"{hours:.2g}", f"{memory:,.0f}")
             print(f"| {what}{ends} | {read:,.0f} | {' | '.join(cells)} |")
 
 
-def finished_after(units: int, seconds: float, workers: int) -> float:
-    """Return when the last of equal units is finished that workers take one after the other."""
-    free = [0.0] * min(workers, units)
-    for _ in range(units):
+def finished_after(jobs: int, seconds: float, workers: int) -> float:
+    """Return when the last of equal jobs is finished that workers take one after the other."""
+    free = [0.0] * min(workers, jobs)
+    for _ in range(jobs):
         heapq.heapreplace(free, free[0] + seconds)
     return max(free)
 

@@ -1,8 +1,8 @@
 """Benchmarks on many logs, spread over processes of this machine or the workers of a Dask cluster.
 
 A benchmark calls one function for many seeds and prints rows of what they found. Here some of these calls at a time are
-a unit of work, as those of the commands are (`evaluator.jobs`): plain values, which any executor computes, with
-the same result to the bit. Rows are printed in their order, whoever computed them, and units of the next rows begin
+a job, as those of the commands are (`evaluator.jobs`): plain values, which any executor computes, with
+the same result to the bit. Rows are printed in their order, whoever computed them, and jobs of the next rows begin
 while one is waited for. `add_options` gives a benchmark
 
 ``--jobs N``
@@ -11,9 +11,9 @@ while one is waited for. `add_options` gives a benchmark
     The workers of a Dask scheduler, or of ``local:N``. Scheduler and workers import what they are sent from `tests`:
     give both an environment with ``pip install -e`` of this checkout, or of the same one on another machine, or start
     them in it with ``python -m dask``. Other code, of the package or of the tests, is refused. A worker computes one
-    unit at a time, however many threads it has: some benchmarks replace a function of the package while they run.
+    job at a time, however many threads it has: some benchmarks replace a function of the package while they run.
 ``--keep FOLDER``
-    Finished units are written there, and the same command, interrupted, goes on from them. They are known by what was
+    Finished jobs are written there, and the same command, interrupted, goes on from them. They are known by what was
     asked for and by all code of the package and of the tests, and stay until someone deletes them.
 """
 
@@ -37,14 +37,14 @@ from typing import Any
 
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.addresses import workers_at
-from evaluator.jobs.run_jobs import finished
+from evaluator.jobs.run_jobs import Job, Results, run_jobs
 from evaluator.jobs.serialise import as_text, from_text
-from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.software import software
 from evaluator.jobs.workers import this_worker
 from evaluator.outputs.checksums import checksum
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 
-# Calls of a unit.
+# Calls of a job.
 CALLS = 10
 _TESTS = Path(__file__).resolve().parents[1]
 
@@ -68,34 +68,64 @@ def _at_least_1(word: str) -> int:
 
 
 @dataclass(frozen=True)
-class Calls:
-    """Some calls of a function: all that a worker is sent.
+class Calls(Job):
+    """Some calls of a function.
 
     Parameters
     ----------
     function
         Function of a module, as ``module:name``.
-    arguments, items
+    arguments, last
         Its first arguments, and its last one of each call.
     code
         What computes: package, libraries, Python, and the code of the tests.
+    made_of
+        Dataclasses and named tuples among what it returns.
     """
 
     function: str
     arguments: tuple[Any, ...]
-    items: tuple[Any, ...]
+    last: tuple[Any, ...]
     code: tuple[str, ...]
+    made_of: tuple[type, ...] = ()
 
     @property
     def name(self) -> str:
-        """Name of the unit in messages."""
-        told = ", ".join([*map(str, self.arguments), f"{self.items[0]} to {self.items[-1]}"])
+        """Name of the job in messages."""
+        told = ", ".join([*map(str, self.arguments), f"{self.last[0]} to {self.last[-1]}"])
         return f"{self.function}({told})"
 
     @property
     def key(self) -> str:
-        """Hash of all that fixes its result."""
-        return hashlib.sha256(as_text(self).encode()).hexdigest()
+        """Hash of all that fixes the results."""
+        said = (self.function, self.arguments, self.last, self.code)
+        return hashlib.sha256(as_text(said).encode()).hexdigest()
+
+    @property
+    def items(self) -> tuple[Any, ...]:
+        """The calls, by their last arguments."""
+        return self.last
+
+    def open(self) -> Callable[..., Any]:
+        """Import the function, where package and tests are those of the command."""
+        if self.code[-1] != _tests_code():
+            raise WorkerError(
+                f"Worker {this_worker()} is refused: its tests are not those of the command.",
+                remedy="take the same checkout there, and start the worker anew.",
+            )
+        module, _, name = self.function.partition(":")
+        work: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        return work
+
+    def compute(self, opened: Callable[..., Any], item: Any) -> Any:
+        """Call the function."""
+        with _one_at_a_time:
+            return opened(*self.arguments, item)
+
+    def unpack(self, packed: str, opened: Any) -> Results:
+        """Return what the calls returned."""
+        found: Results = from_text(packed, self.made_of)
+        return found
 
 
 class Spread:
@@ -106,10 +136,10 @@ class Spread:
     executor
         Executor whose workers compute; None for this process.
     kept
-        Where finished units are kept and looked for; None for nowhere.
+        Where finished jobs are kept and looked for; None for nowhere.
     """
 
-    def __init__(self, executor: Executor | None = None, kept: KeptUnits | None = None) -> None:
+    def __init__(self, executor: Executor | None = None, kept: KeptJobs | None = None) -> None:
         self._executor, self._kept = executor, kept
 
     def over(
@@ -139,43 +169,30 @@ class Spread:
         classes
             Dataclasses and named tuples among what it returns.
         at_once
-            Calls of a unit: about a second of work, or more.
+            Calls of a job: about a second of work, or more.
         """
-        function, code = _named(work), _code()
+        function, code, made_of = _named(work), _code(), tuple(classes)
         parts = [
             [
-                Calls(function, arguments, tuple(items[at : at + at_once]), code)
+                Calls(function, arguments, tuple(items[at : at + at_once]), code, made_of)
                 for at in range(0, len(items), at_once)
             ]
             for arguments, items in rows
         ]  # fmt: skip
-        units = {unit: unit.key for unit in dict.fromkeys(unit for row in parts for unit in row)}
-        texts = {} if self._kept is None else self._kept.find(units.values())
-        there = {unit: texts[key] for unit, key in units.items() if key in texts}
-        with closing(self._computed([unit for unit in units if unit not in there])) as coming:
+        there: dict[Calls, Results] = {}
+        jobs = list(dict.fromkeys(job for row in parts for job in row))
+        with closing(run_jobs(jobs, kept=self._kept, executor=self._executor)) as coming:
             for row in parts:
-                found: list[Any] = []
-                for unit in row:
-                    while unit not in there:
-                        done, text = next(coming)
-                        if self._kept is not None:
-                            self._kept.keep(units[done], text)
-                        there[done] = text
-                    found += from_text(there[unit], classes)
-                yield found
-
-    def _computed(self, units: Sequence[Calls]) -> Iterator[tuple[Calls, str]]:
-        if self._executor is not None:
-            yield from finished(compute, units, self._executor)
-        else:
-            for unit in units:
-                yield unit, compute(unit)
+                while any(job not in there for job in row):
+                    done, results = next(coming)
+                    there[done] = results
+                yield [result for job in row for result in there[job]]
 
 
 @contextmanager
 def spread_by(asked: argparse.Namespace) -> Iterator[Spread]:
     """Give whoever computes, by the options of `add_options`; what goes wrong with workers is one line."""
-    kept = None if asked.keep is None else KeptUnits(asked.keep, _say)
+    kept = None if asked.keep is None else KeptJobs(asked.keep, _say)
     try:
         with ExitStack() as stack:
             executor: Executor | None = None
@@ -191,27 +208,6 @@ def spread_by(asked: argparse.Namespace) -> Iterator[Spread]:
         if asked.cluster is None or "'tests" not in str(cause):
             raise
         sys.exit(f"error: {cause}: start the scheduler and its workers in the checkout.")
-
-
-def compute(unit: Calls) -> str:
-    """Make some calls and return what they return as text, on a worker.
-
-    Raises
-    ------
-    WorkerError
-        The worker is refused: it has another version, or other tests.
-    """
-    *package, tests = unit.code
-    refuse_other_software(tuple(package))
-    if tests != _tests_code():
-        raise WorkerError(
-            f"Worker {this_worker()} is refused: its tests are not those of the command.",
-            remedy="take the same checkout there, and start the worker anew.",
-        )
-    module, _, name = unit.function.partition(":")
-    work = getattr(importlib.import_module(module), name)
-    with _one_at_a_time:
-        return as_text(tuple(work(*unit.arguments, item) for item in unit.items))
 
 
 _one_at_a_time = Lock()

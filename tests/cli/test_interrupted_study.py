@@ -18,10 +18,10 @@ WORDS = ("compare", "-p", "ucb1", "-p", "linucb", "-w", "50,none", "--limit", "4
 SLOW = """
 import sys, time
 from evaluator.cli import options
-from evaluator.comparisons import variant_units
+from evaluator.comparisons import variant_jobs
 from evaluator.comparisons import kept
 
-variant_units.LANES = 4
+variant_jobs.LANES = 4
 keep = kept.KeptResults.keep
 calls = []
 def counted(*arguments):

@@ -135,7 +135,7 @@ def test_a_killed_convert_is_in_nobodys_way(tmp_path: Path) -> None:
         (("audit", "-w", "100000", "--jobs", "2"), signal.SIGTERM),
     ],
 )
-def test_interrupted_replays_keep_only_finished_units(
+def test_interrupted_replays_keep_only_finished_jobs(
     tmp_path: Path, words: tuple[str, ...], sent: signal.Signals
 ) -> None:
     kept = tmp_path / "run.partial"
@@ -149,7 +149,7 @@ def test_interrupted_replays_keep_only_finished_units(
     _, err = ended(running)
     assert running.returncode == 128 + sent, err
     name = "Ctrl-C" if sent == signal.SIGINT else "SIGTERM"
-    # How far it came within the moment depends on the machine: an audit may have finished its first unit.
+    # How far it came within the moment depends on the machine: an audit may have finished its first job.
     parts = [*kept.glob("[!.]*.part"), *kept.glob("[!.]*.kept")]
     if parts:
         assert words[0] == "audit"

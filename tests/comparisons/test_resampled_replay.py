@@ -1,4 +1,4 @@
-"""A replay with a bootstrap in units: whoever computes them and wherever it was interrupted, the result is the same."""
+"""A replay with a bootstrap in jobs: whoever computes them and wherever it was interrupted, the result is the same."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 
 from evaluator import replay
 from evaluator.arguments import as_description
-from evaluator.comparisons import kept, study_workers, variant_units
+from evaluator.comparisons import kept, variant_jobs
 from evaluator.comparisons.kept import KeptResults
-from evaluator.comparisons.resampled_replay import execute_in_units
+from evaluator.comparisons.resampled_replay import execute_in_jobs
+from evaluator.comparisons.variant_jobs import DrawsJob
 from evaluator.errors import NoRoundsError, UsageError
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.replays.options import ReplayOptions
@@ -39,17 +40,17 @@ def alone() -> list[object]:
 
 
 @pytest.fixture(autouse=True)
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variant_units, "TOGETHER", 6)
-    monkeypatch.setattr(variant_units, "WORK", 3 * 2 * 1500)
-    monkeypatch.setattr(variant_units, "FEWEST", 1)
+def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variant_jobs, "TOGETHER", 6)
+    monkeypatch.setattr(variant_jobs, "WORK", 3 * 2 * 1500)
+    monkeypatch.setattr(variant_jobs, "FEWEST", 1)
 
 
 def test_workers_replay_the_resampled_logs(alone: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study_workers, "_open", [])
+    variant_jobs._opened.clear()
     computed: list[str] = []
-    compute = study_workers.compute
-    monkeypatch.setattr(study_workers, "compute", lambda task: computed.append(task.name) or compute(task))
+    compute = DrawsJob.compute
+    monkeypatch.setattr(DrawsJob, "compute", lambda job, *on: computed.append(job.name) or compute(job, *on))
     with ThreadPoolExecutor(2) as pool:
         assert said(replay(LOG, "linucb", executor=pool, **ASKED)) == alone
     assert len(computed) == 7
@@ -78,7 +79,7 @@ def test_one_that_is_stopped_wherever_it_writes_goes_on_from_there(
     while True:
         try:
             with kept_beside(tmp_path / "run") as folder:
-                found = execute_in_units(plan, LOG, kept=KeptResults(folder, [POLICY]), say=told.append)
+                found = execute_in_jobs(plan, LOG, kept=KeptResults(folder, [POLICY]), say=told.append)
             break
         except KeyboardInterrupt:
             times += 1

@@ -1,4 +1,4 @@
-"""A study in units: however it is cut, and wherever it was interrupted, its results are the same to the bit."""
+"""A study in jobs: however it is cut, and wherever it was interrupted, its results are the same to the bit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.comparisons import kept, variant_units
+from evaluator.comparisons import kept, variant_jobs
 from evaluator.comparisons.kept import KeptResults
 from evaluator.comparisons.result import plan_comparison
 from evaluator.comparisons.variant_runs import VariantRuns
@@ -36,15 +36,15 @@ def at_once() -> list[tuple[str, tuple[float, ...], str]]:
 
 
 @pytest.fixture(autouse=True)
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variant_units, "LANES", 4)
-    monkeypatch.setattr(variant_units, "TOGETHER", 6)
+def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variant_jobs, "LANES", 4)
+    monkeypatch.setattr(variant_jobs, "TOGETHER", 6)
 
 
-def test_units_of_any_size_add_up_to_the_same(at_once: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_of_any_size_add_up_to_the_same(at_once: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
     assert said(VariantRuns(PLANS).run()) == at_once
-    monkeypatch.setattr(variant_units, "LANES", 64)
-    monkeypatch.setattr(variant_units, "TOGETHER", 1)
+    monkeypatch.setattr(variant_jobs, "LANES", 64)
+    monkeypatch.setattr(variant_jobs, "TOGETHER", 1)
     assert said(VariantRuns(PLANS).run()) == at_once
 
 
@@ -86,12 +86,12 @@ def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
 def test_results_that_are_kept_are_written_after_scans_of_bounded_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(variant_units, "LANES", 64)
+    monkeypatch.setattr(variant_jobs, "LANES", 64)
     plans = plan_comparison(LOG, POLICIES, [50, None], ReplayOptions(horizon=60, repeats=2))
     own = KeptResults(tmp_path, POLICIES)
     own.find(plans, LOG)
     assert VariantRuns(plans, kept=own).total == len(LOG)
-    monkeypatch.setattr(variant_units, "KEPT_WORK", 4 * len(LOG))
+    monkeypatch.setattr(variant_jobs, "KEPT_WORK", 4 * len(LOG))
     assert VariantRuns(plans).total == len(LOG)
     written: list[int] = []
     found = VariantRuns(plans, kept=own).run(lambda displays: written.append(len(list(tmp_path.glob("*.kept")))))

@@ -23,7 +23,7 @@ class DaskProcesses:
     folder
         Folder of their own.
     allowed_failures
-        Number of workers that a unit may end before it is given up.
+        Number of workers that a job may end before it is given up.
     """
 
     def __init__(self, folder: Path, *, allowed_failures: int = 3) -> None:

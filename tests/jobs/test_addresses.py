@@ -108,12 +108,12 @@ def test_what_a_terminal_sends_to_all_is_one_line_and_leaves_nothing(tmp_path: P
     )  # fmt: skip
     assert process.stderr is not None
     begun = process.stderr.readline()
-    while "before its first unit" not in begun and process.poll() is None:
+    while "before its first job" not in begun and process.poll() is None:
         begun = process.stderr.readline()
     os.killpg(process.pid, sent)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (128 + sent, "")
-    said = [line for line in err.splitlines() if "before its first unit" not in line]
+    said = [line for line in err.splitlines() if "before its first job" not in line]
     if sent == signal.SIGINT:
         assert said == ["Stopped by Ctrl-C: outputs are as they were; the same command starts anew."]
     assert "Traceback" not in err

@@ -19,6 +19,7 @@ import pytest
 from evaluator.datasets import assembly, convert
 from evaluator.datasets.stretches import joined_intake, part_jobs
 from evaluator.errors import WorkerError
+from evaluator.jobs import run_jobs
 from evaluator.jobs.software import software
 from evaluator.log import StoredLog
 from evaluator.log.fingerprint import content_hash
@@ -158,7 +159,7 @@ def test_workers_that_do_not_see_the_folder_are_told_by_name(
         next(tmp_path.rglob("conversion")).unlink()
         return software()
 
-    monkeypatch.setattr(part_jobs, "software", hidden)
+    monkeypatch.setattr(run_jobs, "loaded", hidden)
     with ThreadPoolExecutor(1) as workers, pytest.raises(WorkerError, match=r"does not see .*into which the log"):
         convert(source[0], tmp_path / "log", executor=workers)
     assert list(tmp_path.iterdir()) == []
@@ -168,7 +169,7 @@ def test_workers_that_do_not_see_the_folder_are_told_by_name(
 def test_workers_of_another_version_are_refused(
     source: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(part_jobs, "software", lambda: ("another", *software()[1:]))
+    monkeypatch.setattr(run_jobs, "loaded", lambda: ("another", *software()[1:]))
     with ThreadPoolExecutor(1) as workers, pytest.raises(WorkerError, match="is refused"):
         convert(source[0], tmp_path / "log", executor=workers)
     assert list(tmp_path.iterdir()) == []

@@ -23,13 +23,13 @@ pytest.importorskip("distributed", reason="workers need the extra `cluster`")
 # Forty variants of four policies, and their replays on resampled logs.
 POLICIES = [f"{name}:alpha={alpha}" for name in ("otflinucb", "linucb") for alpha in range(1, 10)] + ["ucb1", "random"]
 STUDY = ("compare", *(word for policy in POLICIES for word in ("-p", policy)), "-w", "50,none", "--bootstrap", "40")
-# Small units, so that there are many.
+# Small jobs, so that there are many.
 RUN = """
 import sys
-from evaluator.comparisons import variant_units
-from evaluator.audits import twin_units
+from evaluator.comparisons import variant_jobs
+from evaluator.audits import audit_jobs
 from evaluator.delays.study import goodness, tail
-variant_units.WORK, variant_units.FEWEST, twin_units.WORK = 20_000, 2, 9_000
+variant_jobs.WORK, variant_jobs.FEWEST, audit_jobs.WORK = 20_000, 2, 9_000
 goodness._OF_MIXTURES, tail._WORK = 2, 5_000
 from evaluator.cli.app import main
 main()
@@ -101,7 +101,7 @@ def test_a_worker_is_killed_in_the_middle_and_nothing_changes(
     assert process.returncode == 0, said
     assert (printed, contents(out)) == alone
     assert "is lost" in said
-    said_once(said, "before its first unit")
+    said_once(said, "before its first job")
 
 
 def test_a_dead_scheduler_is_one_line_and_the_same_command_goes_on(
@@ -143,7 +143,7 @@ class Mine:
 """
 
 
-def test_a_unit_that_ends_every_worker_is_named_in_one_line(cluster: DaskProcesses, tmp_path: Path, log: Path) -> None:
+def test_a_job_that_ends_every_worker_is_named_in_one_line(cluster: DaskProcesses, tmp_path: Path, log: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     for _ in range(2):
         cluster.worker(again=True, IS_WORKER="yes")

@@ -1,76 +1,150 @@
-"""Units on an executor: each once, as soon as it is there; and one line where none will come."""
+"""Jobs here and on an executor: in their order, kept as they come, and one line where no result will come."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import threading
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evaluator.errors import EvaluatorError, ParameterError, WorkerError
 from evaluator.jobs import run_jobs as module
-from evaluator.jobs.run_jobs import finished
+from evaluator.jobs.run_jobs import Job, run_jobs
+from evaluator.jobs.software import loaded, software
+from evaluator.jobs.workers import OpenedLast
+from evaluator.outputs.kept_jobs import KeptJobs
 
 
-@dataclass(frozen=True)
-class Number:
-    """A unit that is a number."""
-
-    of: int
-
-    @property
-    def name(self) -> str:
-        return f"Unit {self.of}"
+def squared(number: int) -> int:
+    return number**2
 
 
-UNITS = [Number(i) for i in range(40)]
-
-
-def squared(unit: Number) -> int:
-    return unit.of**2
-
-
-def ended(unit: Number) -> int:
+def ended(number: int) -> int:
     os._exit(1)
 
 
-def test_each_is_given_once_in_whatever_order(monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True)
+class Number(Job):
+    """A job that is made of a number, and of its successor."""
+
+    of: int
+    work: Callable[[int], Any] = squared
+
+    @property
+    def name(self) -> str:
+        return f"Number {self.of}"
+
+    @property
+    def key(self) -> str:
+        return f"{self.of:064x}"
+
+    @property
+    def items(self) -> tuple[int, int]:
+        return (self.of, self.of + 1)
+
+    def open(self) -> int:
+        return 0
+
+    def compute(self, opened: int, item: int) -> Any:
+        return self.work(item) + opened
+
+
+JOBS = [Number(i) for i in range(40)]
+EXPECTED = [(i, (i**2, (i + 1) ** 2)) for i in range(40)]
+
+
+@pytest.mark.parametrize("together", [1, 3, 100])
+@pytest.mark.parametrize("threads", [1, 3, None])
+def test_jobs_come_in_their_order_whoever_computes_them(
+    threads: int | None, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 3)
-    with ThreadPoolExecutor(4) as pool:
-        found = list(finished(squared, UNITS, pool))
-    assert sorted((unit.of, value) for unit, value in found) == [(i, i * i) for i in range(40)]
+    counted: list[tuple[int, int]] = []
+    with ThreadPoolExecutor(4) if threads is None else nullcontext() as pool:
+        options: dict[str, Any] = {"threads": threads or 1, "executor": pool, "together": together}
+        options["advance"] = lambda job, items: counted.append((job.of, items))
+        assert [(job.of, results) for job, results in run_jobs(JOBS, **options)] == EXPECTED
+        found = [(job.of, results) for job, results in run_jobs(JOBS, ordered=False, **options)]
+    assert sorted(found) == EXPECTED
+    assert sorted(job for job, items in counted for _ in range(items)) == sorted([*range(40)] * 4)
 
 
-def test_a_finished_one_waits_for_no_other() -> None:
-    go_on = threading.Event()
-
-    def slow_first(unit: Number) -> int:
-        return unit.of if unit.of else int(go_on.wait(60))
-
+def test_a_finished_job_waits_for_no_other_and_is_kept_at_once(tmp_path: Path) -> None:
+    go_on, kept = threading.Event(), KeptJobs(tmp_path)
+    jobs = [Number(i, lambda number: number if number else int(go_on.wait(60))) for i in range(40)]
     with ThreadPoolExecutor(2) as pool:
-        results = finished(slow_first, UNITS, pool)
+        results = run_jobs(jobs, executor=pool, ordered=False)
         assert {next(results)[0].of for _ in range(39)} == set(range(1, 40))
         go_on.set()
         assert next(results)[0].of == 0
+        go_on.clear()
+        kept.keep, last = lambda key, text: go_on.set() if int(key, 16) == 39 else None, []  # type: ignore[method-assign]
+        for job, _ in run_jobs(jobs, executor=pool, kept=kept):  # whose first one goes on when the last one is kept
+            last.append(job.of)
+    assert last == [*range(40)]
 
 
-def test_an_error_of_a_unit_is_raised_and_no_other_begins() -> None:
+@pytest.mark.parametrize("spread", [False, True])
+def test_what_is_kept_is_not_computed_and_comes_at_its_place(spread: bool, tmp_path: Path) -> None:
+    kept, computed, counted = KeptJobs(tmp_path), list[int](), list[int]()
+    even = [Number(i) for i in range(0, 40, 2)]
+    assert len([*run_jobs(even, kept=kept)]) == len([*tmp_path.iterdir()]) == 20
+    jobs = [Number(i, lambda number: computed.append(number) or number**2) for i in range(40)]
+    with ThreadPoolExecutor(3) as pool:
+        options: dict[str, Any] = {"executor": pool if spread else None, "kept": kept, "together": 3}
+        found = [*run_jobs(jobs, advance=lambda job, items: counted.append(items), **options)]
+        assert [(job.of, results) for job, results in found] == EXPECTED
+        assert sorted(computed) == sorted(number for i in range(1, 40, 2) for number in (i, i + 1))
+        assert sum(counted) == 2 * 40
+        assert len([*tmp_path.iterdir()]) == 40
+        assert [results for _, results in run_jobs(jobs, **options)] == [results for _, results in EXPECTED]
+    assert len(computed) == 40
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_whoever_stops_reading_cancels_what_is_pending(ordered: bool) -> None:
+    begun, go_on = list[int](), threading.Event()
+
+    def slow_after_first(number: int) -> int:
+        begun.append(number)
+        if number > 1:
+            go_on.wait(60)
+        return number
+
+    with ThreadPoolExecutor(1) as pool:
+        results = run_jobs([Number(i, slow_after_first) for i in range(0, 40, 2)], executor=pool, ordered=ordered)
+        assert next(results)[0].of == 0
+        results.close()
+        go_on.set()
+    # The thread may have taken the second one before it was cancelled.
+    assert begun in ([0, 1], [0, 1, 2, 3])
+    begun.clear()
+    results = run_jobs([Number(i, lambda number: begun.append(number) or number) for i in range(40)], ordered=ordered)
+    next(results)
+    results.close()
+    assert begun == [0, 1]  # and in this process no other begins
+
+
+def test_an_error_of_a_job_is_raised_and_no_other_begins() -> None:
     begun, go_on = [], threading.Event()
 
-    def refused(unit: Number) -> int:
-        begun.append(unit.of)
-        if unit.of:
+    def refused(number: int) -> int:
+        begun.append(number)
+        if number:
             go_on.wait(60)
         raise ParameterError("No such thing.")
 
     with ThreadPoolExecutor(1) as pool:
         with pytest.raises(ParameterError, match="No such thing"):
-            list(finished(refused, UNITS, pool))
+            list(run_jobs([Number(i, refused) for i in range(40)], executor=pool))
         go_on.set()
     # The thread may have taken the next one before anybody heard of the first.
     assert begun in ([0], [0, 1])
@@ -81,7 +155,7 @@ def test_processes_that_end_are_one_line() -> None:
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
         pytest.raises(WorkerError, match=r"The workers are gone: .* \(BrokenProcessPool\)"),
     ):
-        list(finished(ended, UNITS[:3], pool))
+        list(run_jobs([Number(i, ended) for i in range(3)], executor=pool))
 
 
 class Dask(Executor):
@@ -118,22 +192,76 @@ def of_a_scheduler_without_the_package() -> RuntimeError:
     [
         (CancelledError(), "The workers are gone: their scheduler ended or cannot be reached"),
         (CommClosedError("in <TCP>"), "The workers are gone: their scheduler ended or cannot be reached"),
-        (KilledWorker(), r"Unit \d+ ended every worker that took it, 4 of them, the last at tcp://10\.0\.0\.8:4711"),
+        (
+            KilledWorker(),
+            r"Number 0 and 1 more ended every worker that took it, 4 of them, the last at tcp://10\.0\.0\.8:4711",
+        ),
         (
             of_a_scheduler_without_the_package(),
-            r"Unit \d+: No module named .*\. Hint: .* for the scheduler and on every",
+            r"Number 0 and 1 more: No module named .*\. Hint: .* for the scheduler and on every",
         ),
-        (ModuleNotFoundError("No module named 'evaluator'"), r"A worker could not begin Unit \d+: No module named"),
+        (
+            ModuleNotFoundError("No module named 'evaluator'"),
+            r"A worker could not begin Number 0 and 1 more: No module named",
+        ),
     ],
 )
 def test_what_dask_raises_is_one_line(error: BaseException, words: str) -> None:
     with pytest.raises(WorkerError, match=words):
-        list(finished(squared, UNITS, Dask(error)))
+        list(run_jobs(JOBS[:2], executor=Dask(error), together=2))
 
 
 def test_other_errors_stay_what_they_are() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(finished(squared, UNITS, Dask(ZeroDivisionError())))
+        list(run_jobs(JOBS, executor=Dask(ZeroDivisionError())))
+
+
+@pytest.mark.parametrize(
+    ("number", "line", "words"),
+    [
+        (0, f"delayed-replay 9.9 {'0' * 64}", r"it has delayed-replay 0\.1\.0, .* runs with delayed-replay 9\.9"),
+        (0, f"delayed-replay 0.1.0 {'0' * 64}", r"it has delayed-replay 0\.1\.0, .* with other code of that version"),
+        (1, "numpy 1.0", r"it has numpy 2.*, and the command runs with numpy 1\.0"),
+    ],
+)
+def test_a_worker_with_another_version_is_refused(
+    number: int, line: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert loaded() == software()
+    other = [*software()]
+    other[number] = line
+    monkeypatch.setattr(module, "loaded", lambda: tuple(other))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(WorkerError, match=words):
+        list(run_jobs(JOBS, executor=pool))
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_threads_of_a_worker_open_a_thing_once_and_no_more_than_so_many_stay_open(most: int) -> None:
+    begun = list[str]()
+
+    def opens(key: str) -> list[str]:
+        begun.append(key)
+        if key == "gone":
+            raise WorkerError("It is gone.")
+        return [key]
+
+    opened = OpenedLast(opens, most=most)
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(opened, ["log"] * 20)] == [["log"]] * 20
+    assert begun == ["log"]
+    assert opened("check") is opened("check")
+    assert opened("log") is opened("log")
+    assert begun == ["log", "check", "log"][: 4 - most]
+    with pytest.raises(WorkerError):
+        opened("gone")
+    with pytest.raises(WorkerError):
+        opened("gone")  # what could not be opened is tried anew
+    begun.clear()
+    opened("log"), opened("check")
+    opened.clear()
+    opened("check")
+    assert begun[-1] == "check"
+    assert begun.count("check") == 3 - most
 
 
 def all_errors(of: type[EvaluatorError] = EvaluatorError) -> list[type[EvaluatorError]]:

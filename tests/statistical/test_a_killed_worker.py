@@ -1,4 +1,4 @@
-"""Studies of many units with a worker that is killed in the middle: the same bits."""
+"""Studies of many jobs with a worker that is killed in the middle: the same bits."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ DELAYS = ("delays", "--families", "lognormal,lognormal-mixture-2", "--bootstrap"
 
 
 @pytest.mark.parametrize(
-    ("words", "units", "before_its_first"), [(COMPARED, 200, "unit"), (AUDIT, 10, "twin"), (DELAYS, 10, "unit")]
+    ("words", "jobs", "before_its_first"), [(COMPARED, 200, "job"), (AUDIT, 10, "twin"), (DELAYS, 10, "job")]
 )
 def test_a_study_does_not_notice_that_a_worker_was_killed(
-    tmp_path: Path, words: tuple[str, ...], units: int, before_its_first: str
+    tmp_path: Path, words: tuple[str, ...], jobs: int, before_its_first: str
 ) -> None:
     convert("synthetic", tmp_path / "log", limit=3_000)
     words = (*words, "-d", str(tmp_path / "log"), "--out")
@@ -36,7 +36,7 @@ def test_a_study_does_not_notice_that_a_worker_was_killed(
     with DaskProcesses(tmp_path / "dask", allowed_failures=1) as cluster:
         first, _ = cluster.worker(), cluster.worker()
         process = started(*words, str(out), "--cluster", cluster.address)
-        waited(lambda: len(parts(out)) > units or process.poll() is not None)
+        waited(lambda: len(parts(out)) > jobs or process.poll() is not None)
         assert process.poll() is None
         os.kill(first.pid, signal.SIGKILL)
         printed, said = finished(process)

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from evaluator.errors import WorkerError
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.jobs.run_jobs import compute_jobs
+from evaluator.jobs.software import loaded
+from evaluator.outputs.kept_jobs import KeptJobs
 from tests.bench import spread
-from tests.bench.spread import Calls, Spread, compute
+from tests.bench.spread import Calls, Spread
 from tests.bench.unknown_maximum import LAWS, held_by
 from tests.jobs.dask_processes import DaskProcesses, waited
 
@@ -71,15 +73,16 @@ ASKED = ("Pareto 2.5, a tenth", 1000)
 
 
 def test_kept_ones_are_of_just_what_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, computed = KeptUnits(tmp_path), []
-    monkeypatch.setattr(spread, "compute", lambda unit: computed.append(unit) or compute(unit))
+    kept, computed, compute = KeptJobs(tmp_path), [], Calls.compute
+    monkeypatch.setattr(Calls, "compute", lambda job, on, item: computed.append(item) or compute(job, on, item))
     first = Spread(kept=kept).over(held_by, range(25), *ASKED)
-    assert [unit.items for unit in computed] == [tuple(range(10)), tuple(range(10, 20)), tuple(range(20, 25))]
+    assert computed == [*range(25)]
+    assert len([*tmp_path.iterdir()]) == 3
     computed.clear()
-    # Two of the three, in whatever row; then what was computed by other tests, which is another unit.
+    # Two of the three, in whatever row; then what was computed by other tests, which is another job.
     rows = [(ASKED, range(20)), (ASKED, range(10, 30)), (ASKED, range(20))]
     found = list(Spread(kept=kept).rows(held_by, rows))
-    assert [unit.items for unit in computed] == [tuple(range(20, 30))]
+    assert computed == [*range(20, 30)]
     assert found[0] == found[2] == first[:20]
     assert found[1][:15] == first[10:]
     assert found == list(Spread().rows(held_by, rows))
@@ -87,15 +90,15 @@ def test_kept_ones_are_of_just_what_is_asked(tmp_path: Path, monkeypatch: pytest
     computed.clear()
     with pytest.raises(WorkerError):
         Spread(kept=kept).over(held_by, range(20), *ASKED)
-    assert len(computed) == 1
+    assert computed == []
 
 
 def test_a_worker_with_other_tests_is_refused() -> None:
-    unit = Calls("tests.bench.unknown_maximum:held_by", ASKED, (0, 1), spread._code())
-    assert compute(unit).startswith("[[[")
-    other = replace(unit, code=(*unit.code[:-1], "tests of yesterday"))
+    job = Calls("tests.bench.unknown_maximum:held_by", ASKED, (0, 1), spread._code())
+    assert compute_jobs([job], loaded())[0].startswith("[[[")
+    other = replace(job, code=(*job.code[:-1], "tests of yesterday"))
     with pytest.raises(WorkerError, match=r"is refused: its tests are not those of the command.*the same checkout"):
-        compute(other)
+        compute_jobs([other], loaded())
 
 
 def test_what_is_wrong_with_workers_is_one_line(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +21,9 @@ from evaluator.datasets.spool import FileSpool, MemorySpool, Spool, Waiting
 from evaluator.datasets.stretches.joined_intake import StretchesInThreads
 from evaluator.datasets.stretches.pass_result import Ints, SettledTies, Taken
 from evaluator.errors import WorkerError
-from evaluator.jobs.run_jobs import finished
+from evaluator.jobs.run_jobs import Job, run_jobs
 from evaluator.jobs.serialise import as_text, from_text
-from evaluator.jobs.software import refuse_other_software, software
-from evaluator.jobs.workers import this_worker
+from evaluator.jobs.workers import OpenedLast, this_worker
 
 # Files in the folder of temporary files: which conversion it is of, and what its displays are made of.
 _RUN, _ASSEMBLY = "conversion", "assembly"
@@ -81,34 +79,54 @@ class Assembly:
 
 
 @dataclass(frozen=True)
-class PartJob:
-    """A part of the log to be written: all that a worker is sent.
+class Conversion:
+    """What a worker has to know of a conversion, as plain values.
 
     Parameters
     ----------
-    plan
-        What was read; without the files, of which workers need none.
+    run
+        Name of the conversion, which no other has: what a worker keeps of one is nothing to the next.
     room, into
         Folder of temporary files, and folder of the log, which all workers see.
-    run
-        Name of this conversion, which no other has: what a worker keeps of one is nothing to the next.
-    software
-        What computes (`evaluator.jobs.software.software`).
-    part
-        Displays of the part, and its name.
+    plan
+        What was read; without the files, of which workers need none.
     """
 
-    plan: ReadingPlan
+    run: str
     room: str
     into: str
-    run: str
-    software: tuple[str, ...]
+    plan: ReadingPlan = field(compare=False)
+
+
+@dataclass(frozen=True)
+class PartJob(Job):
+    """A part of the log to be written: its displays, and its name."""
+
+    conversion: Conversion
     part: PartPlace
 
     @property
     def name(self) -> str:
         """Name of the job in messages."""
         return f"The writing of {self.part.name}"
+
+    @property
+    def items(self) -> tuple[PartPlace]:
+        """The part."""
+        return (self.part,)
+
+    def open(self) -> DisplayBatches:
+        """Open the displays of the log."""
+        return _opened(self.conversion)
+
+    def compute(self, opened: DisplayBatches, item: PartPlace) -> str:
+        """Write the part, whole or not at all, and return its name."""
+        folder = Path(self.conversion.room) / secrets.token_hex(8)  # of this attempt alone
+        folder.mkdir()
+        write_part(opened, item, folder)
+        if not (there := Path(self.conversion.into) / item.name).exists():  # else another worker had the same job
+            os.replace(folder / item.name, there)
+        return item.name
 
 
 class PartsOnWorkers(StretchesInThreads):
@@ -142,53 +160,28 @@ class PartsOnWorkers(StretchesInThreads):
         )
         (self._room / _ASSEMBLY).write_text(as_text(assembly), encoding="utf-8")
         (self._room / _RUN).write_text(run, encoding="ascii")
-        plan, into, code = self._plan.without_files(), str(folder.resolve()), software()
-        jobs = [PartJob(plan, str(self._room), into, run, code, part) for part in parts]
-        for _ in finished(write_part_of_log, jobs, self._executor):
+        plan, into = self._plan.without_files(), str(folder.resolve())
+        conversion = Conversion(run, str(self._room), into, plan)
+        for _ in run_jobs([PartJob(conversion, part) for part in parts], executor=self._executor):
             pass
 
 
-def write_part_of_log(job: PartJob) -> str:
-    """Write a part of the log, whole or not at all, on a worker, and return its name.
-
-    Raises
-    ------
-    WorkerError
-        The worker is refused: it has another version, or does not see the folder.
-    """
-    refuse_other_software(job.software)
-    made = _made(job)
-    folder = Path(job.room) / secrets.token_hex(8)  # of this attempt alone
-    folder.mkdir()
-    write_part(made, job.part, folder)
-    if not (there := Path(job.into) / job.part.name).exists():  # else another worker had the same job
-        os.replace(folder / job.part.name, there)
-    return job.part.name
+def _open(conversion: Conversion) -> DisplayBatches:
+    room = Path(conversion.room)
+    try:
+        there = (room / _RUN).read_text(encoding="ascii") == conversion.run
+    except OSError:
+        there = False
+    if not there:
+        raise WorkerError(
+            f"Worker {this_worker()} does not see {conversion.into}, into which the log is written.",
+            remedy="name a folder on a file system that all workers share.",
+        )
+    text = (room / _ASSEMBLY).read_text(encoding="utf-8")
+    return _assembled(conversion.plan, from_text(text, (StretchFiles, Assembly)))
 
 
-# The displays that a process wrote a part of last, by the name of their conversion.
-_last: list[tuple[str, DisplayBatches]] = []
-_one = Lock()
-
-
-def _made(job: PartJob) -> DisplayBatches:
-    with _one:
-        for run, made in _last:
-            if run == job.run:
-                return made
-        try:
-            there = (Path(job.room) / _RUN).read_text(encoding="ascii") == job.run
-        except OSError:
-            there = False
-        if not there:
-            raise WorkerError(
-                f"Worker {this_worker()} does not see {job.into}, into which the log is written.",
-                remedy="name a folder on a file system that all workers share.",
-            )
-        text = (Path(job.room) / _ASSEMBLY).read_text(encoding="utf-8")
-        made = _assembled(job.plan, from_text(text, (StretchFiles, Assembly)))
-        _last[:] = [(job.run, made)]
-        return made
+_opened = OpenedLast(_open)
 
 
 def _assembled(plan: ReadingPlan, assembly: Assembly) -> DisplayBatches:

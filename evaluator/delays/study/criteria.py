@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitted_law import DelayFit, Rounding
-from evaluator.delays.study.delay_units import HERE, DelayWorkers
+from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
 from evaluator.delays.study.fitting import fit_sample, inapplicable
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.errors import ParameterError
@@ -82,12 +82,10 @@ def compare_families(
 
 
 @dataclass(frozen=True)
-class LawUnit:
+class LawJob(DelayJob):
     """The fit of a family, with the seed of the starting points of a mixture."""
 
     of: ClassVar[str] = "laws"
-    steps: ClassVar[int] = 1
-    threads: ClassVar[bool] = True
     items: ClassVar[tuple[int, ...]] = (0,)
 
     family: str
@@ -95,12 +93,12 @@ class LawUnit:
 
     @property
     def name(self) -> str:
-        """Name of the unit in messages."""
+        """Name of the job in messages."""
         return f"The fit of the {self.family} law"
 
-    def one(self, sample: TruncatedSample, item: int) -> DelayFit:
+    def compute(self, opened: TruncatedSample, item: int) -> DelayFit:
         """Return the fit."""
-        return fit_sample(sample, self.family, seed=self.seed)
+        return fit_sample(opened, self.family, seed=self.seed)
 
 
 def compare_sample(
@@ -120,7 +118,7 @@ def compare_sample(
             applicable.append(name)
     if not applicable:
         raise ParameterError(f"No family is left of {', '.join(names)}.", remedy="; ".join(skipped.values()))
-    found: list[DelayFit] = [fit for (fit,) in workers.found([LawUnit(name, seed) for name in applicable], sample)]
+    found: list[DelayFit] = [fit for (fit,) in workers.found([LawJob(name, seed) for name in applicable], sample)]
     # Stable: of equal ones the first named, which has fewer parameters.
     fits = sorted(found, key=lambda fit: fit.aic)
     margin = fits[1].aic - fits[0].aic if len(fits) > 1 else float("inf")

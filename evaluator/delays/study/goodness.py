@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from evaluator.delays.fitted_law import DelayFit, Rounding
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.criteria import FamilyComparison, compare_sample
-from evaluator.delays.study.delay_units import HERE, DelayWorkers
+from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
 from evaluator.delays.study.fitting import MIXTURE, beyond_note, fit_sample
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.usable import Ticks, checked_delays
@@ -23,7 +23,7 @@ from evaluator.streams import StreamState, seed_stream, state_of, stream_from
 
 # Conversions that are tested at most.
 ROWS = 2000
-# Bootstraps of a unit, some half a second of work: a mixture takes a tenth of a second, other laws a fifth of that.
+# Bootstraps of a job, some half a second of work: a mixture takes a tenth of a second, other laws a fifth of that.
 _OF_MIXTURES, _OF_OTHERS = 8, 32
 # Parameters that are delays.
 SCALES = ("scale", "mean", "minimum")
@@ -139,11 +139,10 @@ def delays_under_test(
 
 
 @dataclass(frozen=True)
-class BootstrapsUnit:
+class BootstrapsJob(DelayJob):
     """Bootstraps of the goodness of a fit, from one number up to another, counted from 0."""
 
     of: ClassVar[str] = "bootstraps"
-    steps: ClassVar[int] = 1
 
     fit: DelayFit
     first: int
@@ -151,7 +150,7 @@ class BootstrapsUnit:
 
     @property
     def name(self) -> str:
-        """Name of the unit in messages."""
+        """Name of the job in messages."""
         return f"Bootstraps {self.first + 1:,} to {self.stop:,} of the goodness of fit"
 
     @property
@@ -168,13 +167,13 @@ class BootstrapsUnit:
         """Numbers of the bootstraps."""
         return range(self.first, self.stop)
 
-    def one(self, sample: DelaysUnderTest, item: int) -> tuple[float, float]:
+    def compute(self, opened: DelaysUnderTest, item: int) -> tuple[float, float]:
         """Return the two distances of the law that is fitted to delays drawn from the fit."""
         # Every bootstrap draws as many numbers from one stream, one after the other.
-        rng = stream_from(sample.state, after=item * sample.delay.size)
-        drawn = self.fit.draw(rng, sample.limit, sample.delay.size)
+        rng = stream_from(opened.state, after=item * opened.delay.size)
+        drawn = self.fit.draw(rng, opened.limit, opened.delay.size)
         start = tuple(self.fit.parameters.values())
-        return _distances(fit_sample(sample.sample(drawn), self.fit.family, start=start), drawn, sample.limit)
+        return _distances(fit_sample(opened.sample(drawn), self.fit.family, start=start), drawn, opened.limit)
 
 
 def goodness_on(
@@ -185,8 +184,8 @@ def goodness_on(
     fit = fit_sample(tested.sample(delay), family, seed=seed)
     smirnov, darling = _distances(fit, delay, limit)
     size = _OF_MIXTURES if family.startswith(MIXTURE) else _OF_OTHERS
-    units = [BootstrapsUnit(fit, at, min(at + size, bootstraps)) for at in range(0, bootstraps, size)]
-    distances = [pair for of_unit in workers.found(units, tested) for pair in of_unit]
+    jobs = [BootstrapsJob(fit, at, min(at + size, bootstraps)) for at in range(0, bootstraps, size)]
+    distances = [pair for results in workers.found(jobs, tested) for pair in results]
     above_smirnov = sum(one >= smirnov for one, _ in distances)
     above_darling = sum(other >= darling for _, other in distances)
     observed = fit_nonparametric(delay, limit)

@@ -1,4 +1,4 @@
-"""Tests of one delay law in several groups by admissible permutations, counted in units."""
+"""Tests of one delay law in several groups by admissible permutations, counted in jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from evaluator.delays.product_limit import risk_table
-from evaluator.delays.study.delay_units import DelayWorkers
+from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
 from evaluator.delays.usable import Floats, Ints, Ticks
 from evaluator.kernels.compiling import compiled
 from evaluator.streams import StreamState, state_of, stream_from
@@ -20,7 +20,7 @@ _CELLS = 64
 PAIR_ROWS = 2_000
 # Permutations of a pair that the process that asks draws itself: most pairs are alike, which these show.
 _AT_ONCE = 200
-# Rows times permutations of a unit, a third of a second.
+# Rows times permutations of a job, a third of a second.
 _WORK = 8_000_000
 
 # Two groups by their codes; None for all groups.
@@ -176,13 +176,13 @@ class GroupedDelays:
 
 
 @dataclass(frozen=True)
-class PermutationsUnit:
+class PermutationsJob(DelayJob):
     """Permutations of a test, from one number up to another.
 
     Parameters
     ----------
     of, steps, threads, items
-        Name of its sample, and the like, as of every unit (`evaluator.delays.study.delay_units.DelayUnit`).
+        Name of its sample, and the like, as of every `evaluator.delays.study.delay_jobs.DelayJob`.
     pair
         Groups that are tested.
     state
@@ -206,13 +206,13 @@ class PermutationsUnit:
 
     @property
     def name(self) -> str:
-        """Name of the unit in messages."""
+        """Name of the job in messages."""
         groups = "all groups" if self.pair is None else f"groups {self.pair[0] + 1:,} and {self.pair[1] + 1:,}"
         return f"Permutations {self.first + 1:,} to {self.stop:,} of {groups}"
 
-    def one(self, sample: GroupedDelays, item: int) -> tuple[int, ...]:
+    def compute(self, opened: GroupedDelays, item: int) -> tuple[int, ...]:
         """Return the numbers of the permutations that differ as much."""
-        return sample.test(self.pair, self.state).hits(range(self.first, self.stop), self.enough)
+        return opened.test(self.pair, self.state).hits(range(self.first, self.stop), self.enough)
 
 
 class Tested(NamedTuple):
@@ -245,12 +245,12 @@ def permutation_test(
     hits = [*test.hits(range(begun), enough)]
     if len(hits) < enough:
         size = max(_WORK // rows, 1)
-        units = [
-            PermutationsUnit(pair, state, at, min(at + size, permutations), enough - len(hits))
+        jobs = [
+            PermutationsJob(pair, state, at, min(at + size, permutations), enough - len(hits))
             for at in range(begun, permutations, size)
         ]
-        for (of_unit,) in workers.found(units, sample):
-            hits += of_unit
+        for (found,) in workers.found(jobs, sample):
+            hits += found
             if len(hits) >= enough:
                 break
     stopped = len(hits) >= enough

@@ -12,8 +12,7 @@ from evaluator.delays.families import FAMILIES
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
 from evaluator.delays.study.changes import DelayDrift, delay_drift
-from evaluator.delays.study.delay_units import DelayWorkers, StepsByPart
-from evaluator.delays.study.delay_workers import Spread
+from evaluator.delays.study.delay_jobs import DelayWorkers, StepsByPart
 from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choose_law
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity_of
 from evaluator.delays.study.joint_rate import check_joint, study_joint
@@ -21,7 +20,7 @@ from evaluator.delays.study.newest import NewestDelays, newest_delays
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.records import PeriodRate, Quantile, StudyWindow
 from evaluator.delays.study.result import FEWEST, DelayStudy
-from evaluator.delays.study.studied_rows import StudiedRows, log_of
+from evaluator.delays.study.studied_rows import Spread, StudiedRows, log_of
 from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
 from evaluator.delays.study.window_advice import advise_window, window_shares
 from evaluator.delays.study.words import mixture, sight, words
@@ -112,7 +111,7 @@ def study_rows(
         where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
     by, refunds
         What makes the groups of a log's rows, and which of its conversions they are, by which workers find them
-        (`evaluator.delays.study.delay_workers.StudiedDelays`).
+        (`evaluator.delays.study.studied_rows.StudiedDelays`).
     spread
         Who computes it, and where what is finished is kept.
 

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.delays.study.delay_units import Sample
+from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers, Sample
 from evaluator.delays.study.goodness import delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.likelihood import sample_of
 from evaluator.delays.study.result import FEWEST
 from evaluator.delays.study.tail import tail_delays
+from evaluator.errors import WorkerError
+from evaluator.jobs.serialise import as_text
+from evaluator.jobs.software import loaded
+from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.costs import sales
-from evaluator.log.delay_rows import DelayRows
+from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.streams import seed_stream
 
 # Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.
@@ -26,7 +37,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class StudiedRows:
-    """Delays of a study, and the samples that its units compute on.
+    """Delays of a study, and the samples that its jobs compute on.
 
     Parameters
     ----------
@@ -42,7 +53,7 @@ class StudiedRows:
         self._making = Lock()
 
     def sample(self, of: str) -> Sample:
-        """Return what the units of one part compute on: laws, bootstraps, permutations or tail.
+        """Return what the jobs of one part compute on: laws, bootstraps, permutations or tail.
 
         Raises
         ------
@@ -80,3 +91,106 @@ def log_of(log: Log, refunds: bool | None) -> Log:
     """Return a log with its refunds, conversions with a value below 0, alone, or with the others; None: with all."""
     sold = None if refunds is None else sales(log.conversions)
     return log if sold is None else log.with_conversions(log.conversions.filter(pa.array(sold ^ bool(refunds))))
+
+
+class DelayPlace(Protocol):
+    """Where delays lie, so that another process can open the same ones: a frozen dataclass of plain values.
+
+    Of a log, `evaluator.comparisons.log_places.LogPlace`; of a bare file,
+    `evaluator.datasets.delay_file.DelayFilePlace`.
+    """
+
+    def opened(self) -> Log | DelayRows:
+        """Return the log, or the rows of the file, if it is what was meant.
+
+        Raises
+        ------
+        WorkerError
+            It is not there for this worker, or something else is there.
+        """
+
+
+@dataclass(frozen=True)
+class StudiedDelays:
+    """What a worker has to know of a study, as plain values.
+
+    Parameters
+    ----------
+    place
+        Place of the log, or of the file, with the hash of what it holds.
+    by
+        Name of what makes groups of a log's delays; None for no groups.
+    refunds
+        Whether refunds are studied, or what is not refunded; None for all conversions.
+    seed
+        Seed of the study.
+    content
+        Hash of the delays (`evaluator.log.delay_rows.delays_hash`).
+    """
+
+    place: DelayPlace | None
+    by: str | None
+    refunds: bool | None
+    seed: int
+    content: str
+
+    def key(self, job: DelayJob) -> str:
+        """Return the hash of all that fixes what a job finds, wherever the delays lie."""
+        said = [self.content, self.seed, loaded(), job.of, as_text(replace(job, studied=None))]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+    def open(self, of: str) -> Sample:
+        """Open the delays, on a worker, and return the sample that the jobs of one part compute on.
+
+        Raises
+        ------
+        WorkerError
+            The worker is refused: it has other delays under the name.
+        """
+        return _opened(self).sample(of)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How a study is computed; nothing that it finds depends on it.
+
+    Parameters
+    ----------
+    advance
+        Function called with the number of steps that were finished since the last call (`steps` of the study's run).
+    kept
+        Folder in which jobs are kept as they are finished, and looked for; None for none.
+    executor, place
+        Executor whose workers compute the jobs, and place at which they find the delays; None for threads of this
+        process.
+    """
+
+    advance: Callable[[int], None] = lambda steps: None
+    kept: KeptJobs | None = None
+    executor: Executor | None = None
+    place: DelayPlace | None = None
+
+    def workers(
+        self, rows: DelayRows, *, by: str | None, refunds: bool | None, seed: int, jobs: int | None
+    ) -> DelayWorkers:
+        """Return whoever computes the jobs of a study of some rows, in so many threads where it is this process."""
+        studied = None
+        if self.kept is not None or self.executor is not None:
+            studied = StudiedDelays(self.place, by, refunds, seed, delays_hash(rows))
+        return DelayWorkers(jobs, self.advance, studied=studied, kept=self.kept, executor=self.executor)
+
+
+def _open(studied: StudiedDelays) -> StudiedRows:
+    assert studied.place is not None
+    there = studied.place.opened()
+    rows = there if isinstance(there, DelayRows) else delay_rows(log_of(there, studied.refunds), by=studied.by)
+    if delays_hash(rows) != studied.content:
+        raise WorkerError(
+            f"Worker {this_worker()} is refused: it reads other delays than the command does.",
+            remedy="let all workers see the same files, or copy them to each.",
+        )
+    tell("read the delays before its first job")
+    return StudiedRows(rows, studied.seed)
+
+
+_opened = OpenedLast(_open)

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import two_sided_quantile
-from evaluator.delays.study.delay_units import HERE, DelayWorkers
+from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
 from evaluator.delays.usable import Floats, Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.results.json_documents import Count, Level, NotNegative
 
 # Thresholds that are tried.
 CANDIDATES = 60
-# Delays above the thresholds of a unit, together.
+# Delays above the thresholds of a job, together.
 _WORK = 1_000_000
 _FEWEST = 50
 
@@ -142,19 +142,17 @@ def tail_delays(delays: ArrayLike, limits: ArrayLike | None, *, width: float = 1
 
 
 @dataclass(frozen=True)
-class ThresholdsUnit:
+class ThresholdsJob(DelayJob):
     """Distances of the tails above some thresholds, from one number up to another among those that may be taken."""
 
     of: ClassVar[str] = "tail"
-    steps: ClassVar[int] = 1
-    threads: ClassVar[bool] = True
 
     first: int
     stop: int
 
     @property
     def name(self) -> str:
-        """Name of the unit in messages."""
+        """Name of the job in messages."""
         return f"Thresholds {self.first + 1:,} to {self.stop:,} of the tail"
 
     @property
@@ -162,9 +160,9 @@ class ThresholdsUnit:
         """Numbers of the thresholds."""
         return range(self.first, self.stop)
 
-    def one(self, sample: TailDelays, item: int) -> float:
+    def compute(self, opened: TailDelays, item: int) -> float:
         """Return the distance of the tail above a threshold from the law that is fitted to it."""
-        y, ends = sample.above(int(sample.candidates[item]))
+        y, ends = opened.above(int(opened.candidates[item]))
         return _distance(y, ends, _alpha(y, ends))
 
 
@@ -215,22 +213,22 @@ def _automatic(sample: TailDelays, workers: DelayWorkers) -> float:
     candidates = sample.candidates
     # Where ties leave ten delays above no candidate, the longest, above which there is none.
     best, smallest = float(x[-1]), math.inf
-    distances = [one for of_unit in workers.found(_units(x.size - candidates), sample) for one in of_unit]
+    distances = [one for results in workers.found(_jobs(x.size - candidates), sample) for one in results]
     for first, distance in zip(candidates.tolist(), distances, strict=True):
         if distance < smallest:
             best, smallest = float(x[first - 1]), distance
     return best
 
 
-def _units(sizes: Ints) -> list[ThresholdsUnit]:
-    """Return units of thresholds that have so many delays above them, each a second of work or one threshold."""
+def _jobs(sizes: Ints) -> list[ThresholdsJob]:
+    """Return jobs of thresholds that have so many delays above them, each a second of work or one threshold."""
     edges, work = [0], 0
     for at, size in enumerate(sizes.tolist()):
         if work and work + size > _WORK:
             edges.append(at)
             work = 0
         work += size
-    return [ThresholdsUnit(*pair) for pair in pairwise([*edges, sizes.size])] if sizes.size else []
+    return [ThresholdsJob(*pair) for pair in pairwise([*edges, sizes.size])] if sizes.size else []
 
 
 def _log_likelihood(y: Floats, ends: Floats, alpha: float) -> float:

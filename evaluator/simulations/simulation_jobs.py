@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evaluator.arguments import as_description, loaded_by
 from evaluator.errors import UsageError, WorkerError
-from evaluator.jobs.run_jobs import run_jobs
-from evaluator.jobs.serialise import as_text, from_text
-from evaluator.jobs.software import refuse_other_software, software
+from evaluator.jobs.run_jobs import Job, run_jobs
+from evaluator.jobs.serialise import as_text
+from evaluator.jobs.software import software
 from evaluator.jobs.workers import OpenedLast, in_folder, tell, this_folder, this_worker
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.simulations.live_loop import RunOutcome
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.scenarios import load_problem
 from evaluator.simulations.stage import Stage, set_stage
-from evaluator.threads import in_threads
 
 # Rounds of a job: about a second of work.
 WORK = 1_000_000
@@ -45,8 +44,6 @@ class PlayedScenario:
         Options of the simulation.
     folder
         Working folder of the command, in which relative names are looked up.
-    software
-        What computes (`evaluator.jobs.software.software`).
     codes
         Hashes of each policy's code.
     key
@@ -57,17 +54,17 @@ class PlayedScenario:
     policies: tuple[str, ...]
     options: SimulateOptions
     folder: str
-    software: tuple[str, ...]
-    codes: tuple[CodeOfPolicy, ...]
-    key: str
+    codes: tuple[CodeOfPolicy, ...] = ()
+    key: str = ""
 
 
 @dataclass(frozen=True)
-class RunsJob:
-    """Some runs of a simulation: all that a worker is sent."""
+class RunsJob(Job):
+    """Some runs of a simulation."""
 
     played: PlayedScenario
     tasks: tuple[Task, ...]
+    classes = (RunOutcome,)
 
     @property
     def name(self) -> str:
@@ -79,17 +76,18 @@ class RunsJob:
         """Hash of all that fixes the runs."""
         return hashlib.sha256(json.dumps([self.played.key, self.tasks]).encode()).hexdigest()
 
-    def compute(self) -> str:
-        """Play the runs, on a worker.
+    @property
+    def items(self) -> tuple[Task, ...]:
+        """The runs."""
+        return self.tasks
 
-        Raises
-        ------
-        WorkerError
-            The worker is refused: it has another version, or another scenario or policy under the name.
-        """
-        refuse_other_software(self.played.software)
-        stage = _opened(self.played)
-        return as_text(tuple(stage.play(*one) for one in self.tasks))
+    def open(self) -> Stage:
+        """Load the scenario and the policies."""
+        return _opened(self.played)
+
+    def compute(self, opened: Stage, item: Task) -> RunOutcome:
+        """Play a run."""
+        return opened.play(*item)
 
 
 def outcomes(
@@ -97,9 +95,10 @@ def outcomes(
     tasks: Sequence[Task],
     options: SimulateOptions,
     *,
-    kept: KeptUnits | None = None,
+    kept: KeptJobs | None = None,
     executor: Executor | None = None,
     scenario: str | None = None,
+    advance: Callable[[int], None] = lambda runs: None,
 ) -> Iterator[RunOutcome]:
     """Yield what each run leaves, in the order of the runs.
 
@@ -115,10 +114,9 @@ def outcomes(
         Folder in which runs are kept as they are finished, and looked for; None for none.
     executor, scenario
         Executor whose workers play, and name by which they load the scenario; None for threads of this process.
+    advance
+        Function called with the number of runs that were finished since the last call.
     """
-    if kept is None and executor is None:
-        yield from in_threads(lambda task: stage.play(*task), tasks, options.jobs)
-        return
     words: tuple[str, ...] = ()
     if executor is not None:
         if scenario is None:
@@ -127,17 +125,17 @@ def outcomes(
                 remedy="write it into a spec.toml with [scenario], and name that.",
             )
         words = tuple(loaded_by(policy) for policy in stage.policies)
-    codes = codes_of(stage.policies)
-    played = PlayedScenario(scenario or "", words, options, this_folder(), software(), codes, runs_key(stage, codes))
+    played = PlayedScenario(scenario or "", words, options, this_folder())
+    if kept is not None or executor is not None:
+        codes = codes_of(stage.policies)
+        played = replace(played, codes=codes, key=runs_key(stage, codes))
     size = min(max(WORK // stage.shared.horizon, 1), _MOST)
     runs = [RunsJob(played, tuple(tasks[at : at + size])) for at in range(0, len(tasks), size)]
-
-    def here(left: Sequence[RunsJob]) -> Generator[tuple[RunsJob, str], None, None]:
-        for job in left:
-            yield job, as_text(tuple(in_threads(lambda task: stage.play(*task), job.tasks, options.jobs)))
-
-    for _, text in run_jobs(runs, here, kept=kept, executor=executor):
-        yield from from_text(text, [RunOutcome])
+    found = run_jobs(
+        runs, stage, threads=options.jobs, kept=kept, executor=executor, advance=lambda _, items: advance(items)
+    )
+    for _, left in found:
+        yield from left
 
 
 def runs_key(stage: Stage, codes: Sequence[CodeOfPolicy]) -> str:

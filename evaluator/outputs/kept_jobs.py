@@ -1,4 +1,4 @@
-"""Finished units of a command that was interrupted, a file each, kept until its output is written."""
+"""Finished jobs of a command that was interrupted, a file each, kept until its output is written."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from evaluator.outputs.kept_folder import RESULT, part_files, part_name, read_ke
 _COLUMN = "found"
 
 
-class KeptUnits:
-    """What units found, as texts, named by the hash of all that fixes them and by a checksum of what they are.
+class KeptJobs:
+    """Results of jobs, as texts, named by the hash of all that fixes them and by a checksum of what they are.
 
     Files appear whole or not at all, whenever the process is killed.
 
     Parameters
     ----------
     folder
-        Folder of the units; made with the first of them.
+        Folder of the results; made with the first of them.
     say
-        Function that is told in a sentence, once, that units were found, and how many were damaged.
+        Function that is told in a sentence, once, that results were found, and how many were damaged.
     """
 
     def __init__(self, folder: Path, say: Callable[[str], None] = lambda sentence: None) -> None:
@@ -33,7 +33,7 @@ class KeptUnits:
         self._said = False
 
     def find(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return what is there of the units with these keys; damaged files are removed."""
+        """Return what is there of the jobs with these keys; damaged files are removed."""
         asked = set(keys)
         found, damaged = {}, 0
         for file, (key, digest) in part_files(self.folder).items():
@@ -52,7 +52,7 @@ class KeptUnits:
         return found
 
     def keep(self, key: str, text: str) -> None:
-        """Write what a unit found.
+        """Write the results of a job.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""A study of delays in units: whoever computes them and wherever it was interrupted, what it finds is the same."""
+"""A study of delays in jobs: whoever computes them and wherever it was interrupted, what it finds is the same."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from evaluator.comparisons.log_places import at_a_place
 from evaluator.datasets.delay_file import place_of_file, read_delay_file
 from evaluator.datasets.delay_file_options import DelayFileOptions
 from evaluator.datasets.writing import write_canonical
-from evaluator.delays.study import delay_workers, goodness, permuted_groups, tail
-from evaluator.delays.study.criteria import LawUnit
-from evaluator.delays.study.delay_units import DelaysInThreads
-from evaluator.delays.study.delay_workers import DelayJob, Spread, StudiedDelays
+from evaluator.delays.study import goodness, permuted_groups, studied_rows, tail
+from evaluator.delays.study.criteria import LawJob
+from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
 from evaluator.delays.study.fitting import fit_sample
-from evaluator.delays.study.goodness import BootstrapsUnit, delays_under_test
+from evaluator.delays.study.goodness import BootstrapsJob, delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.permuted_groups import permutable, permutation_test, permuted
 from evaluator.delays.study.run import steps, study_log, study_rows
+from evaluator.delays.study.studied_rows import Spread, StudiedDelays
 from evaluator.errors import WorkerError
-from evaluator.jobs.software import software
+from evaluator.jobs.run_jobs import compute_jobs
+from evaluator.jobs.software import loaded
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows, delays_hash
 from evaluator.outputs.kept_folder import kept_beside
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.streams import seed_stream, state_of
 from tests.cli.runs import validate
 from tests.delays.laws import truncated_draws
@@ -83,8 +84,8 @@ def alone() -> list[str]:
 
 
 @pytest.fixture
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    delay_workers._opened.clear()
+def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    studied_rows._opened.clear()
     monkeypatch.setattr(goodness, "_OF_MIXTURES", 4)
     monkeypatch.setattr(goodness, "_OF_OTHERS", 7)
     monkeypatch.setattr(permuted_groups, "_WORK", 200_000)
@@ -92,15 +93,15 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_threads_and_workers_find_what_one_thread_finds(
-    alone: list[str], small_units: None, monkeypatch: pytest.MonkeyPatch
+    alone: list[str], small_jobs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert said(study_delays(LOG, jobs=3, **ASKED)) == alone
     computed: list[str] = []
-    compute = DelayJob.compute
-    monkeypatch.setattr(DelayJob, "compute", lambda job: computed.append(job.unit.of) or compute(job))
+    opened = DelayJob.open
+    monkeypatch.setattr(DelayJob, "open", lambda job: computed.append(job.of) or opened(job))
     read: list[object] = []
-    own: Callable[..., Any] = delay_workers.delay_rows
-    monkeypatch.setattr(delay_workers, "delay_rows", lambda *of, **by: read.append(1) or own(*of, **by))
+    own: Callable[..., Any] = studied_rows.delay_rows
+    monkeypatch.setattr(studied_rows, "delay_rows", lambda *of, **by: read.append(1) or own(*of, **by))
     with ThreadPoolExecutor(2) as pool:
         assert said(study_delays(LOG, executor=pool, **ASKED)) == alone
     assert len(read) == 2  # of the refunds, and of the rest: by the workers, once each
@@ -131,14 +132,14 @@ def test_groups_of_a_column_are_those_of_workers(tmp_path: Path) -> None:
 
 
 def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
-    tmp_path: Path, alone: list[str], small_units: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, alone: list[str], small_jobs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(1)
-    keep = KeptUnits.keep
+    keep = KeptJobs.keep
     left: list[int] = []
     keys: list[str] = []
 
-    def killed(kept: KeptUnits, key: str, text: str) -> None:
+    def killed(kept: KeptJobs, key: str, text: str) -> None:
         if left[0] == 0 and rng.random() < 0.5:  # before it is written, else after
             raise KeyboardInterrupt
         keep(kept, key, text)
@@ -147,7 +148,7 @@ def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
         if left[0] < 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(KeptUnits, "keep", killed)
+    monkeypatch.setattr(KeptJobs, "keep", killed)
     times, lines = 0, list[str]()
     asked = DelayOptions(**ASKED, jobs=2)
     with ThreadPoolExecutor(2) as pool, at_a_place(LOG, None, {}) as (log, place):
@@ -157,7 +158,7 @@ def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
             executor: Executor | None = pool if times % 2 else None
             try:
                 with kept_beside(tmp_path / "run") as folder:
-                    spread = Spread(told.append, KeptUnits(folder, lines.append), executor, place)
+                    spread = Spread(told.append, KeptJobs(folder, lines.append), executor, place)
                     found = study_log(log, asked, by="action", spread=spread)
                 break
             except KeyboardInterrupt:
@@ -171,10 +172,10 @@ def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
 
 
 def test_what_is_kept_is_taken_up_and_what_is_missing_or_damaged_is_computed(
-    tmp_path: Path, alone: list[str], small_units: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, alone: list[str], small_jobs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines: list[str] = []
-    kept = KeptUnits(tmp_path, lines.append)
+    kept = KeptJobs(tmp_path, lines.append)
     asked = DelayOptions(**ASKED)
     study_log(LOG, asked, by="action", spread=Spread(kept=kept))
     files = sorted(tmp_path.iterdir())
@@ -182,8 +183,8 @@ def test_what_is_kept_is_taken_up_and_what_is_missing_or_damaged_is_computed(
     content = files[1].read_bytes()
     files[1].write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     written: list[str] = []
-    keep = KeptUnits.keep
-    monkeypatch.setattr(KeptUnits, "keep", lambda kept, key, text: written.append(key) or keep(kept, key, text))
+    keep = KeptJobs.keep
+    monkeypatch.setattr(KeptJobs, "keep", lambda kept, key, text: written.append(key) or keep(kept, key, text))
     assert said(study_log(LOG, asked, by="action", spread=Spread(kept=kept))) == alone
     assert sorted(written) == [file.name.partition("-")[0] for file in files[:2]]
     assert f"Damaged, so computed anew: 1 kept in {tmp_path}." in lines
@@ -209,7 +210,7 @@ def delay_file(path: Path, log: Log) -> Path:
     return path
 
 
-def test_a_bare_file_is_read_by_workers_too(tmp_path: Path, small_units: None) -> None:
+def test_a_bare_file_is_read_by_workers_too(tmp_path: Path, small_jobs: None) -> None:
     file = delay_file(tmp_path / "delays.csv", LOG)
     asked = DelayFileOptions(delay_column="delay_s", followed="followed_s", by="banner")
     rows, options = read_delay_file(file, asked).rows, DelayOptions(**ASKED)
@@ -217,7 +218,7 @@ def test_a_bare_file_is_read_by_workers_too(tmp_path: Path, small_units: None) -
     with ThreadPoolExecutor(2) as pool:
         found = study_rows(rows, options, spread=Spread(executor=pool, place=place))
     assert said(found) == said(study_rows(rows, options))
-    delay_workers._opened.clear()
+    studied_rows._opened.clear()
     delay_file(file, sold(1))
     with (
         ThreadPoolExecutor(2) as pool,
@@ -229,24 +230,22 @@ def test_a_bare_file_is_read_by_workers_too(tmp_path: Path, small_units: None) -
         study_rows(rows, options, spread=Spread(executor=pool, place=place))
 
 
-def test_a_worker_with_another_log_or_other_code_is_refused(tmp_path: Path, small_units: None) -> None:
-    unit = LawUnit("exponential", 0)
+def test_a_worker_with_another_log_is_refused(tmp_path: Path, small_jobs: None) -> None:
+    job = LawJob("exponential", 0)
     with at_a_place(LOG, None, {}) as (log, place):
         rows = delay_rows(log, by="action")
-        studied = StudiedDelays(place, "action", None, 0, software(), delays_hash(rows))
-        assert "exponential" in DelayJob(studied, unit, studied.key(unit)).compute()
+        studied = StudiedDelays(place, "action", None, 0, delays_hash(rows))
+        assert "exponential" in compute_jobs([replace(job, studied=studied)], loaded())[0]
         for other in (replace(studied, refunds=True), replace(studied, by=None)):
             with pytest.raises(WorkerError, match="is refused: it reads other delays than the command does"):
-                DelayJob(other, unit, "").compute()
-        with pytest.raises(WorkerError, match=r"is refused: it has delayed-replay"):
-            DelayJob(replace(studied, software=("other", *software()[1:])), unit, "").compute()
+                compute_jobs([replace(job, studied=other)], loaded())
         moved = Path(place.dataset)
         for file in moved.iterdir():
             file.unlink()
         write_canonical(sold(1), moved)
-        delay_workers._opened.clear()
+        studied_rows._opened.clear()
         with pytest.raises(WorkerError, match="is refused: it reads another log under the name"):
-            DelayJob(studied, unit, "").compute()
+            compute_jobs([replace(job, studied=studied)], loaded())
 
 
 def test_bootstraps_are_those_of_one_stream_drawn_in_order() -> None:
@@ -261,7 +260,7 @@ def test_bootstraps_are_those_of_one_stream_drawn_in_order() -> None:
         drawn = fit.draw(rng, tested.limit, 200)
         again = fit_sample(tested.sample(drawn), "lognormal", start=tuple(fit.parameters.values()))
         distances.append(goodness._distances(again, drawn, tested.limit))
-    assert [BootstrapsUnit(fit, 2, 6).one(tested, at) for at in range(2, 6)] == distances[2:]
+    assert [BootstrapsJob(fit, 2, 6).compute(tested, at) for at in range(2, 6)] == distances[2:]
 
 
 @pytest.mark.parametrize("means", [(50, 50, 50), (50, 60, 300)])
@@ -282,7 +281,7 @@ def test_permutations_are_those_of_one_stream_drawn_in_order(
     for pair, permutations, enough in ((None, 60, 61), ((0, 1), 150, 30), ((0, 2), 150, 30), ((1, 2), 150, 30)):
         expected = slowly(sample, pair, permutations, enough, rng)
         found = permutation_test(
-            sample, pair, state, permutations=permutations, enough=enough, workers=DelaysInThreads(2)
+            sample, pair, state, permutations=permutations, enough=enough, workers=DelayWorkers(2)
         )  # fmt: skip
         assert found[:2] == expected
         state = found.state
@@ -319,7 +318,7 @@ def test_a_study_of_all_processors_by_default(monkeypatch: pytest.MonkeyPatch) -
         asked.append(jobs)
         yield from map(job, items)
 
-    monkeypatch.setattr("evaluator.delays.study.delay_units.in_threads", threads)
+    monkeypatch.setattr("evaluator.jobs.run_jobs.in_threads", threads)
     study_delays(LOG, **ASKED)
     assert set(asked) == {os.cpu_count(), 1}  # permutations, which hold Python's lock, in one thread
     asked.clear()

@@ -16,14 +16,15 @@ import pytest
 
 from evaluator import Comparison, compare
 from evaluator.arguments import as_description, loaded_by
-from evaluator.comparisons import study_workers, variant_units
+from evaluator.comparisons import variant_jobs
 from evaluator.comparisons.log_places import LogPlace, at_a_place
 from evaluator.comparisons.result import plan_comparison
-from evaluator.comparisons.study_workers import StudyTask, compute, study_on
+from evaluator.comparisons.variant_jobs import ReplayJob, study_on
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.datasets import convert, load
 from evaluator.errors import UsageError, WorkerError
-from evaluator.jobs import software
+from evaluator.jobs.run_jobs import compute_jobs
+from evaluator.jobs.software import loaded
 from evaluator.replays.options import ReplayOptions
 from tests.logs import linear_log
 
@@ -42,10 +43,10 @@ class Mine:
 
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executor]:
-    """Threads as they take any function, so that units are as small as on a cluster."""
-    monkeypatch.setattr(variant_units, "WORK", 6_000)
-    monkeypatch.setattr(variant_units, "FEWEST", 1)
-    monkeypatch.setattr(study_workers, "_open", [])
+    """Threads as they take any function, so that jobs are as small as on a cluster."""
+    monkeypatch.setattr(variant_jobs, "WORK", 6_000)
+    monkeypatch.setattr(variant_jobs, "FEWEST", 1)
+    variant_jobs._opened.clear()
     with ThreadPoolExecutor(2) as pool:
         yield pool
 
@@ -75,8 +76,8 @@ class Pickled(ThreadPoolExecutor):
         return super().submit(work, *arguments, **more)
 
 
-def test_units_are_plain_values_and_small_whatever_the_log_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variant_units, "WORK", 60_000)
+def test_jobs_are_plain_values_and_small_whatever_the_log_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variant_jobs, "WORK", 60_000)
     with Pickled() as pool:
         found = compare(LOG, POLICIES, executor=pool, **OPTIONS)
     assert said(found) == said(compare(LOG, POLICIES, **OPTIONS))
@@ -91,82 +92,70 @@ def test_a_worker_opens_a_log_once(executor: Executor, monkeypatch: pytest.Monke
     assert len(opened) == 1
 
 
-def first_task(place: LogPlace, policies: list[str], options: ReplayOptions) -> StudyTask:
+def first_job(place: LogPlace, policies: list[str], options: ReplayOptions) -> ReplayJob:
     descriptions = [as_description(policy) for policy in policies]
     workers = study_on(ThreadPoolExecutor(1), place, descriptions, [50], options)
     plans = plan_comparison(place.opened(), descriptions, [50], options)
-    return StudyTask(workers._study, VariantRuns(plans, workers=workers)._replays()[0])
+    return VariantRuns(plans, workers=workers)._replays()[0]
+
+
+def computed(job: ReplayJob) -> Any:
+    return compute_jobs([job], loaded())
 
 
 @pytest.fixture
-def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[StudyTask]:
-    monkeypatch.setattr(study_workers, "_open", [])
+def job(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplayJob]:
+    variant_jobs._opened.clear()
     with at_a_place(LOG, None, {}) as (_, place):
-        yield first_task(place, POLICIES, ReplayOptions(horizon=60))
+        yield first_job(place, POLICIES, ReplayOptions(horizon=60))
 
 
-def test_a_worker_with_another_log_under_the_name_is_refused(task: StudyTask) -> None:
-    other = replace(task.study, place=replace(task.study.place, content="0" * 64))
+def test_a_worker_with_another_log_under_the_name_is_refused(job: ReplayJob) -> None:
+    other = replace(job.study, place=replace(job.study.place, content="0" * 64))
     with pytest.raises(WorkerError, match=r"refused: it reads another log under the name .*evaluate-log-"):
-        compute(StudyTask(other, task.unit))
-    nowhere = replace(task.study, place=replace(task.study.place, dataset="/nowhere/log"))
+        computed(replace(job, study=other))
+    nowhere = replace(job.study, place=replace(job.study.place, dataset="/nowhere/log"))
     with pytest.raises(WorkerError, match=r"cannot open the log: /nowhere/log: no such folder"):
-        compute(StudyTask(nowhere, task.unit))
+        computed(replace(job, study=nowhere))
 
 
-@pytest.mark.parametrize(
-    ("number", "line", "words"),
-    [
-        (0, f"delayed-replay 9.9 {'0' * 64}", r"it has delayed-replay 0\.1\.0, .* runs with delayed-replay 9\.9"),
-        (0, f"delayed-replay 0.1.0 {'0' * 64}", r"it has delayed-replay 0\.1\.0, .* with other code of that version"),
-        (1, "numpy 1.0", r"it has numpy 2.*, and the command runs with numpy 1\.0"),
-    ],
-)
-def test_a_worker_with_another_version_is_refused(task: StudyTask, number: int, line: str, words: str) -> None:
-    assert task.study.software == software.software()
-    other = [*task.study.software]
-    other[number] = line
-    with pytest.raises(WorkerError, match=words):
-        compute(StudyTask(replace(task.study, software=tuple(other)), task.unit))
-
-
-def test_a_worker_that_plans_otherwise_is_refused(task: StudyTask) -> None:
-    other = replace(task.study, options=ReplayOptions(horizon=61))
+def test_a_worker_that_plans_otherwise_is_refused(job: ReplayJob) -> None:
+    other = replace(job.study, options=ReplayOptions(horizon=61))
     with pytest.raises(WorkerError, match="refused: it plans ucb1 otherwise than the command does"):
-        compute(StudyTask(other, task.unit))
+        computed(replace(job, study=other))
 
 
 def test_a_worker_with_another_policy_under_the_name_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(study_workers, "_open", [])
+    variant_jobs._opened.clear()
     (tmp_path / "mine.py").write_text(MINE)
     with at_a_place(LOG, None, {}) as (_, place):
-        own = first_task(place, [f"{tmp_path}/mine.py:Mine"], ReplayOptions(horizon=60))
-        assert compute(own)
-        study_workers._open.clear()
+        own = first_job(place, [f"{tmp_path}/mine.py:Mine"], ReplayOptions(horizon=60))
+        assert computed(own)
+        variant_jobs._opened.clear()
         (tmp_path / "mine.py").write_text(MINE.replace("self.of = of", "self.of = 1"))
         with pytest.raises(WorkerError, match=r"refused: what Mine consists of is another there"):
-            compute(own)
+            computed(own)
 
 
 def test_a_worker_that_imported_a_module_before_it_changed_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its policy would be loaded anew, and what that imports would not: other numbers without a word."""
-    monkeypatch.setattr(study_workers, "_open", [])
+    variant_jobs._opened.clear()
     monkeypatch.syspath_prepend(str(tmp_path))
     spec = f"{tmp_path}/mine.py:Mine"
     (tmp_path / "beside_mine.py").write_text("ACTION = 1\n")
     mine = MINE.replace("return self.of", "return beside_mine.ACTION")
     (tmp_path / "mine.py").write_text(f"import beside_mine\n{mine}")
     with at_a_place(LOG, None, {}) as (_, place):
-        assert compute(first_task(place, [spec], ReplayOptions(horizon=60)))
+        assert computed(first_job(place, [spec], ReplayOptions(horizon=60)))
         (tmp_path / "mine.py").write_text(f"import beside_mine  # loaded anew\n{mine}")
-        assert compute(first_task(place, [spec], ReplayOptions(horizon=60)))
+        assert computed(first_job(place, [spec], ReplayOptions(horizon=60)))
         (tmp_path / "beside_mine.py").write_text("ACTION = 2\n")
         with pytest.raises(WorkerError, match=r"it has imported beside_mine\.py as it was before it changed"):
-            compute(first_task(place, [spec], ReplayOptions(horizon=60)))
+            computed(first_job(place, [spec], ReplayOptions(horizon=60)))
 
 
 def test_what_the_command_has_imported_besides_refuses_no_worker(

@@ -1,4 +1,4 @@
-"""An audit in units: whoever computes them and wherever it was interrupted, its result is the same to the bit."""
+"""An audit in jobs: whoever computes them and wherever it was interrupted, its result is the same to the bit."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ import pytest
 
 from evaluator import Audit, audit, load
 from evaluator.arguments import as_description
-from evaluator.audits import finished_units, twin_units
+from evaluator.audits import audit_jobs
+from evaluator.audits.audit_jobs import AuditedLog, LiveJob, TwinJob, audited_log
 from evaluator.audits.fitted_truth import fit
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.run import run_audit
-from evaluator.audits.twin_units import TwinsTask, audited_on, compute_twins, twin_of, twin_text, twins_key
 from evaluator.comparisons.log_places import at_a_place, place_of
-from evaluator.comparisons.question import Questions
 from evaluator.errors import WorkerError
+from evaluator.jobs import run_jobs
+from evaluator.jobs.run_jobs import compute_jobs
+from evaluator.jobs.software import loaded
 from evaluator.outputs.kept_folder import kept_beside
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from tests.logs import linear_log
 
 LOG = linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
@@ -44,27 +46,29 @@ def alone() -> list[Any]:
 def test_twins_and_live_runs_of_workers_are_those_of_this_process(
     alone: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twin_units._opened.clear()
-    monkeypatch.setattr(twin_units, "WORK", 3 * 3 * 1500)
+    audit_jobs._opened.clear()
+    monkeypatch.setattr(audit_jobs, "WORK", 3 * 3 * 1500)
     fitted: list[object] = []
-    own: Callable[..., Any] = twin_units.fit
-    monkeypatch.setattr(twin_units, "fit", lambda *of: fitted.append(1) or own(*of))
-    monkeypatch.setattr(finished_units, "_TOGETHER", 7)
-    played: list[int] = []
-    play = twin_units.compute_live
-    monkeypatch.setattr(twin_units, "compute_live", lambda task: played.append(len(task.part)) or play(task))
+    own: Callable[..., Any] = audit_jobs.fit
+    monkeypatch.setattr(audit_jobs, "fit", lambda *of: fitted.append(1) or own(*of))
+    monkeypatch.setattr(audit_jobs, "MOST_RUNS", 7)
+    sent: list[list[TwinJob | LiveJob]] = []
+    monkeypatch.setattr(run_jobs, "compute_jobs", lambda jobs, *of: sent.append(jobs) or compute_jobs(jobs, *of))
     with ThreadPoolExecutor(2) as pool:
         assert said(audit(LOG, POLICIES, executor=pool, **ASKED)) == alone
     assert len(fitted) == 1  # by the worker: this process has its own
-    assert sorted(played) == [2, *[7] * 10]
+    assert sorted(job.twin for jobs in sent for job in jobs if isinstance(job, TwinJob)) == [*range(12)]
+    assert sorted(len(job.runs) for jobs in sent for job in jobs if isinstance(job, LiveJob)) == [2, *[7] * 10]
+    assert sorted(map(len, sent)) == [*[1] * 11, *[3] * 4]
 
 
 def test_replays_of_a_twin_come_back_as_they_were() -> None:
     policies = [as_description(policy) for policy in POLICIES]
     options = AuditOptions(**ASKED)
     fitted = fit(LOG, policies, options)
-    found = twin_units._replayed(fitted, policies, options, 1, 100)
-    back = twin_of(twin_text(found))
+    job, opened = TwinJob(AuditedLog(options), 1, 100), (fitted, policies)
+    found = job.compute(opened, 1)
+    (back,) = job.unpack(job.pack((found,)), opened)
     assert repr(back) == repr(found)
     cdfs = [of.told[1].setting.delay_cdf for of in (found, back)]
     assert cdfs[0] is not None
@@ -75,13 +79,13 @@ def test_replays_of_a_twin_come_back_as_they_were() -> None:
 def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
     tmp_path: Path, alone: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finished_units, "_TOGETHER", 7)
+    monkeypatch.setattr(audit_jobs, "MOST_RUNS", 7)
     rng = np.random.default_rng(1)
-    keep = KeptUnits.keep
+    keep = KeptJobs.keep
     left: list[int] = []
     keys: list[str] = []
 
-    def killed(kept: KeptUnits, key: str, text: str) -> None:
+    def killed(kept: KeptJobs, key: str, text: str) -> None:
         if left[0] == 0 and rng.random() < 0.5:  # before it is written, else after
             raise KeyboardInterrupt
         keep(kept, key, text)
@@ -90,7 +94,7 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
         if left[0] < 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(KeptUnits, "keep", killed)
+    monkeypatch.setattr(KeptJobs, "keep", killed)
     policies = [as_description(policy) for policy in POLICIES]
     times, lines = 0, list[str]()
     while True:
@@ -98,7 +102,7 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
         told: list[int] = []
         try:
             with kept_beside(tmp_path / "run") as folder:
-                kept = KeptUnits(folder, lines.append)
+                kept = KeptJobs(folder, lines.append)
                 found = run_audit(LOG, policies, AuditOptions(**ASKED), advance=told.append, kept=kept)
             break
         except KeyboardInterrupt:
@@ -115,7 +119,7 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
 
 def test_a_kept_twin_is_of_no_other_audit_and_a_damaged_one_is_computed_anew(tmp_path: Path, alone: list[Any]) -> None:
     lines: list[str] = []
-    kept = KeptUnits(tmp_path, lines.append)
+    kept = KeptJobs(tmp_path, lines.append)
     policies = [as_description(policy) for policy in POLICIES]
     run_audit(LOG, policies, AuditOptions(**ASKED), kept=kept)
     files = sorted(tmp_path.iterdir())
@@ -130,10 +134,10 @@ def test_a_kept_twin_is_of_no_other_audit_and_a_damaged_one_is_computed_anew(tmp
     assert sum(damaged) == len(files)
 
 
-def test_units_are_known_by_all_that_the_log_holds_though_outcomes_are_let_go_of(tmp_path: Path) -> None:
+def test_jobs_are_known_by_all_that_the_log_holds_though_outcomes_are_let_go_of(tmp_path: Path) -> None:
     log = load("promotions", limit=3_000)
     assert log.meta.outcomes
-    kept, policies = KeptUnits(tmp_path), [as_description("random")]
+    kept, policies = KeptJobs(tmp_path), [as_description("random")]
     asked = AuditOptions(twins=10, window="7d")
     found = run_audit(log, policies, asked, kept=kept)
     files = sorted(tmp_path.iterdir())
@@ -143,13 +147,11 @@ def test_units_are_known_by_all_that_the_log_holds_though_outcomes_are_let_go_of
 
 
 def test_a_worker_that_plans_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    twin_units._opened.clear()
+    audit_jobs._opened.clear()
     policies, options = [as_description("random")], AuditOptions(**ASKED)
     with at_a_place(LOG, None, {}) as (log, place):
-        questions = Questions(policies)
-        questions.log = place.content
-        key = twins_key([questions.key(plan) for plan in fit(log, policies, options).plans], options)
-        audited = audited_on(place, policies, options, questions, key)
-        assert len(compute_twins(TwinsTask(audited, (0,), 50))) == 1
+        plans = fit(log, policies, options).plans
+        audited = audited_log(log, plans, policies, options, place=place, workers=True)
+        assert len(compute_jobs([TwinJob(audited, 0, 50)], loaded())) == 1
         with pytest.raises(WorkerError, match="refused: it plans the replays otherwise than the command does"):
-            compute_twins(TwinsTask(replace(audited, options=AuditOptions(window=51)), (0,), 50))
+            compute_jobs([TwinJob(replace(audited, options=AuditOptions(window=51)), 0, 50)], loaded())

@@ -1,4 +1,4 @@
-"""A simulation in units: whoever plays its runs and wherever it was interrupted, its result is the same to the bit."""
+"""A simulation in jobs: whoever plays its runs and wherever it was interrupted, its result is the same to the bit."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from evaluator import Simulation
 from evaluator import simulate as play
 from evaluator.arguments import as_description
 from evaluator.errors import UsageError, WorkerError
-from evaluator.jobs.software import software
+from evaluator.jobs.run_jobs import compute_jobs
+from evaluator.jobs.software import loaded
 from evaluator.jobs.workers import this_folder
 from evaluator.outputs.kept_folder import kept_beside
-from evaluator.outputs.kept_units import KeptUnits
+from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.own_code import codes_of
-from evaluator.simulations import run_units, simulate
+from evaluator.simulations import simulate, simulation_jobs
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.run_units import PlayedScenario, RunsJob, runs_key
 from evaluator.simulations.scenarios import load_problem
+from evaluator.simulations.simulation_jobs import PlayedScenario, RunsJob, runs_key
 from evaluator.simulations.stage import set_stage
 
 NAME = "vernade2017-high"
@@ -41,9 +42,9 @@ def alone() -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_units, "WORK", 4 * 1_000)
-    run_units._opened.clear()
+def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation_jobs, "WORK", 4 * 1_000)
+    simulation_jobs._opened.clear()
 
 
 def test_runs_of_workers_are_those_of_this_process(alone: list[str]) -> None:
@@ -58,10 +59,10 @@ def test_a_simulation_stopped_wherever_it_writes_goes_on_from_there(
     jobs: int, tmp_path: Path, alone: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(1)
-    keep = KeptUnits.keep
+    keep = KeptJobs.keep
     keys: list[str] = []
 
-    def killed(kept: KeptUnits, key: str, text: str) -> None:
+    def killed(kept: KeptJobs, key: str, text: str) -> None:
         if rng.random() < 0.5:
             raise KeyboardInterrupt
         keep(kept, key, text)
@@ -69,13 +70,13 @@ def test_a_simulation_stopped_wherever_it_writes_goes_on_from_there(
         if rng.random() < 0.5:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(KeptUnits, "keep", killed)
+    monkeypatch.setattr(KeptJobs, "keep", killed)
     policies = [as_description(policy) for policy in POLICIES]
     times = 0
     while True:
         try:
             with kept_beside(tmp_path / "run") as folder:
-                kept, asked = KeptUnits(folder), SimulateOptions(**ASKED, jobs=jobs)
+                kept, asked = KeptJobs(folder), SimulateOptions(**ASKED, jobs=jobs)
                 found = simulate(load_problem(NAME), policies, asked, kept=kept)
             break
         except KeyboardInterrupt:
@@ -90,7 +91,7 @@ def test_kept_runs_are_of_no_other_simulation_and_damaged_ones_are_played_anew(
     tmp_path: Path, alone: list[str]
 ) -> None:
     policies = [as_description(policy) for policy in POLICIES]
-    problem, kept = load_problem(NAME), KeptUnits(tmp_path)
+    problem, kept = load_problem(NAME), KeptJobs(tmp_path)
     assert said(simulate(problem, policies, SimulateOptions(**ASKED), kept=kept)) == alone
     files = list(tmp_path.iterdir())
     for other in ({"seed": 1}, {"horizon": 999}, {"window": 50}):
@@ -105,7 +106,7 @@ def test_a_worker_with_another_scenario_under_the_name_is_refused() -> None:
     policies, options = [as_description("ucb1")], SimulateOptions(**ASKED)
     codes = codes_of(policies)
     key = runs_key(set_stage(load_problem(NAME), policies, options), codes)
-    played = PlayedScenario(NAME, ("ucb1",), options, this_folder(), software(), codes, key)
-    assert RunsJob(played, ((0, 0),)).compute()
+    played = PlayedScenario(NAME, ("ucb1",), options, this_folder(), codes, key)
+    assert compute_jobs([RunsJob(played, ((0, 0),))], loaded())
     with pytest.raises(WorkerError, match=r"refused: its scenario vernade2017-low is another"):
-        RunsJob(replace(played, scenario="vernade2017-low"), ((0, 0),)).compute()
+        compute_jobs([RunsJob(replace(played, scenario="vernade2017-low"), ((0, 0),))], loaded())

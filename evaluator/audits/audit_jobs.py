@@ -1,0 +1,219 @@
+"""The jobs of an audit: twins, drawn and replayed, and live runs, from a truth that is fitted to the same log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from evaluator.arguments import as_description, loaded_by
+from evaluator.audits.fitted_truth import Fitted, fit
+from evaluator.audits.live_runs import Floats, LiveRuns, Task
+from evaluator.audits.options import AuditOptions
+from evaluator.audits.replays import IntervalAndTruth, TwinReplay, TwinReplays, replay_twin
+from evaluator.audits.shown_displays import MeasuredDifference
+from evaluator.comparisons.log_places import LogPlace
+from evaluator.comparisons.question import Questions
+from evaluator.comparisons.realised import RealisedEvidence
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.moments import DelayMoments
+from evaluator.errors import WorkerError
+from evaluator.estimates.confidence import Interval
+from evaluator.estimates.contrast import Contrast
+from evaluator.estimates.paired import RewardSums
+from evaluator.jobs.run_jobs import Job
+from evaluator.jobs.serialise import as_text, from_text
+from evaluator.jobs.workers import OpenedLast, tell, this_worker
+from evaluator.log import Log
+from evaluator.log.fingerprint import content_hash
+from evaluator.own_code import CodeOfPolicy
+from evaluator.policies.base import Setting
+from evaluator.replays.one_scan import compile_loops
+from evaluator.replays.plan import ReplayPlan
+
+# Displays times policies that a worker of a cluster is given at a time: some seconds of work.
+WORK = 4_000_000
+# Rounds of the live runs of a job, about a second of work, and runs at most.
+LIVE_WORK = 4_000_000
+MOST_RUNS = 64
+# What the replays of a twin are made of.
+_CLASSES = (
+    TwinReplays, TwinReplay, IntervalAndTruth, Interval, MeasuredDifference, RealisedEvidence, Contrast, RewardSums,
+    Setting, DelayCDF, DelayMoments,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AuditedLog:
+    """What a worker has to know of an audit, as plain values.
+
+    Parameters
+    ----------
+    options
+        Options of the audit.
+    place
+        Place of the log, with the hash of what it holds; None where there are no workers.
+    policies
+        Words by which a worker loads each policy.
+    codes
+        Hashes of each policy's code.
+    key
+        Hash of all that fixes the replays of every twin; empty where nothing is kept and there are no workers.
+    """
+
+    options: AuditOptions
+    place: LogPlace | None = None
+    policies: tuple[str, ...] = ()
+    codes: tuple[CodeOfPolicy, ...] = ()
+    key: str = ""
+
+    def key_of(self, *part: object) -> str:
+        """Return the hash of all that fixes the results of a part of the audit."""
+        return hashlib.sha256(json.dumps([self.key, *part]).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class TwinJob(Job):
+    """A twin of an audit, compared at a horizon; None for the fewest rounds that any policy has on it."""
+
+    audited: AuditedLog
+    twin: int
+    horizon: int | None
+    classes = _CLASSES
+
+    @property
+    def name(self) -> str:
+        """Name of the job in messages."""
+        return f"The replay of twin {self.twin + 1:,}"
+
+    @property
+    def key(self) -> str:
+        """Hash of all that fixes the replays of the twin."""
+        return self.audited.key_of("twin", self.twin, self.horizon)
+
+    @property
+    def items(self) -> tuple[int]:
+        """The twin."""
+        return (self.twin,)
+
+    def open(self) -> tuple[Fitted, Sequence[Any]]:
+        """Open the log, and fit the truth to it."""
+        return _opened(self.audited)
+
+    def compute(self, opened: tuple[Fitted, Sequence[Any]], item: int) -> TwinReplays:
+        """Draw the twin, and replay every policy on it."""
+        fitted, policies = opened
+        options = self.audited.options
+        return replay_twin(fitted.truth, policies, options, fitted.claimed, item, horizon=self.horizon)
+
+
+@dataclass(frozen=True)
+class LiveJob(Job):
+    """Some live runs of an audit.
+
+    Parameters
+    ----------
+    audited
+        Audit that they are of.
+    told
+        What the replays of every policy told, twin by twin, as text; empty where there are no workers.
+    common
+        Number of rounds at which policies are compared.
+    runs
+        Numbers of the runs, and of their policies.
+    """
+
+    audited: AuditedLog
+    told: str
+    common: int
+    runs: tuple[Task, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the job in messages."""
+        return f"Live runs {self.runs[0][0] + 1:,} to {self.runs[-1][0] + 1:,}"
+
+    @property
+    def key(self) -> str:
+        """Hash of all that fixes the runs, which depend on all twins."""
+        return self.audited.key_of("live", self.audited.options.twins, self.common, self.runs)
+
+    @property
+    def items(self) -> tuple[Task, ...]:
+        """The runs."""
+        return self.runs
+
+    def open(self) -> LiveRuns:
+        """Open what the runs are drawn from."""
+        return _live((self.audited, self.told, self.common))
+
+    def compute(self, opened: LiveRuns, item: Task) -> Floats:
+        """Play a run, and return its value."""
+        return opened.value(item)
+
+
+def audited_log(
+    log: Log,
+    plans: Sequence[ReplayPlan],
+    policies: Sequence[Any],
+    options: AuditOptions,
+    *,
+    place: LogPlace | None,
+    workers: bool,
+) -> AuditedLog:
+    """Return what fixes an audit of a log, with the plans of its replays, and what workers have to know, if there are.
+
+    Raises
+    ------
+    UsageError
+        A policy has no name by which workers could load it.
+    """
+    words = tuple(loaded_by(policy) for policy in policies) if workers else ()
+    questions = Questions(policies)
+    questions.log = content_hash(log) if place is None else place.content
+    key = _key(questions, plans, options)
+    return AuditedLog(options, place, words, questions.codes, key)
+
+
+def live_jobs(audited: AuditedLog, runs: LiveRuns, *, workers: bool) -> list[LiveJob]:
+    """Return the jobs of all live runs."""
+    told, tasks = as_text(tuple(runs.told)) if workers else "", runs.tasks
+    size = min(max(LIVE_WORK // runs.rounds, 1), MOST_RUNS)
+    return [LiveJob(audited, told, runs.common, tuple(tasks[at : at + size])) for at in range(0, len(tasks), size)]
+
+
+def _key(questions: Questions, plans: Sequence[ReplayPlan], options: AuditOptions) -> str:
+    keys = [questions.key(plan) for plan in plans]
+    own = {name: value for name, value in asdict(options).items() if name not in ("jobs", "twins")}
+    return hashlib.sha256(json.dumps([keys, own], sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _open(audited: AuditedLog) -> tuple[Fitted, list[Any]]:
+    assert audited.place is not None
+    policies = [as_description(words) for words in audited.policies]
+    log = audited.place.opened()
+    questions = Questions(policies, audited.codes)
+    questions.log = audited.place.content
+    fitted = fit(log, policies, audited.options)
+    if _key(questions, fitted.plans, audited.options) != audited.key:
+        raise WorkerError(
+            f"Worker {this_worker()} is refused: it plans the replays otherwise than the command does.",
+            remedy="files that options and policies name must be the same there, and so must installed packages.",
+        )
+    names = compile_loops(fitted.plans)
+    compiled = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"
+    tell(f"fitted the truth and {compiled} before its first twin")
+    return fitted, policies
+
+
+def _prepare_live(asked: tuple[AuditedLog, str, int]) -> LiveRuns:
+    audited, told, common = asked
+    fitted, policies = _opened(audited)
+    return LiveRuns(fitted, policies, audited.options, from_text(told, _CLASSES), common)
+
+
+_opened = OpenedLast(_open)
+# The live runs that were asked for last: what they are drawn from is made once.
+_live = OpenedLast(_prepare_live)

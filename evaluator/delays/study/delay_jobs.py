@@ -1,0 +1,135 @@
+"""The jobs of a study of delays, and whoever computes them: threads of this process, or workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from evaluator.delays.fitted_law import DelayFit
+from evaluator.jobs.run_jobs import Job, Results, run_jobs
+from evaluator.outputs.kept_jobs import KeptJobs
+
+# What the jobs of one part of a study compute on: laws, bootstraps, permutations, and the tail have one each.
+Sample: TypeAlias = Any
+
+
+class Studied(Protocol):
+    """A study as plain values (`evaluator.delays.study.studied_rows.StudiedDelays`)."""
+
+    def key(self, job: DelayJob) -> str:
+        """Return the hash of all that fixes what a job finds."""
+
+    def open(self, of: str) -> Sample:
+        """Open the delays, on a worker, and return the sample that the jobs of one part compute on."""
+
+
+@dataclass(frozen=True)
+class DelayJob(Job):
+    """Part of a study of delays: by it and by a sample all that it finds is fixed.
+
+    Parameters
+    ----------
+    studied
+        Study that the job is of; None where nothing is kept and there are no workers.
+    """
+
+    of: ClassVar[str]
+    """Name of the sample that it computes on (`evaluator.delays.study.studied_rows.StudiedRows.sample`)."""
+    steps: ClassVar[int] = 1
+    """Steps of the progress that an item counts for."""
+    classes = (DelayFit,)
+
+    studied: Studied | None = field(default=None, kw_only=True)
+
+    @property
+    def threads(self) -> bool:
+        """Whether threads of one process compute the items sooner than one of them."""
+        return True
+
+    @property
+    def key(self) -> str:
+        """Hash of all that fixes what the job finds, wherever the delays lie."""
+        assert self.studied is not None
+        return self.studied.key(self)
+
+    def open(self) -> Sample:
+        """Open the delays, and return the sample that the job computes on."""
+        assert self.studied is not None
+        return self.studied.open(self.of)
+
+
+class DelayWorkers:
+    """Whoever computes the jobs of a study: threads of this process, or the workers of an executor.
+
+    Parameters
+    ----------
+    jobs
+        Number of threads; None for as many as there are processors.
+    advance
+        Function called with the number of steps that were finished since the last call.
+    studied
+        Study that the jobs are of; None where nothing is kept and there is no executor.
+    kept
+        Folder in which jobs are kept as they are finished, and looked for; None for none.
+    executor
+        Executor whose workers compute; None for threads of this process.
+    """
+
+    def __init__(
+        self,
+        jobs: int | None = None,
+        advance: Callable[[int], None] = lambda steps: None,
+        *,
+        studied: Studied | None = None,
+        kept: KeptJobs | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self.advance, self._jobs = advance, jobs or os.cpu_count() or 1
+        self._studied, self._kept, self._executor = studied, kept, executor
+
+    def found(self, jobs: Sequence[DelayJob], sample: Sample) -> Generator[Results, None, None]:
+        """Yield what the items of each job found, in the order of the jobs; who stops reading needs no more."""
+        coming = run_jobs(
+            [replace(job, studied=self._studied) for job in jobs],
+            sample,
+            threads=self._jobs if all(job.threads for job in jobs) else 1,
+            kept=self._kept,
+            executor=self._executor,
+            advance=lambda job, items: self.advance(job.steps * items),
+        )
+        with closing(coming):
+            for _, results in coming:
+                yield results
+
+
+HERE = DelayWorkers()
+
+
+class StepsByPart:
+    """Steps of a study's progress: every part has as many as were said beforehand, whatever becomes of it.
+
+    Parameters
+    ----------
+    advance
+        Function that is told of steps.
+    """
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self._advance = advance
+        self._left = 0
+
+    def advance(self, steps: int) -> None:
+        """Count steps of the part in progress."""
+        self._advance(min(steps, self._left))
+        self._left -= min(steps, self._left)
+
+    @contextmanager
+    def part(self, steps: int) -> Iterator[None]:
+        """Begin a part of so many steps, which are all done when the block is left."""
+        self._left = steps
+        yield
+        self.advance(self._left)
