@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from evaluator.reports.figures import pictures
+from tests.drawing import KeptDrawing
 
 
 def chart(label: str) -> dict[str, Any]:
     return {"data": {"values": [{"g": label}]}, "mark": "point", "encoding": {"x": {"field": "g", "type": "nominal"}}}
 
 
+@pytest.mark.usefixtures("drawn_alone")
 def test_one_that_ends_the_process_and_one_that_is_no_chart_cost_no_other() -> None:
     found = pictures({"first": chart("a"), "dies": chart("\x00"), "wrong": {"mark": "nothing"}, "last": chart("b")})
     assert list(found) == ["first", "last"]
     assert all(picture.startswith(b"\x89PNG") for picture in found.values())
+
+
+@pytest.mark.usefixtures("drawn_alone")
+def test_a_picture_does_not_depend_on_what_was_drawn_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    charts = {"first": chart("a"), "dies": chart("\x00"), "last": {**chart("b"), "width": {"step": 40}}}
+    alone = pictures(charts, form="svg")
+    assert list(alone) == ["first", "last"]
+    with KeptDrawing() as kept:
+        monkeypatch.setattr("evaluator.reports.figures._answers", kept)
+        for _ in range(2):
+            assert pictures(charts, form="svg") == alone

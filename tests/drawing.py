@@ -1,0 +1,54 @@
+"""Charts drawn by one process for all tests of a worker: beginning one takes longer than what it draws."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import TracebackType
+from typing import Self
+
+from evaluator.reports import figures
+
+# What the package itself does.
+own_process = figures._answers
+
+
+class KeptDrawing:
+    """The script that draws, begun once for each format; a picture does not depend on what was drawn before it."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __call__(self, charts: bytes, form: str, seconds: float) -> bytes:
+        """Return what a process of its own answers, however long that takes."""
+        answers = []
+        for chart in charts.splitlines(keepends=True):
+            process = self._process(form)
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(chart)
+            process.stdin.flush()
+            answers.append(process.stdout.readline())
+            if not answers[-1]:  # the chart ended the process
+                self._end(form)
+                break
+        return b"".join(answers)
+
+    def _process(self, form: str) -> subprocess.Popen[bytes]:
+        if form not in self._begun:
+            self._begun[form] = subprocess.Popen(
+                [sys.executable, "-P", str(figures._DRAW), form],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        return self._begun[form]
+
+    def _end(self, form: str) -> None:
+        with self._begun.pop(form) as process:
+            process.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for form in list(self._begun):
+            self._end(form)
