@@ -61,6 +61,14 @@ def redirected_at_its_own_width() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _compiled_without_helpers() -> Iterator[None]:
+    """Have a worker compile what it calls alone: the other one is busy, and finds it in the cache that both share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaluator.kernels.precompile._processors", lambda: 1)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _charts_by_one_process() -> Iterator[None]:
     """Draw the charts of all tests in one process, which half a second begins; see `drawn_alone`."""
     with pytest.MonkeyPatch.context() as patch, KeptDrawing() as kept:
