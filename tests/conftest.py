@@ -69,6 +69,17 @@ def _compiled_without_helpers() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _nothing_waits_for_the_disk() -> Iterator[None]:
+    """Leave out what only a machine without power would see: thousands of waits, some milliseconds each.
+
+    That files are forced to disk, and in which order, `tests.outputs.test_atomic` and the campaign of crash points say.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda handle: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _charts_by_one_process() -> Iterator[None]:
     """Draw the charts of all tests in one process, which half a second begins; see `drawn_alone`."""
     with pytest.MonkeyPatch.context() as patch, KeptDrawing() as kept:
