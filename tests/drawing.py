@@ -17,7 +17,7 @@ class KeptDrawing:
     """The script that draws, begun once for each format; a picture does not depend on what was drawn before it."""
 
     def __init__(self) -> None:
-        self._begun: dict[str, subprocess.Popen[bytes]] = {}
+        self.begun: dict[str, subprocess.Popen[bytes]] = {}
 
     def __call__(self, charts: bytes, form: str, seconds: float) -> bytes:
         """Return what a process of its own answers, however long that takes."""
@@ -35,20 +35,22 @@ class KeptDrawing:
         return b"".join(answers)
 
     def _process(self, form: str) -> subprocess.Popen[bytes]:
-        if form not in self._begun:
-            self._begun[form] = subprocess.Popen(
+        if form in self.begun and self.begun[form].poll() is not None:
+            self._end(form)  # a test ended all that its process had begun
+        if form not in self.begun:
+            self.begun[form] = subprocess.Popen(
                 [sys.executable, "-P", str(figures._DRAW), form],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
-        return self._begun[form]
+        return self.begun[form]
 
     def _end(self, form: str) -> None:
-        with self._begun.pop(form) as process:
+        with self.begun.pop(form) as process:
             process.kill()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for form in list(self._begun):
+        for form in list(self.begun):
             self._end(form)

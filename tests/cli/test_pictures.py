@@ -30,3 +30,7 @@ def test_a_picture_does_not_depend_on_what_was_drawn_before(monkeypatch: pytest.
         monkeypatch.setattr("evaluator.reports.figures._answers", kept)
         for _ in range(2):
             assert pictures(charts, form="svg") == alone
+        for process in kept.begun.values():
+            process.kill()
+            process.wait()
+        assert pictures(charts, form="svg") == alone
