@@ -23,9 +23,11 @@ def test_one_that_ends_the_process_and_one_that_is_no_chart_cost_no_other() -> N
 
 @pytest.mark.usefixtures("drawn_alone")
 def test_a_picture_does_not_depend_on_what_was_drawn_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    charts = {"first": chart("a"), "dies": chart("\x00"), "last": {**chart("b"), "width": {"step": 40}}}
+    cut = {**chart("a"), "mark": {"type": "line", "clip": True}}
+    charts = {"first": chart("a"), "cut": cut, "again": cut, "dies": chart("\x00"), "last": {**cut, "width": 40}}
     alone = pictures(charts, form="svg")
-    assert list(alone) == ["first", "last"]
+    assert list(alone) == ["first", "cut", "again", "last"]
+    assert b"clip1" in alone["cut"]
     with KeptDrawing() as kept:
         monkeypatch.setattr("evaluator.reports.figures._answers", kept)
         for _ in range(2):
