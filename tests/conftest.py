@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.drawing import KeptDrawing, own_process
+
 # The first call of a compiled function compiles it, which no deadline should count.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # A new counterexample is for whoever works on the code to find, not for whoever's change happens to be checked.
@@ -56,6 +58,39 @@ def redirected_at_its_own_width() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("COLUMNS", raising=False)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_without_helpers() -> Iterator[None]:
+    """Have a worker compile what it calls alone: the other one is busy, and finds it in the cache that both share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaluator.kernels.precompile._processors", lambda: 1)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_waits_for_the_disk() -> Iterator[None]:
+    """Leave out what only a machine without power would see: thousands of waits, some milliseconds each.
+
+    That files are forced to disk, and in which order, `tests.outputs.test_atomic` and the campaign of crash points say.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda handle: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _charts_by_one_process() -> Iterator[None]:
+    """Draw the charts of all tests in one process, which half a second begins; see `drawn_alone`."""
+    with pytest.MonkeyPatch.context() as patch, KeptDrawing() as kept:
+        patch.setattr("evaluator.reports.html._answers", kept)
+        yield
+
+
+@pytest.fixture
+def drawn_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw in a process of its own, as the package does: for tests of how it begins, fails, and is ended."""
+    monkeypatch.setattr("evaluator.reports.html._answers", own_process)
 
 
 @pytest.fixture(scope="session")

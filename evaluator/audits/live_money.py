@@ -122,7 +122,7 @@ def live_money(
             taken=of.taken,
             back_first=of.sold.first,
             lag=np.ascontiguousarray(of.lags.tau),
-            lag_delays=of.lags.grid,
+            lag_delays=of.lags.grid.copy(),  # may not be written to: a loop for that would be compiled beside
             lag_law=of.lags.of_action,
             share=claim.share,
             longest=min(longest, ends),

@@ -219,20 +219,25 @@ def pictures(charts: Mapping[str, dict[str, Any]], *, form: Literal["png", "svg"
     end = time.monotonic() + _SECONDS
     while names and time.monotonic() < end:
         lines = "".join(f"{json.dumps(charts[name])}\n" for name in names)
-        # -P: no file of the folder it is run in is taken for a module.
-        words = [sys.executable, "-P", str(_DRAW), form]
         try:
-            done = subprocess.run(words, input=lines.encode(), capture_output=True, timeout=end - time.monotonic())
-            said = done.stdout
+            answers = _answers(lines.encode(), form, end - time.monotonic())
         except OSError:  # no process can be started
             break
-        except subprocess.TimeoutExpired as late:
-            said = late.stdout or b""
-        drawn = said.decode().split("\n")[:-1]
+        drawn = answers.decode().split("\n")[:-1]
         found |= {name: base64.b64decode(line) for name, line in zip(names, drawn, strict=False) if line}
         # The first that is not answered ended the process: on with the others.
         names = names[len(drawn) + 1 :]
     return found
+
+
+def _answers(charts: bytes, form: str, seconds: float) -> bytes:
+    """Return what the script that draws answers to charts, a line each, or what it did before the time was over."""
+    # -P: no file of the folder it is run in is taken for a module.
+    words = [sys.executable, "-P", str(_DRAW), form]
+    try:
+        return subprocess.run(words, input=charts, capture_output=True, timeout=seconds).stdout
+    except subprocess.TimeoutExpired as late:
+        return late.stdout or b""
 
 
 def svg_pictures(charts: Mapping[str, dict[str, Any]]) -> dict[str, str]:

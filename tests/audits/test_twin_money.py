@@ -6,12 +6,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from numba import typeof
 
 from evaluator import audit
 from evaluator.arguments import as_description
 from evaluator.audits.estimand import claims_of
 from evaluator.audits.live import ContextPool, play_in_pool
-from evaluator.audits.live_money import live_money
+from evaluator.audits.live_money import NO_MONEY, live_money
 from evaluator.audits.live_runs import claimed_weights, display_weights, live_pool
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims, replay_twin
@@ -205,6 +206,7 @@ def test_a_live_policy_is_told_of_refunds_and_costs(world: str) -> None:
         display_weights([rounds], rounds),
         told_costs=True,
     )
+    assert typeof(money) == typeof(NO_MONEY)  # one loop is compiled for logs with refunds and without
     rng = np.random.default_rng(4)
     money = money._replace(luck=rng.random((rounds, 3)))
     in_time = truth.traffic is not None

@@ -72,7 +72,7 @@ def test_vectors_of_the_eligible_actions_alone_are_theirs_in_twins() -> None:
     log = make_log(N, "random", "uniform", 1)
     sets = sets_of(log)
     rng = np.random.default_rng(2)
-    vectors = rng.normal(size=(N, K, 3))
+    vectors = rng.normal(size=(N, K, 5))
     vectors[:, :, 0] = np.arange(K)
     lists = uneven_lists(vectors[sets], sets.sum(axis=1))
     displays = log.displays.drop_columns("context").append_column("action_set", lists)

@@ -31,7 +31,7 @@ def test_json_keeps_its_schema_and_equals_the_python_result(policies: tuple[str,
 
 @pytest.mark.parametrize("columns", [60, 120])
 def test_report_fits_and_ends_with_the_verdict(columns: int) -> None:
-    found = audit(load("synthetic", limit=2000), ["otflinucb:alpha=0.5", "random"], window=100, twins=10)
+    found = audit(load("synthetic", limit=2000), ["linucb:alpha=0.5", "random"], window=100, twins=10)
     with io.StringIO() as sink:
         console = ReportConsole(width=columns, file=sink)
         show(console, found)
@@ -52,7 +52,7 @@ def test_report_fits_and_ends_with_the_verdict(columns: int) -> None:
 
 
 def test_a_policy_without_rounds_is_reported() -> None:
-    found = audit(load("synthetic", limit=2000), ["otflinucb", "random"], window=100, twins=10)
+    found = audit(load("synthetic", limit=2000), ["linucb", "random"], window=100, twins=10)
     unknown = {name: float("nan") for name in ("value", "bias", "bias_standard_error", "spread")}
     found = dataclasses.replace(found, policies=(dataclasses.replace(found.policies[0], **unknown), found.policies[1]))
     for full in (False, True):

@@ -28,11 +28,9 @@ def test_a_second_time_there_is_nothing_to_do(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_none_is_refused() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "evaluator", "policies", "compile", "fixd"], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 2
-    assert "fixed" in run.stderr
+    run = evaluate("policies", "compile", "fixd")
+    assert run.code == 2
+    assert "fixed" in run.err
 
 
 def test_all_policies_are_compiled_but_what_the_log_has_no_columns_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,12 +34,15 @@ def iceberg_table(folder: Path, name: str) -> Iterator[Table]:
 def append(kind: str, folder: Path, name: str, rows: pa.Table, *, commits: int = 1, **options: Any) -> None:
     """Append rows to a table, in some commits of their own."""
     size = -(-len(rows) // commits)
-    for part in (rows.slice(first, size) for first in range(0, len(rows), size)):
-        if kind == "delta":
+    parts = [rows.slice(first, size) for first in range(0, len(rows), size)]
+    if kind == "delta":
+        for part in parts:
             write_deltalake(folder / name, part, mode="append", **options)
-        else:
-            with catalog(folder) as found:
-                found.create_table_if_not_exists(f"ns.{name}", rows.schema).append(part)
+        return
+    with catalog(folder) as found:
+        table = found.create_table_if_not_exists(f"ns.{name}", rows.schema)
+        for part in parts:
+            table.append(part)
 
 
 def place(kind: str, name: str, **state: int) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def spec_of(folder: Path, kind: str, *, sets: str = "lists", **state: int) -> Pa
     )  # fmt: skip
 
 
-def write_all(folder: Path, kind: str, *, commits: int = 30) -> None:
+def write_all(folder: Path, kind: str, *, commits: int = 12) -> None:
     for name, of in TABLES.items():
         if kind == "parquet":
             pq.write_table(of(), folder / f"{name}.parquet")

@@ -8,13 +8,14 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from evaluator.datasets import convert, validate
-from evaluator.datasets.sources.databases import without_secrets
-from evaluator.datasets.sources.engines import ENGINES
+from evaluator.datasets.sources.databases import _limited, without_secrets
+from evaluator.datasets.sources.engines import ENGINES, RefusedQueryError
 from evaluator.datasets.spec_file import read_spec
 from evaluator.errors import DataError, SourceError, SpecError
 from tests.cli.runs import evaluate
@@ -203,6 +204,30 @@ def test_a_query_is_cancelled_after_its_time(
     fails(shop.spec(tmp_path, displays=SLOW[kind]), tmp_path / "out", "it took longer than 300ms, the limit")
     monkeypatch.setenv("EVALUATE_QUERY_TIMEOUT", "soon")
     fails(shop.spec(tmp_path), tmp_path / "out", "EVALUATE_QUERY_TIMEOUT")
+
+
+def test_a_query_is_told_to_end_until_it_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes between two statements of a query is heard by neither."""
+    told, heard = [], Event()
+
+    class Connection:
+        def adbc_cancel(self) -> None:
+            told.append(1)
+            if len(told) == 3:
+                heard.set()
+
+    monkeypatch.setenv("EVALUATE_QUERY_TIMEOUT", "10ms")
+
+    def ask() -> None:
+        with _limited(ENGINES["postgresql"], Connection()) as refuse_late, refuse_late():
+            assert heard.wait(60)
+            raise RuntimeError("canceled")
+
+    with pytest.raises(RefusedQueryError, match="it took longer than 10ms, the limit"):
+        ask()
+    before = len(told)
+    time.sleep(0.3)
+    assert len(told) == before  # the next query is told nothing
 
 
 def test_a_query_of_a_client_that_is_gone_is_ended(shop_of: Callable[[str], Shop], tmp_path: Path) -> None:

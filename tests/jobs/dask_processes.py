@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -64,6 +66,7 @@ class DaskProcesses:
                 cwd=self._folder,
                 stdout=subprocess.DEVNULL,
                 stderr=said,
+                start_new_session=True,
             )
         self._all.append(process)
         return process
@@ -72,14 +75,11 @@ class DaskProcesses:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for process in reversed(self._all):
-            process.kill() if process.poll() is None and process is self.scheduler else process.terminate()
         for process in self._all:
-            try:
-                process.wait(timeout=PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            # With what it began: asked to end, a nanny would wait for a worker that waits for its scheduler.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def waited(there: object) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import evaluator
 from evaluator.datasets import convert
+from evaluator.jobs import addresses
 from tests.cli.runs import evaluate
 from tests.jobs.dask_processes import PATIENCE, DaskProcesses, waited
 
@@ -169,7 +170,8 @@ def test_a_worker_with_other_code_is_refused(cluster: DaskProcesses, tmp_path: P
     assert "the command runs with other code of that version" in said.splitlines()[-1]
 
 
-def test_no_scheduler_is_one_line() -> None:
+def test_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_PATIENCE", 1)
     done = evaluate("compare", "-p", "ucb1", "--limit", "2000", "--cluster", "tcp://127.0.0.1:1")
     assert (done.code, done.out) == (1, "")
     assert done.err.splitlines()[-1].startswith("error: No scheduler answers at tcp://127.0.0.1:1")

@@ -37,7 +37,7 @@ def logged(n_actions: int) -> tuple[Log, Truths]:
     converts = np.flatnonzero(rng.random(N) < 0.3)
     log = build_log(
         time=np.arange(N), action=action, propensity=1.0 / among, eligible=sets, n_actions=n_actions,
-        context=rng.normal(size=(N, 3)), conversion_display=converts, conversion_time=converts + 3,
+        context=rng.normal(size=(N, 5)), conversion_display=converts, conversion_time=converts + 3,
         observed_until=N + 10, attribution_window=10,
     )  # fmt: skip
     return log, sets

@@ -236,6 +236,7 @@ def test_replay_does_not_import_scipy_stats() -> None:
 
 
 def test_a_study_of_delays_draws_only_when_asked_to() -> None:
-    code = "from evaluator.cli import app as a; import sys; sys.argv = ['evaluate', 'delays', '--limit', '2000']"
+    words = "'delays', '--limit', '2000', '--families', 'exponential', '--bootstraps', '19'"
+    code = f"from evaluator.cli import app as a; import sys; sys.argv = ['evaluate', {words}]"
     run = f"{code}\ntry:\n a.main()\nexcept SystemExit: pass\nprint()"
     assert not loaded_by(f"exec({run!r})") & {"altair", "vl_convert"}

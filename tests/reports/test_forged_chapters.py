@@ -145,13 +145,14 @@ def test_a_chart_that_is_none_of_ours_is_refused(
 ) -> None:
     address, asked = visited
     forge, where = ATTACKS[name]
-    # Where it got to the library that draws, it would be drawn in a process of its own.
-    monkeypatch.setattr("subprocess.run", None)
+    # Where it got to the library that draws, this would be called.
+    monkeypatch.setattr("evaluator.reports.html._answers", None)
     found = json.loads(json.dumps(chapter(forge(copy.deepcopy(CHART)))).replace("URL", address))
     assert f"not as a command wrote it, at {'.'.join(filter(None, ('charts.replay', where)))}" in told(tmp_path, found)
     assert asked == []
 
 
+@pytest.mark.usefixtures("drawn_alone")
 def test_a_chart_of_ours_is_drawn_and_no_address_is_asked_even_of_one_that_is_not(
     visited: tuple[str, list[bytes]],
 ) -> None:
@@ -173,6 +174,7 @@ def test_words_of_a_chart_are_never_markup_nor_names_of_it() -> None:
     assert 'onload="' not in picture.partition('class="mark-symbol')[2].partition('class="mark-group role-title')[0]
 
 
+@pytest.mark.usefixtures("drawn_alone")
 def test_what_takes_longer_than_any_of_ours_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     long = {**CHART, "data": {"values": [{**ROWS[0], "round": i} for i in range(300_000)]}, "mark": {"type": "point"}}
     monkeypatch.setattr("evaluator.reports.html._SECONDS", 1.0)

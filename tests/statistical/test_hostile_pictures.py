@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from evaluator.reports.chart_parts import drawable
 from evaluator.reports.html import pictures
@@ -21,6 +22,7 @@ def label(rng: np.random.Generator) -> str:
     return "".join(chr(rng.integers(*RANGES[block])) for block in blocks)
 
 
+@pytest.mark.usefixtures("drawn_alone")
 def test_every_label_can_be_drawn() -> None:
     rng = np.random.default_rng(1)
     charts = {}

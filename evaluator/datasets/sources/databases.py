@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
-from threading import Event, Timer
+from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Variable of the environment that says how long a query may take, and how long it may where none says so.
 TIMEOUT, _USUAL = "EVALUATE_QUERY_TIMEOUT", "1h"
+# Seconds between two words to a database that a query is over.
+_AGAIN = 0.2
 INSTALL = "pip install 'delayed-replay[sql]'"
 # What drivers say before the sentence of the database itself.
 _BEFORE = re.compile(r"^[A-Z_]+: (?:\[\w+\] )?(?:(?:Failed to|could not) [^:]*: )*", re.DOTALL)
@@ -118,12 +120,17 @@ def _seconds() -> float:
 @contextmanager
 def _limited(engine: Engine, connection: Any) -> Iterator[Callable[[], AbstractContextManager[None]]]:
     """Cancel what runs longer than a query may, where it can be cancelled; give what names the cause of its error."""
-    late = Event()
+    late, ended = Event(), Event()
 
-    def cancel() -> None:
+    def watch(seconds: float) -> None:
+        if ended.wait(seconds):
+            return
         late.set()
-        with suppress(Exception):  # the query has just ended, or the connection
-            connection.adbc_cancel()
+        # What comes between two statements is heard by none: it is said until one has heard it.
+        while not ended.is_set():
+            with suppress(Exception):  # the query has just ended, or the connection
+                connection.adbc_cancel()
+            ended.wait(_AGAIN)
 
     @contextmanager
     def named() -> Iterator[None]:
@@ -135,14 +142,15 @@ def _limited(engine: Engine, connection: Any) -> Iterator[Callable[[], AbstractC
                 raise RefusedQueryError(f"it took longer than {limit}, the limit; {TIMEOUT}=4h allows more") from None
             raise
 
-    watchdog = Timer(_seconds(), cancel)
-    watchdog.daemon = True
+    watchdog = Thread(target=watch, args=(_seconds(),), daemon=True)
     if engine.cancels:
         watchdog.start()
     try:
         yield named
     finally:
-        watchdog.cancel()
+        ended.set()
+        if engine.cancels:  # nor is the next query told
+            watchdog.join(_AGAIN)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from typing import Any
 import obstore
 from obstore.store import S3Store
 
+# Objects in an answer of a server that is asked for all: real ones say a thousand.
+PAGE = 50
 KEYS = {"AWS_ACCESS_KEY_ID": "a-key", "AWS_SECRET_ACCESS_KEY": "SENTINEL-OF-A-SECRET"}
 
 
@@ -31,8 +34,9 @@ def s3_server(log: Path) -> Iterator[str]:
     port = free_port()
     with log.open("wb") as stream:
         server = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stdout=stream, stderr=stream
-        )
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+            env=os.environ | {"MOTO_S3_DEFAULT_MAX_KEYS": str(PAGE)}, stdout=stream, stderr=stream,
+        )  # fmt: skip
     try:
         endpoint = f"http://127.0.0.1:{port}"
         for _ in range(600):

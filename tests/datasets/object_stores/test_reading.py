@@ -20,7 +20,7 @@ from evaluator.datasets.summary import show, validate
 from evaluator.errors import SourceError
 from tests.cli.runs import evaluate
 from tests.datasets.object_stores.buckets import SECRET, N, displays, same, spec_of, write
-from tests.datasets.object_stores.server import KEYS, Bucket
+from tests.datasets.object_stores.server import KEYS, PAGE, Bucket
 from tests.datasets.sources import write_spec
 
 
@@ -143,12 +143,12 @@ def test_the_fingerprint_is_that_of_the_objects(bucket: Bucket, tmp_path: Path) 
 
 
 def test_more_objects_than_a_page_are_listed(bucket: Bucket, tmp_path: Path) -> None:
-    for i in range(2_000):
+    for i in range(2 * PAGE + 20):
         bucket.put(f"logs/{i}.parquet", b"x")
     table = Table(files=f"s3://{bucket.name}/logs", storage=Storage(**bucket.storage))
     with staging(tmp_path) as place, Databases() as databases:
         found = find_parts(SpecTable(table, (), "source"), tmp_path, staging=place, databases=databases)
-    assert [part.name for part in found] == [f"s3://{bucket.name}/logs/{i}.parquet" for i in range(2_000)]
+    assert [part.name for part in found] == [f"s3://{bucket.name}/logs/{i}.parquet" for i in range(2 * PAGE + 20)]
 
 
 def test_a_public_bucket_needs_none(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

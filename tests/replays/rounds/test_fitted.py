@@ -106,7 +106,7 @@ def test_c_loses_what_it_may_and_no_more(seed: int) -> None:
 
 
 def test_one_display_fitted_badly_does_not_decide_how_many_rounds_there_are() -> None:
-    log = logged(3000, 6)
+    log = logged(3000, 6, columns=5)
     context = log.column("context").copy()
     far = np.flatnonzero(log.column("action") == 2)[0]
     context[far, 0] = 12.0  # where the model is sure that action 2 is never shown
@@ -131,7 +131,7 @@ def test_too_many_columns_are_said_aloud() -> None:
 
 
 def test_a_fit_that_does_not_come_to_rest_is_said_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = logged(600, 8, columns=4)
+    log = logged(600, 8, columns=5)
     assert "come to rest" not in fitted(log).assumption
     monkeypatch.setattr("evaluator.replays.rounds.fitted._STEPS", 1)
     assert "did not come to rest" in fitted(log).assumption
