@@ -65,7 +65,7 @@ def refuse_unknown(function: str, given: Mapping[str, object], *options: type[Op
 def as_descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy | UserPolicy | LearnedPolicy]:
     """Return the descriptions of one policy or several."""
     if isinstance(policies, Sequence) and not isinstance(policies, str):
-        return [found for policy in policies for found in as_descriptions(policy)]
+        return [description for policy in policies for description in as_descriptions(policy)]
     several = split_specs(policies) if isinstance(policies, str) else [policies]
     return [as_description(policy) for policy in several]
 
@@ -84,14 +84,14 @@ def from_nothing(policies: PolicyLike | Sequence[PolicyLike], by: str) -> list[P
     UsageError
         One has learned.
     """
-    found = as_descriptions(policies)
-    for policy in found:
+    descriptions = as_descriptions(policies)
+    for policy in descriptions:
         if isinstance(policy, LearnedPolicy):
             raise UsageError(
                 f"`{by}` lets policies begin with nothing, and {policy.spec} has learned.",
                 remedy="give its description: learned.policy. Replays and comparisons go on with what was learned.",
             )
-    return [policy for policy in found if not isinstance(policy, LearnedPolicy)]
+    return [policy for policy in descriptions if not isinstance(policy, LearnedPolicy)]
 
 
 @overload
@@ -101,8 +101,8 @@ def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy: .
 def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy:
     """Return the description of a spec, a policy, a class or an instance; a learned policy as it is."""
     if isinstance(policy, str):
-        found: Policy | UserPolicy = resolve(policy)
-        return found
+        description: Policy | UserPolicy = resolve(policy)
+        return description
     if isinstance(policy, Policy | UserPolicy | LearnedPolicy):
         return policy
     if isinstance(policy, Iterable | float | int | None) and not hasattr(policy, "choose"):
@@ -127,11 +127,11 @@ def loaded_by(policy: Any) -> str:
         It is an object of this process, or a class that was defined in none of the files that can be named.
     """
     try:
-        found: Any = as_description(policy.spec)
+        resolved: Any = as_description(policy.spec)
     except EvaluatorError:
-        found = None
+        resolved = None
     cls = getattr(policy, "cls", type(policy))
-    if type(found) is type(policy) and getattr(found, "cls", cls) is cls:
+    if type(resolved) is type(policy) and getattr(resolved, "cls", cls) is cls:
         return str(policy.spec)
     if cls.__module__.startswith("_policy_") and getattr(policy, "instance", None) is None:
         parameters = policy.spec.partition(":")[2]

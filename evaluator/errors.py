@@ -168,9 +168,9 @@ def nearest(name: str, known: Iterable[str], *, listed: Iterable[str] | None = N
     close = difflib.get_close_matches(name, known, n=1) or [word for word in known if name and word.startswith(name)]
     if close:
         return f"did you mean {' or '.join(close[:3])}?"
-    shown = known if listed is None else sorted(listed)
-    more = f" and {len(known) - len(shown):,} more" if len(shown) < len(known) else ""
-    return f"known: {', '.join(shown)}{more}."
+    named = known if listed is None else sorted(listed)
+    more = f" and {len(known) - len(named):,} more" if len(named) < len(known) else ""
+    return f"known: {', '.join(named)}{more}."
 
 
 def nearest_file(path: str | PathLike[str], otherwise: str) -> str:

@@ -17,7 +17,7 @@ from evaluator.cli.standard_streams import guard_streams
 from evaluator.cli.stopping import answered
 from evaluator.errors import EvaluatorError, refuse_no_utf8
 from evaluator.options.declaration import Option
-from evaluator.reports.command_words import in_command_words
+from evaluator.reports.command_words import use_command_words
 from evaluator.visible import visible
 
 app = App(
@@ -86,7 +86,7 @@ def main() -> None:
             app()
     except EvaluatorError as error:
         # Errors of the library speak Python; this is the one place that turns them into words of the command line.
-        line = str(error) if error.quotes_keys else in_command_words(str(error))
+        line = str(error) if error.quotes_keys else use_command_words(str(error))
         _fail(error, line, error.exit_code)
     except OSError as error:
         what = f"{error.filename}: {error.strerror}." if error.filename and error.strerror else f"{error}."

@@ -12,7 +12,7 @@ from evaluator.cli import options as o
 from evaluator.cli.executing import Cluster, workers
 from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder, this_command, wrote
-from evaluator.cli.reading import as_read, one_log, open_log, reads_log
+from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
 from evaluator.cli.replaying import origin
 
 EXAMPLES = (
@@ -64,18 +64,18 @@ def audit_command(
     named = one_log(log, dataset)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         o.kept_in = folder
-        kept = None if folder is None else KeptJobs(folder, o.note)
+        store = None if folder is None else KeptJobs(folder, o.note)
         source = open_log(named, reading, [LIKE_USERS])
         with workers(cluster) as executor:
             # Known by all that the log holds, whoever computes.
-            read = as_read(reading, [LIKE_USERS])
-            place = None if executor is None and kept is None else place_of(source.log, named, read)
+            read = reading_options(reading, [LIKE_USERS])
+            place = None if executor is None and store is None else place_of(source.log, named, read)
             source = replace(source, log=source.log.without_outcomes())
             with o.progress("twins and runs", steps(len(descriptions), asked), compiles=cluster is None) as advance:
-                found = run_audit(
-                    source.log, descriptions, asked, advance=advance, kept=kept, executor=executor, place=place
+                audit = run_audit(
+                    source.log, descriptions, asked, advance=advance, kept=store, executor=executor, place=place
                 )
-        save(write_audit, found, source=origin(source, reading), command=this_command())
-    o.show(found, full=full, as_json=as_json)
+        save(write_audit, audit, source=origin(source, reading), command=this_command())
+    o.show(audit, full=full, as_json=as_json)
     if out is not None:
         o.note(wrote(out))

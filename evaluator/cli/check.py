@@ -44,11 +44,11 @@ def check_command(
     options, codes = CheckOptions(**checking), o.codes_of(fail_on)
     with new_folder(out) as save:
         source = open_log(one_log(log, dataset), reading, [*source_columns(options.cluster_by), LIKE_USERS])
-        found = check_log(source.log, options)
-        save(write_check, found, source=origin(source, reading), command=this_command())
-    o.show(found, full=full, as_json=as_json)
+        report = check_log(source.log, options)
+        save(write_check, report, source=origin(source, reading), command=this_command())
+    o.show(report, full=full, as_json=as_json)
     if out is not None:
         o.note(wrote(out))
-    if not found.fit:
+    if not report.fit:
         raise typer.Exit(o.NOT_FIT)
-    o.fail_on(codes, found.findings)
+    o.fail_on(codes, report.findings)

@@ -13,7 +13,7 @@ from evaluator.cli import options as o
 from evaluator.cli.executing import Cluster, workers
 from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder, wrote
-from evaluator.cli.reading import as_read, one_log, open_log, reads_log
+from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.comparisons.options import CompareOptions
 from evaluator.options.shared import POLICIES
@@ -74,22 +74,22 @@ def compare_command(
 
     dataset, codes = one_log(log, dataset), o.codes_of(fail_on)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
-        own = CompareOptions(**comparing)
-        specs, windows, baseline, rule = policies or [], own.asked_windows, own.baseline, own.rule
-        if own.study is not None:
+        asked = CompareOptions(**comparing)
+        specs, windows, baseline, rule = policies or [], asked.asked_windows, asked.baseline, asked.rule
+        if asked.study is not None:
             from evaluator.comparisons.study_file import read_study
 
-            said = read_study(own.study)
+            study = read_study(asked.study)
             given = _given(context)
-            dataset = said.dataset if dataset is None else dataset
-            reading = {**{name: value for name, value in said.reading.items() if name not in given}, **reading}
-            replaying = {**replaying, **{name: value for name, value in said.options.items() if name not in given}}
-            specs = specs or list(said.policies)
-            windows = said.windows if windows is None else windows
-            baseline = said.baseline if baseline is None else baseline
-            rule = said.rule if rule is None else rule
+            dataset = study.dataset if dataset is None else dataset
+            reading = {**{name: value for name, value in study.reading.items() if name not in given}, **reading}
+            replaying = {**replaying, **{name: value for name, value in study.options.items() if name not in given}}
+            specs = specs or list(study.policies)
+            windows = study.windows if windows is None else windows
+            baseline = study.baseline if baseline is None else baseline
+            rule = study.rule if rule is None else rule
         descriptions = as_descriptions(specs)
-        kept = None if folder is None else KeptResults(folder, descriptions)
+        store = None if folder is None else KeptResults(folder, descriptions)
         o.kept_in = folder
         options = ReplayOptions(**replaying)
         # A rule has the log checked, by what users saw before, too.
@@ -97,42 +97,46 @@ def compare_command(
         source = open_log(dataset, reading, keep)
         plans = plan_comparison(source.log, descriptions, windows or [None], options)
         first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
-        taken_up = _taken_up(kept, plans, source.log)
+        taken_up = _find_earlier_results(store, plans, source.log)
         with workers(cluster) as executor:
             where = None
             if executor is not None:
-                place = place_of(source.log, dataset, as_read(reading, keep))
+                place = place_of(source.log, dataset, reading_options(reading, keep))
                 where = study_on(executor, place, descriptions, windows or [None], options)
-            runs = VariantRuns(plans, kept=kept, found=taken_up, workers=where)
+            runs = VariantRuns(plans, kept=store, found=taken_up, workers=where)
             with o.progress("displays", runs.total, compiles=cluster is None) as advance:
-                found = execute_comparison(plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance)
-        save_result(save, found, source, reading)
-    o.show(found, full=full, as_json=as_json)
+                comparison = execute_comparison(
+                    plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance
+                )
+        save_result(save, comparison, source, reading)
+    o.show(comparison, full=full, as_json=as_json)
     if out is not None:
         o.note(wrote(out))
-    beside = () if found.check is None else found.check.findings
-    o.fail_on(codes, [*found.findings, *(one for result in found.results for one in result.findings), *beside])
+    beside = () if comparison.check is None else comparison.check.findings
+    o.fail_on(
+        codes, [*comparison.findings, *(one for result in comparison.results for one in result.findings), *beside]
+    )
 
 
-def _taken_up(kept: KeptResults | None, plans: Sequence[ReplayPlan], log: Log) -> FoundResults:
+def _find_earlier_results(store: KeptResults | None, plans: Sequence[ReplayPlan], log: Log) -> FoundResults:
     """Return the results that are there already, having said what was found and what not."""
     from evaluator.comparisons.variant_runs import NOTHING
 
-    if kept is None:
+    if store is None:
         return NOTHING
-    found = kept.find(plans, log)
-    if found.results:
-        o.note(f"Took up {len(found.results):,} of {len(plans):,} variants, finished before, from {kept.folder}.")
-    if parts := found.parts:
-        o.note(f"Took up parts of {parts:,} more: their replays, or of their resampled ones, from {kept.folder}.")
-    if found.damaged:
-        o.note(f"Damaged, so computed anew: {found.damaged:,} kept in {kept.folder}.")
-    if found.others:
+    earlier = store.find(plans, log)
+    if earlier.results:
+        o.note(f"Took up {len(earlier.results):,} of {len(plans):,} variants, finished before, from {store.folder}.")
+    if parts := earlier.parts:
+        o.note(f"Took up parts of {parts:,} more: their replays, or of their resampled ones, from {store.folder}.")
+    if earlier.damaged:
+        o.note(f"Damaged, so computed anew: {earlier.damaged:,} kept in {store.folder}.")
+    if earlier.others:
         o.note(
-            f"Answers to another question, so not used: {found.others:,} kept in {kept.folder}. It was another log, "
+            f"Answers to another question, so not used: {earlier.others:,} kept in {store.folder}. It was another log, "
             "policy, option, code or version; they go when the study is written."
         )
-    return found
+    return earlier
 
 
 def _given(context: typer.Context) -> set[str]:

@@ -60,8 +60,8 @@ def _paths(incomplete: str, fits: Callable[[Path], bool]) -> list[str]:
     """Return the paths that begin so and fit, as they were begun."""
     folder, slash, name = incomplete.rpartition("/")
     try:
-        found = [path for path in Path(f"{folder}{slash}" or ".").iterdir() if path.name.startswith(name)]
-        return sorted(f"{folder}{slash}{path.name}" for path in found if not path.name.startswith(".") and fits(path))
+        paths = [path for path in Path(f"{folder}{slash}" or ".").iterdir() if path.name.startswith(name)]
+        return sorted(f"{folder}{slash}{path.name}" for path in paths if not path.name.startswith(".") and fits(path))
     except OSError:
         return []  # a shell has no place for what is wrong with a folder
 

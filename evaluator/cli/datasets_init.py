@@ -44,20 +44,20 @@ def init_command(
     from evaluator.datasets import draft
 
     with new_file(out) as save:
-        found = draft(data, conversions=conversions, ask=_ask if _on_terminal() else None)
-        text = found.toml(Path() if out is None else out.parent)
+        drafted = draft(data, conversions=conversions, ask=_ask if _has_terminal() else None)
+        text = drafted.toml(Path() if out is None else out.parent)
         save(lambda place: place.write_text(text, encoding="utf-8"))
     if out is None:
         typer.echo(text, nl=False)
-    for sentence in found.open:
+    for sentence in drafted.open:
         o.note(f"check {sentence}")
-    if found.missing:
-        o.note(f"No spec yet: {', '.join(found.missing)} could not be told. Complete the lines that lack a value.")
+    if drafted.missing:
+        o.note(f"No spec yet: {', '.join(drafted.missing)} could not be told. Complete the lines that lack a value.")
         raise typer.Exit(3)
-    _validate(found, out)
+    _validate(drafted, out)
 
 
-def _validate(found: Draft, out: Path | None) -> None:
+def _validate(drafted: Draft, out: Path | None) -> None:
     """Read every row by the draft, and say what came of it and what to type next."""
     from tempfile import TemporaryDirectory
 
@@ -66,21 +66,21 @@ def _validate(found: Draft, out: Path | None) -> None:
     if out is None:
         with TemporaryDirectory(prefix="evaluate-") as folder:
             place = Path(folder) / "spec.toml"
-            place.write_text(found.toml(), encoding="utf-8")
+            place.write_text(drafted.toml(), encoding="utf-8")
             counts = validate(place)["counts"]
     else:
         counts = validate(out)["counts"]
     say: Callable[[str], None] = o.note if out is None else o.say
     spec = shlex.quote(str(out or "spec.toml"))
-    known = " --propensity estimate" if "display.propensity_kind" in found.commented else ""
+    known = " --propensity estimate" if "display.propensity_kind" in drafted.commented else ""
     say(f"{spec}: sound, {counts['displays']:,} displays, {counts['conversions']:,} conversions.")
     say("Next, when what the draft says to check is checked:")
-    users = " --cluster-by user" if "keep" in found.sections else ""
+    users = " --cluster-by user" if "keep" in drafted.sections else ""
     for command in (f"datasets validate {spec}", f"check -d {spec}{known}", f"replay -d {spec} -p ucb1{known}{users}"):
         say(f"  evaluate {command}")
 
 
-def _on_terminal() -> bool:
+def _has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -11,7 +11,7 @@ from evaluator.cli import options as o
 from evaluator.cli.executing import DelaysCluster, workers
 from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder, this_command, wrote
-from evaluator.cli.reading import as_read, one_log, open_log, reads_log
+from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
 from evaluator.cli.replaying import origin
 from evaluator.datasets.delay_file_options import FILE, DelayFileOptions
 from evaluator.delays.study.options import DelayOptions
@@ -83,9 +83,9 @@ def delays_command(
         o.kept_in = folder
         if file is not None:
             of_log = {f"--{name.replace('_', '-')}": value for name, value in reading.items() if name not in OF_BOTH}
-            _only_of(file, {"LOG": log, "--dataset": dataset, "--joint": options.joint or None, **of_log})
+            _refuse_log_options(file, {"LOG": log, "--dataset": dataset, "--joint": options.joint or None, **of_log})
             asked = DelayFileOptions(**filing, by=group, **{name: reading[name] for name in OF_BOTH if name in reading})
-            rows, quarantine = _of_file(file, asked)
+            rows, quarantine = _read_file(file, asked)
             source = {
                 "file": str(file), "delay_column": asked.delay_column, "unit": rows.tick, "followed": asked.followed
             }  # fmt: skip
@@ -93,14 +93,14 @@ def delays_command(
             with _spread(cluster, folder, todo, lambda: place_of_file(file, asked, rows)) as spread:
                 study = study_rows(rows, options, spread=spread)
         else:
-            _only_with_file(filing)
+            _refuse_file_options(filing)
             keep = [] if group in ("action", None) else [group]
             named = one_log(log, dataset)
             opened = open_log(named, reading, keep)
             quarantine = opened.quarantine
             todo = steps(opened.log, options, grouped=group is not None)
             with _spread(
-                cluster, folder, todo, lambda: place_of(opened.log, named, as_read(reading, keep))
+                cluster, folder, todo, lambda: place_of(opened.log, named, reading_options(reading, keep))
             ) as spread:  # fmt: skip
                 study = study_log(opened.log, options, by=group, spread=spread)
             source = origin(opened, reading)
@@ -120,23 +120,23 @@ def _spread(
     from evaluator.delays.study.studied_rows import Spread
     from evaluator.outputs.kept_jobs import KeptJobs
 
-    kept = None if folder is None else KeptJobs(folder, o.note)
+    store = None if folder is None else KeptJobs(folder, o.note)
     with workers(cluster) as executor, o.progress("fits and tests", todo, compiles=cluster is None) as advance:
-        yield Spread(advance, kept, executor, None if executor is None else place())
+        yield Spread(advance, store, executor, None if executor is None else place())
 
 
-def _only_of(file: Path, others: dict[str, Any]) -> None:
+def _refuse_log_options(file: Path, others: dict[str, Any]) -> None:
     for name, value in others.items():
         if value is not None:
             raise UsageError(f"{name} does not go with --file {file}.", remedy="read a log, or a bare file of delays.")
 
 
-def _only_with_file(given: dict[str, Any]) -> None:
+def _refuse_file_options(given: dict[str, Any]) -> None:
     for name in given:
         raise UsageError(f"`{name}` goes with --file.", remedy="logs say in their spec what these say of a file.")
 
 
-def _of_file(file: Path, asked: DelayFileOptions) -> tuple[DelayRows, pa.Table]:
+def _read_file(file: Path, asked: DelayFileOptions) -> tuple[DelayRows, pa.Table]:
     from evaluator.datasets.delay_file import read_delay_file
 
     done = read_delay_file(file, asked)

@@ -30,7 +30,7 @@ def examples(epilog: str) -> tuple[list[str], str]:
 
 def _whole(text: str) -> str:
     """Return text in which lines do not break within an option, by characters that `_breakable` takes back."""
-    return _WHOLE.sub(lambda found: found[0].replace("-", _HYPHEN).replace(" ", _SPACE), text)
+    return _WHOLE.sub(lambda match: match[0].replace("-", _HYPHEN).replace(" ", _SPACE), text)
 
 
 def _breakable(formatter: Any) -> None:

@@ -45,11 +45,11 @@ def takes(
     }
 
     def decorate(command: Command) -> Command:
-        own = inspect.signature(command, eval_str=True).parameters
+        existing = inspect.signature(command, eval_str=True).parameters
 
         @functools.wraps(command)
-        def with_options(**arguments: Any) -> None:
-            taken = {name: _value(name, arguments.pop(name), *own) for name, own in own_options.items()}
+        def run_with_options(**arguments: Any) -> None:
+            taken = {name: _value(name, arguments.pop(name), *declared) for name, declared in own_options.items()}
             if given_only:
                 taken = {name: value for name, value in taken.items() if value != own_options[name][0].default}
             command(**{to: taken}, **arguments)
@@ -59,14 +59,14 @@ def takes(
                 name, inspect.Parameter.KEYWORD_ONLY, default=_default(option, kind), annotation=annotated
             )
             for name, (option, kind) in own_options.items()
-            for annotated in [Annotated[_read_as(option, kind), offered(name, option, metavar=_metavar(kind))]]
+            for annotated in [Annotated[_find_parsed_type(option, kind), offered(name, option, metavar=_metavar(kind))]]
         )
-        parameters = [*(p for name, p in own.items() if name not in (to, *LAST)), *declared]
-        parameters += [own[name] for name in LAST if name in own]
+        parameters = [*(p for name, p in existing.items() if name not in (to, *LAST)), *declared]
+        parameters += [existing[name] for name in LAST if name in existing]
         keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-        with_options.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
-        with_options.__annotations__ = {p.name: p.annotation for p in keyword}
-        return with_options
+        run_with_options.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+        run_with_options.__annotations__ = {p.name: p.annotation for p in keyword}
+        return run_with_options
 
     return decorate
 
@@ -89,22 +89,22 @@ def offered(name: str, option: Option, **more: Any) -> Any:
     names += [word for word in option.flags if "/" not in word]
     if option.plural:  # typer reads several, so that more than one can be refused in words
         more["metavar"] = "<str>"
-    found = typer.Option(
+    parameter = typer.Option(
         *names,
         help=help_text(name, option),
         rich_help_panel=option.panel or None,
         autocompletion=COMPLETIONS.get(name),
         **more,
     )
-    found.declared = option
-    return found
+    parameter.declared = option
+    return parameter
 
 
 def placed(option: Option, *, completes: str = "") -> Any:
     """Return by what typer takes an argument, which is known by its place, and completed as the option of a name."""
-    found = typer.Argument(help=option.help, autocompletion=COMPLETIONS.get(completes))
-    found.declared = option
-    return found
+    parameter = typer.Argument(help=option.help, autocompletion=COMPLETIONS.get(completes))
+    parameter.declared = option
+    return parameter
 
 
 def declarations(command: Any) -> dict[str, tuple[Option | None, Any]]:
@@ -147,7 +147,7 @@ def help_text(name: str, option: Option) -> str:
     return f"{before}: {example}{stop}{default}{'.' if stop else ''}"
 
 
-def _read_as(option: Option, kind: Any) -> Any:
+def _find_parsed_type(option: Option, kind: Any) -> Any:
     kinds = alternatives(kind)
     if option.plural or (several(kind) is not None and str not in kinds):
         return list[str] | None

@@ -14,7 +14,7 @@ import typer
 from evaluator.cli.lending import offered, placed
 from evaluator.options.declaration import Option
 from evaluator.options.shared import DATASET, OUTPUT, POLICIES
-from evaluator.reports.command_words import in_command_words
+from evaluator.reports.command_words import use_command_words
 from evaluator.visible import visible
 
 if TYPE_CHECKING:
@@ -97,12 +97,12 @@ def fail_on(codes: Set[str], findings: Iterable[Finding]) -> None:
 
 def say(sentence: str) -> None:
     """Print a result that is one line."""
-    typer.echo(visible(in_command_words(sentence)))
+    typer.echo(visible(use_command_words(sentence)))
 
 
 def note(sentence: str) -> None:
     """Say something beside the result, on stderr."""
-    line = visible(in_command_words(sentence))
+    line = visible(use_command_words(sentence))
     if bar_console is None:
         typer.echo(line, err=True)
     else:
@@ -129,10 +129,10 @@ def show(result: Any, *, full: bool, as_json: bool = False) -> None:
 
 def show_document(document: Document) -> None:
     """Print a document with options named as on the command line."""
-    from evaluator.reports.documents import in_words_of_commands
+    from evaluator.reports.documents import name_command_options
     from evaluator.reports.terminal import print_document
 
-    print_document(stdout(), in_words_of_commands(document))
+    print_document(stdout(), name_command_options(document))
 
 
 def _columns_asked() -> bool:

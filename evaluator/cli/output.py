@@ -71,13 +71,13 @@ def this_command() -> str:
     Where its output goes is left out, and so is which workers compute it.
     """
     words = iter(sys.argv[1:])
-    kept = []
+    arguments = []
     for word in words:
         if word in ("--out", "-o", "--cluster"):
             next(words, None)
         elif not word.startswith(("--out=", "--cluster=")):
-            kept.append(word)
-    return shlex.join(["evaluate", *kept])
+            arguments.append(word)
+    return shlex.join(["evaluate", *arguments])
 
 
 def wrote(out: Path) -> str:

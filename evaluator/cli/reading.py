@@ -48,12 +48,12 @@ def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str
 
     if dataset is None:
         note("No --dataset named: using the bundled synthetic log.")
-    done = read("synthetic" if dataset is None else dataset, **as_read(reading, keep))
+    done = read("synthetic" if dataset is None else dataset, **reading_options(reading, keep))
     if done.quarantine.num_rows:
         note(f"{done.quarantine.num_rows:,} bad rows were left out; --out writes them to quarantine.parquet.")
     return done
 
 
-def as_read(reading: Mapping[str, Any], keep: Sequence[str]) -> dict[str, Any]:
+def reading_options(reading: Mapping[str, Any], keep: Sequence[str]) -> dict[str, Any]:
     """Return the options of a log's reading, which keeps some columns."""
     return {**reading, **({"keep": list(keep)} if keep else {})}

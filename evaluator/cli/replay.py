@@ -10,7 +10,7 @@ from evaluator.cli import options as o
 from evaluator.cli.executing import Cluster, workers
 from evaluator.cli.lending import offered, only, takes
 from evaluator.cli.output import new_file, new_folder, refuse_one_place, wrote
-from evaluator.cli.reading import as_read, one_log, open_log, reads_log
+from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.options.declaration import Option
 from evaluator.options.shared import OUTPUT, POLICY
@@ -99,7 +99,7 @@ def replay_command(
     keeping = kept_beside(out) if in_units and out is not None else nullcontext()
     with keeping as folder, new_folder(out) as save, new_file(save_policy) as save_learned:
         o.kept_in = folder
-        kept = None if folder is None else KeptResults(folder, [description])
+        store = None if folder is None else KeptResults(folder, [description])
         source = open_log(named, reading, chosen.keeps)
         plan = plan_replay(source.log, description, chosen)
         with (
@@ -107,9 +107,11 @@ def replay_command(
             o.progress("displays", len(plan.rounds) * (1 + chosen.bootstrap), compiles=cluster is None) as advance,
         ):
             if in_units:
-                place = None if executor is None else place_of(source.log, named, as_read(reading, chosen.keeps))
+                place = (
+                    None if executor is None else place_of(source.log, named, reading_options(reading, chosen.keeps))
+                )
                 result = execute_in_jobs(
-                    plan, source.log, kept=kept, executor=executor, place=place, advance=advance, say=o.note
+                    plan, source.log, kept=store, executor=executor, place=place, advance=advance, say=o.note
                 )
             else:
                 result = execute(plan, advance=advance)

@@ -73,16 +73,16 @@ def simulate_command(
     descriptions = as_descriptions(policies)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         o.kept_in = folder
-        kept = None if folder is None else KeptJobs(folder, o.note)
+        store = None if folder is None else KeptJobs(folder, o.note)
         problem = load_problem(named)
         with (
             workers(cluster) as executor,
             o.progress("runs", asked.runs * len(descriptions), compiles=cluster is None) as advance,
         ):
-            found = simulate(
-                problem, descriptions, asked, advance=advance, kept=kept, executor=executor, scenario=named
+            simulation = simulate(
+                problem, descriptions, asked, advance=advance, kept=store, executor=executor, scenario=named
             )
-        save(write_simulation, found, options=asked, command=this_command())
-    o.show(found, full=full, as_json=as_json)
+        save(write_simulation, simulation, options=asked, command=this_command())
+    o.show(simulation, full=full, as_json=as_json)
     if out is not None:
         o.note(wrote(out))

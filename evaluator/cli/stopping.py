@@ -25,7 +25,7 @@ _STOPPING = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") i
 @contextmanager
 def answered() -> Iterator[None]:
     """Have the block end within a second of a signal to stop, with one line that says what is kept."""
-    said = threading.Lock()
+    speaking = threading.Lock()
     ours, systems = socket.socketpair()
     systems.setblocking(False)
     before = signal.set_wakeup_fd(systems.fileno(), warn_on_full_buffer=False)
@@ -36,7 +36,7 @@ def answered() -> Iterator[None]:
             # Under nohup a closed terminal is no reason to stop.
             if number in _STOPPING and signal.getsignal(number) is not signal.SIG_IGN:
                 if not ended.wait(GRACE):
-                    _abandon(number, said)
+                    _abandon(number, speaking)
                 return
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -47,7 +47,7 @@ def answered() -> Iterator[None]:
         # Whatever the libraries made of the exception that stopped them.
         if options.stopped_by is None:
             raise
-        if said.acquire(blocking=False):
+        if speaking.acquire(blocking=False):
             _say(options.stopped_by)
         sys.exit(128 + options.stopped_by)
     finally:
@@ -58,9 +58,9 @@ def answered() -> Iterator[None]:
         ours.close()
 
 
-def _abandon(number: int, said: threading.Lock) -> None:
+def _abandon(number: int, speaking: threading.Lock) -> None:
     """End the process from beside its main thread."""
-    if said.acquire(blocking=False):
+    if speaking.acquire(blocking=False):
         undo_all()
         _say(number)
         os._exit(128 + number)
@@ -70,8 +70,8 @@ def _say(number: int) -> None:
     """Write the line past the streams of Python, which the main thread may hold."""
     name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
     what = _kept() or "outputs are as they were; the same command starts anew"
-    shown = "\x1b[?25h\r\x1b[K" if sys.stderr.isatty() else ""  # the cursor, which a progress bar hides
-    os.write(2, f"{shown}Stopped by {name}: {what}.\n".encode(errors="backslashreplace"))
+    cursor = "\x1b[?25h\r\x1b[K" if sys.stderr.isatty() else ""  # the cursor, which a progress bar hides
+    os.write(2, f"{cursor}Stopped by {name}: {what}.\n".encode(errors="backslashreplace"))
 
 
 def _kept() -> str:

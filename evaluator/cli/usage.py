@@ -36,7 +36,7 @@ class OneLineErrors:
             if type(error).__name__ == "NoArgsIsHelpError":
                 typer.echo(ctx.get_help(), err=True)
                 raise typer.Exit(UsageError.exit_code) from None
-            raise _as_ours(error, ctx) from None
+            raise _translate_error(error, ctx) from None
 
 
 def unknown_command(ctx: Any, word: str) -> UnknownNameError:
@@ -55,9 +55,9 @@ def _refuse_empty(ctx: Any, args: list[str]) -> None:
             raise UsageError(f"{flag} is empty.", remedy=f"give a value, or leave it out. {_told(takes[flag])}")
 
 
-def _as_ours(error: Any, ctx: Any) -> EvaluatorError:
-    said = _SAID.get(type(error).__name__)
-    return (said and said(error, ctx)) or UsageError(_sentence(error.format_message()), remedy=_help_of(ctx))
+def _translate_error(error: Any, ctx: Any) -> EvaluatorError:
+    worded = _SAID.get(type(error).__name__)
+    return (worded and worded(error, ctx)) or UsageError(_sentence(error.format_message()), remedy=_help_of(ctx))
 
 
 def _words(ctx: Any) -> str:
@@ -102,7 +102,7 @@ def _commands(command: Any, path: str = "evaluate") -> list[tuple[str, Any]]:
     """Return a command, or those of a group and its groups, each with the words that name it."""
     if not hasattr(command, "commands"):
         return [(path, command)]
-    return [found for name, one in command.commands.items() for found in _commands(one, f"{path} {name}")]
+    return [pair for name, one in command.commands.items() for pair in _commands(one, f"{path} {name}")]
 
 
 def _missing(error: Any, ctx: Any) -> EvaluatorError | None:
@@ -136,19 +136,19 @@ def _quoted(error: Any) -> str | None:
     """Return the word that was no number."""
     if hasattr(error.__cause__, "errors"):
         return str(error.__cause__.errors()[0]["input"])
-    found = re.match(r"'(.*)' is not a valid ", error.message)
-    return found and found[1]
+    match = re.match(r"'(.*)' is not a valid ", error.message)
+    return match and match[1]
 
 
 def _extra(error: Any, ctx: Any) -> EvaluatorError | None:
     """Say what stands where nothing is taken; the parser quotes it in brackets."""
-    found = re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", error.message)
-    if found is None:
+    match = re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", error.message)
+    if match is None:
         return None
     places = [given.name.upper() for given in ctx.command.params if given.param_type_name == "argument"]
     takes = f"takes {' and '.join(places)} by place, and no more" if places else "takes nothing by place"
     return UsageError(
-        f"{_words(ctx)} {takes}: {shortened(repr(found[1]))}.",
+        f"{_words(ctx)} {takes}: {shortened(repr(match[1]))}.",
         remedy=f"all else goes by the name of its option; {_help_of(ctx)}",
     )
 

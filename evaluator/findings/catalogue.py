@@ -72,11 +72,11 @@ class Catalogue(JsonDocument):
 @cache
 def catalogue() -> dict[str, Entry]:
     """Return every entry by its code, in the order of the files."""
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for command in COMMANDS:
         told = tomllib.loads((files("evaluator.findings") / f"{command}.toml").read_text("utf-8"))
-        found |= {code: Entry(code=code, command=command, **entry) for code, entry in told.items()}
-    return found
+        entries |= {code: Entry(code=code, command=command, **entry) for code, entry in told.items()}
+    return entries
 
 
 def explain(code: str) -> Entry:

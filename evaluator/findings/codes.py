@@ -150,5 +150,5 @@ _SEVERITIES: tuple[Severity, ...] = ("fail", "warn", "assumption", "note")
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return findings by severity, the worst first, and then by the order of their codes; each once."""
-    once = {(found.code, str(found), found.about): found for found in findings}
-    return tuple(sorted(once.values(), key=lambda found: (_SEVERITIES.index(found.severity), _RANK[found.code])))
+    once = {(finding.code, str(finding), finding.about): finding for finding in findings}
+    return tuple(sorted(once.values(), key=lambda finding: (_SEVERITIES.index(finding.severity), _RANK[finding.code])))

@@ -45,7 +45,7 @@ class Finding(JsonPart):
 
 def having(findings: Iterable[Finding], *severities: Severity) -> tuple[Finding, ...]:
     """Return the findings of these severities, in their order."""
-    return tuple(found for found in findings if found.severity in severities)
+    return tuple(finding for finding in findings if finding.severity in severities)
 
 
 def warnings_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -119,8 +119,8 @@ def option(default: Any, help: str, **more: Any) -> Any:
 
 def declaration(field: dataclasses.Field[Any]) -> Option:
     """Return what declares a field; of a plain field, its default alone."""
-    found: Option | None = field.metadata.get("option")
-    return found or Option(default=field.default, help="")
+    declared: Option | None = field.metadata.get("option")
+    return declared or Option(default=field.default, help="")
 
 
 class Wording(NamedTuple):
@@ -160,11 +160,11 @@ class Options:
 
 def kinds_of(cls: type) -> Mapping[str, Any]:
     """Return the type of each option of a dataclass."""
-    return _looked_up(cls)
+    return _look_up_types(cls)
 
 
 @cache  # a small log's replay asks often, and each look-up evaluates every annotation
-def _looked_up(cls: type) -> Mapping[str, Any]:
+def _look_up_types(cls: type) -> Mapping[str, Any]:
     return typing.get_type_hints(cls)
 
 
@@ -184,8 +184,8 @@ def choices(kind: Any) -> tuple[Any, ...]:
 
 def several(kind: Any) -> Any:
     """Return the type of one of several values, None where a value is one."""
-    found = [typing.get_args(one)[0] for one in alternatives(kind) if _is(one, Sequence)]
-    return found[0] if found else None
+    kinds = [typing.get_args(one)[0] for one in alternatives(kind) if _is(one, Sequence)]
+    return kinds[0] if kinds else None
 
 
 def _is(kind: Any, generic: Any) -> bool:
@@ -214,8 +214,8 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
     if allowed := choices(kind):
         # By type first: an array compares element by element.
         if not any(isinstance(value, type(one)) and value == one for one in allowed):
-            said = wording.choice.format(shortened(repr(value)))
-            raise ParameterError(f"{said} is not a choice.", remedy=nearest(str(value), map(str, allowed)))
+            what = wording.choice.format(shortened(repr(value)))
+            raise ParameterError(f"{what} is not a choice.", remedy=nearest(str(value), map(str, allowed)))
         return value
     if isinstance(value, str) and not value.strip():
         raise ParameterError(f"{wording.name} is empty.", remedy=f"give a value{_such(declared)}, or leave it out.")
@@ -265,8 +265,8 @@ def no_number(name: str, value: object, number: type, declared: Option) -> Param
     name, value, number, declared
         How the message names the option, its value, the type of number that it takes, and its declaration.
     """
-    said = f"{name}: expected {_KINDS[number]}, got {shortened(repr(value))}."
-    return ParameterError(said, remedy=_number_hint(number, declared))
+    what = f"{name}: expected {_KINDS[number]}, got {shortened(repr(value))}."
+    return ParameterError(what, remedy=_number_hint(number, declared))
 
 
 def _check_number(value: Any, number: type, declared: Option, wording: Wording) -> None:
@@ -283,8 +283,8 @@ def _check_number(value: Any, number: type, declared: Option, wording: Wording) 
             and (declared.at_most is None or value <= declared.at_most)
         )
     if not fits:
-        said = f"{wording.number.format(_said(value))} is out of range."
-        raise ParameterError(said, remedy=_number_hint(number, declared))
+        what = f"{wording.number.format(_said(value))} is out of range."
+        raise ParameterError(what, remedy=_number_hint(number, declared))
 
 
 def _number_hint(number: type, declared: Option) -> str:
@@ -319,13 +319,13 @@ def under_own_names(cls: type[Options], given: Mapping[str, Any]) -> dict[str, A
     ParameterError
         Both names of an option are given.
     """
-    found = dict(given)
+    keywords = dict(given)
     for field in dataclasses.fields(cls):
-        if (one := declaration(field).singular) in found:
-            if found.get(field.name) is not None:
+        if (one := declaration(field).singular) in keywords:
+            if keywords.get(field.name) is not None:
                 raise ParameterError(f"`{one}` and `{field.name}` exclude each other.", remedy="give the second.")
-            found[field.name] = found.pop(one)
-    return found
+            keywords[field.name] = keywords.pop(one)
+    return keywords
 
 
 def described(name: str, kind: Any, declared: Option) -> dict[str, Any]:

@@ -30,10 +30,10 @@ def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F
     """
 
     def decorate(function: F) -> F:
-        own = inspect.signature(function, eval_str=False)
+        signature = inspect.signature(function, eval_str=False)
         listed = [keyword for cls in options for keyword in _keywords(cls, leave_out)]
-        named = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        function.__signature__ = own.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
+        named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = signature.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
         if function.__doc__ is not None:
             docs = "\n".join(parameter_docs(cls, leave_out=leave_out) for cls in options)
             # Before Python 3.13 a docstring is indented as its function is.

@@ -1,4 +1,4 @@
-"""Charts of actions as time went on: what a policy showed, what it was let show, and what a log shows."""
+"""Charts of actions over time: those that a policy showed, the displays that a replay accepted, and those of a log."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _MS = 1000.0
 
 
 def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
-    """Return the share of each action in each part of the rounds; None of too few rounds, or of a single action.
+    """Return the share of each action in each part of the rounds; None for too few rounds or a single action.
 
     Parameters
     ----------
     result
         Result of a replay.
     name
-        Name of it on pictures; empty for that of its policy.
+        Name of the result on pictures; empty for the name of its policy.
     """
     played = np.flatnonzero(np.asarray(result.action_share) > 0)
     if result.rounds < _PARTS or len(played) < 2:
@@ -47,7 +47,7 @@ def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
     counts = np.zeros((_PARTS, len(result.action_labels)))
     np.add.at(counts, (part, action), 1.0)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    # Those that matter at any time, not on average alone.
+    # Actions with the largest share at any time, not only on average.
     order = played[np.argsort(-shares[:, played].max(axis=0), kind="stable")]
     named = order[:_NAMED] if len(order) > _NAMED + 1 else order
     names = [drawable(str(result.action_labels[i])) for i in named]
@@ -63,14 +63,14 @@ def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
         for i in range(_PARTS)
     ]  # fmt: skip
     colours = colours_of(named, len(result.action_labels), others=len(rest) > 0)
-    of = alt.Color("of:N", title=None, sort=list(columns), scale=alt.Scale(domain=list(columns), range=colours),
+    colour = alt.Color("of:N", title=None, sort=list(columns), scale=alt.Scale(domain=list(columns), range=colours),
                    legend=alt.Legend(orient="right", labelLimit=160))  # fmt: skip
     x = alt.X("from:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False))
     y = alt.Y("low:Q", stack=None, axis=alt.Axis(title="share of rounds", format="%"), scale=alt.Scale(domain=[0, 1]))
     chart = (
         alt.Chart(alt.InlineData(values))
         .mark_rect(strokeWidth=0)
-        .encode(x=x, x2="to:Q", y=y, y2="high:Q", color=of, description="told:N")
+        .encode(x=x, x2="to:Q", y=y, y2="high:Q", color=colour, description="told:N")
     )
     who = name or drawable(result.plan["policy"])
     return finished(chart, f"What {who} showed", "share of each action in each twenty-fifth of the rounds",
@@ -78,31 +78,35 @@ def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
 
 
 def colours_of(actions: Iterable[int], n_actions: int, *, others: bool) -> list[str]:
-    """Return a colour for each of these actions, and one for the others together where they are shown.
+    """Return a colour for each of these actions, and a last one for all others together where the chart shows them.
 
-    Of few actions each has a colour of its own, the same in the charts of all policies and of their log.
+    With few actions each has its own colour, the same in the charts of all policies and of their log.
     """
     few = n_actions <= len(LINES)
-    own = [LINES[i if few else place] for place, i in enumerate(actions)]
-    return [*own, *([GREY] if others else [])]
+    palette = [LINES[i if few else place] for place, i in enumerate(actions)]
+    return [*palette, *([GREY] if others else [])]
 
 
 def acceptance_chart(results: Sequence[ReplayResult]) -> Spec | None:
-    """Return what was read and accepted in each line, and its effective sample size; None of no rounds, or too many.
+    """Return displays read and accepted, and effective sample size, of each line; None for no or too many lines.
 
-    Of a single replay, the displays are shown too that value its final policy, with what their weights leave of them.
+    For a single replay, the chart also shows the displays that value its final policy, and their effective sample size.
     """
-    rows = [_row(line_name(of, i) if len(results) > 1 else "rounds", of) for i, of in enumerate(results) if of.rounds]
+    rows = [
+        _row(line_name(result, i) if len(results) > 1 else "rounds", result)
+        for i, result in enumerate(results)
+        if result.rounds
+    ]
     if not 0 < len(rows) <= _MOST:
         return None
     final = results[0].final
     if len(results) == 1 and final is not None:
         worth, n = final.weights.effective_sample_size, final.weights.n
-        said = f"{n:,} weighed, worth {worth:,.0f}"
+        label = f"{n:,} weighed, worth {worth:,.0f}"
         told = (
             f"final policy: valued on {n:,} displays, which its weights leave an effective sample size of {worth:,.0f}"
         )
-        rows.append({"of": "final policy", "read": n, "accepted": 0, "worth": worth, "said": said, "told": told})
+        rows.append({"of": "final policy", "read": n, "accepted": 0, "worth": worth, "said": label, "told": told})
     x = alt.X("read:Q", axis=alt.Axis(title="displays", format=",d", tickCount=5), scale=alt.Scale(zero=True))
     y = alt.Y("of:N", sort=[row["of"] for row in rows], axis=alt.Axis(title=None, labelLimit=0))
     base = alt.Chart(alt.InlineData(rows)).encode(y=y)
@@ -112,23 +116,27 @@ def acceptance_chart(results: Sequence[ReplayResult]) -> Spec | None:
         base.mark_point(color=NAIVE, shape="diamond", filled=True, size=90, opacity=1).encode(x="worth:Q"),
         base.mark_text(align="left", fontSize=11).encode(x=alt.value(_WIDTH + 8), text="said:N"),
     )
-    said = "grey: displays read; blue: accepted, a round each; diamond: effective sample size"
-    return finished(chart, "What the numbers rest on", said, height=_ROW * len(rows), width=_WIDTH)
+    subtitle = "grey: displays read; blue: accepted, a round each; diamond: effective sample size"
+    return finished(chart, "What the numbers rest on", subtitle, height=_ROW * len(rows), width=_WIDTH)
 
 
-def _row(name: str, of: ReplayResult) -> Row:
-    """Return the displays of a line; of repeats, the mean over them."""
-    accepted = of.trajectory.num_rows / int(of.plan["options"]["repeats"])
-    read = accepted / of.acceptance_rate
-    worth = of.effective_sample_size
-    said = f"{accepted:,.0f} of {read:,.0f} ({of.acceptance_rate:.1%}), worth {worth:,.0f}"
-    expected = "" if math.isnan(of.acceptance_expected) else f"; {of.acceptance_expected:.1%} were to be expected"
-    told = f"{name}: {accepted:,.0f} of {read:,.0f} displays read were accepted ({of.acceptance_rate:.1%}){expected}"
-    return {"of": name, "read": read, "accepted": accepted, "worth": worth, "said": said, "told": told}
+def _row(name: str, result: ReplayResult) -> Row:
+    """Return the displays of a line, as the mean over its repeats."""
+    accepted = result.trajectory.num_rows / int(result.plan["options"]["repeats"])
+    read = accepted / result.acceptance_rate
+    worth = result.effective_sample_size
+    label = f"{accepted:,.0f} of {read:,.0f} ({result.acceptance_rate:.1%}), worth {worth:,.0f}"
+    expected = (
+        "" if math.isnan(result.acceptance_expected) else f"; {result.acceptance_expected:.1%} were to be expected"
+    )
+    told = (
+        f"{name}: {accepted:,.0f} of {read:,.0f} displays read were accepted ({result.acceptance_rate:.1%}){expected}"
+    )
+    return {"of": name, "read": read, "accepted": accepted, "worth": worth, "said": label, "told": told}
 
 
 def log_chart(log: Log) -> Spec | None:
-    """Return the displays of each action in each part of a log's time; None of a log without displays, or in no time.
+    """Return the displays of each action in each part of a log's time; None if the log spans no time.
 
     Cost: two passes over the times, or one and a scan for the last one (`Log.take`).
     """
@@ -143,9 +151,9 @@ def log_chart(log: Log) -> Spec | None:
     for _, batch in log.batches(["time", "action"]):
         part = np.minimum(((batch["time"] - first) / width).astype(np.int64), parts - 1)
         np.add.at(counts, (part, batch["action"]), 1)
-    shown = np.flatnonzero(counts.sum(axis=0))
-    # Those that matter at any time, not on average alone.
-    order = shown[np.argsort(-counts[:, shown].max(axis=0), kind="stable")]
+    logged = np.flatnonzero(counts.sum(axis=0))
+    # Actions with the largest share at any time, not only on average.
+    order = logged[np.argsort(-counts[:, logged].max(axis=0), kind="stable")]
     named = order[:_NAMED] if len(order) > _NAMED + 1 else order
     labels = log.labels
     columns = {drawable(labels[i]): counts[:, i] for i in named}
@@ -157,12 +165,12 @@ def log_chart(log: Log) -> Spec | None:
     spans = [f"{time_words(first + width * i, ticks, start=first)}" for i in range(parts)]
     tops = np.cumsum(list(columns.values()), axis=0)
     values: list[dict[str, Any]] = [
-        {"from": at[i], "to": at[i + 1], "low": int(top[i] - own[i]), "high": int(top[i]), "of": name,
-         "told": f"{name}: {own[i]:,} displays from {spans[i]} on"}
-        for (name, own), top in zip(columns.items(), tops, strict=True)
+        {"from": at[i], "to": at[i + 1], "low": int(top[i] - displays[i]), "high": int(top[i]), "of": name,
+         "told": f"{name}: {displays[i]:,} displays from {spans[i]} on"}
+        for (name, displays), top in zip(columns.items(), tops, strict=True)
         for i in range(parts)
     ]  # fmt: skip
-    of = alt.Color("of:N", title=None, sort=list(columns), legend=alt.Legend(orient="right", labelLimit=160),
+    colour = alt.Color("of:N", title=None, sort=list(columns), legend=alt.Legend(orient="right", labelLimit=160),
                    scale=alt.Scale(domain=list(columns), range=colours_of(named, log.n_actions, others=len(rest) > 0)),
                    )  # fmt: skip
     kind = "from:T" if isinstance(scale.type, str) else "from:Q"
@@ -174,7 +182,7 @@ def log_chart(log: Log) -> Spec | None:
             x2="to",
             y=alt.Y("low:Q", stack=None, axis=alt.Axis(title="displays")),
             y2="high:Q",
-            color=of,
+            color=colour,
             description="told:N",
         )
     )
@@ -183,7 +191,7 @@ def log_chart(log: Log) -> Spec | None:
 
 
 def _times(log: Log, first: int, last: int, edges: Any) -> tuple[list[float], alt.Axis, alt.Scale]:
-    """Return edges of parts of a log's time as a chart has them, with axis and scale: dates, days, or rounds."""
+    """Return the edges of the parts of a log's time as dates, days or rounds, with axis and scale."""
     ticks = log.meta.tick_seconds
     if ticks is None:
         return edges.tolist(), alt.Axis(title="round", format=",d"), alt.Scale(nice=False, zero=False)

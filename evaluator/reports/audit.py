@@ -1,4 +1,4 @@
-"""An audit as a document: policies, pairs, what the twins are, and the sentence that matters."""
+"""The document of an audit: its verdict, the policies, the pairs of policies, and how the twins were made."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from evaluator.reports.document import (
     section,
 )
 from evaluator.reports.numbers import column_digits, error_text, significant_text
-from evaluator.reports.shared_sections import FEW_ROWS, coded, counted, left_out, warnings_section
+from evaluator.reports.shared_sections import FEW_ROWS, coded, counted, name_omitted, warnings_section
 
 # Decimals of values without errors.
 _DIGITS = 4
 
 
 def document(audit: Audit, layout: Layout) -> Document:
-    """Return what an audit says: all of it, or what fits a screen, the verdict first."""
+    """Return the document of an audit: all sections, or a short form for one screen with the verdict first."""
     heading = paragraph(
         run(audit.dataset, "bold"),
         f": {audit.options.twins:,} twins of {audit.displays:,} displays and {audit.actions:,} actions replayed, "
@@ -58,11 +58,11 @@ def _explanations(audit: Audit) -> Iterator[Section]:
 
 
 def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
-    """Yield bias and coverage of each policy, what is detected of each pair, and the first warnings."""
+    """Yield bias and coverage of each policy, the detectable difference of each pair, and the first warnings."""
     longest = max(len(policy.policy) for policy in audit.policies)
     table = _bias_and_coverage(audit, layout)
     if not fits(table, layout, longest):
-        # Without what the twins were worth on the average, where there is no room for it.
+        # Without the mean values of the twins, where the table has no room for them.
         table = _bias_and_coverage(audit, layout, values=False)
     note = "held: of the intervals of value, regret and uplift, the share that held where the fewest did."
     pairs = audit.pairs[:FEW_ROWS]
@@ -86,7 +86,7 @@ def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
     else:
         yield section("", table, paragraph(note, style="dim"))
     yield from warnings_section(coded(warnings_of(audit.findings)), full=False)
-    yield left_out(
+    yield name_omitted(
         counted(len(audit.pairs) - len(pairs), "more pair"),
         "intervals",
         "how to read them",
@@ -96,19 +96,19 @@ def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
 
 
 def _ranking(pair: PairAudit, audit: Audit) -> DetectableDifference:
-    """Return what is detected by the runs as compare ranks them."""
+    """Return the difference that the runs of a pair detect, tested as compare tests its ranking."""
     return pair.alone if len(audit.pairs) == 1 else pair.ranked
 
 
 def _bias_and_coverage(audit: Audit, layout: Layout, *, values: bool = True) -> Grid:
     """Return bias and coverage of each policy, one line each."""
     rows = []
-    for policy, of in zip(audit.policies, _values_of(audit, layout), strict=True):
+    for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True):
         coverages = (policy.value_coverage, policy.regret_coverage, policy.uplift_coverage)
         worst = min(coverages, key=lambda one: (not one.too_low, one.share))
-        cells = (of.replayed, of.live) if values else ()
+        cells = (numbers.replayed, numbers.live) if values else ()
         held = run(f"{worst.share:.1%}{' too low' if worst.too_low else ''}", _alarm(worst))
-        rows.append((policy.policy, *cells, of.bias, _judged(policy), held))
+        rows.append((policy.policy, *cells, numbers.bias, _judged(policy), held))
     return _table(("policy", *(("replayed", "live") if values else ()), "bias", "verdict", "held"), rows)
 
 
@@ -121,7 +121,7 @@ def _tables(audit: Audit, layout: Layout) -> Iterator[Section]:
 
 
 def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
-    """Yield the same numbers, one a line."""
+    """Yield the numbers of the tables as lists, for narrow terminals."""
     for policy, values in zip(audit.policies, _values_of(audit, layout), strict=True):
         coverages = {
             "value": policy.value_coverage, "regret": policy.regret_coverage, "uplift": policy.uplift_coverage
@@ -133,8 +133,11 @@ def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
             ("bias", f"{values.bias}, {_judged(policy).text}"),
             ("spread", significant_text(policy.spread, 2)),
             *(
-                (f"{name} held", f"{of.share:.1%}{' too low' if of.too_low else ''}, width {_width(of)}")
-                for name, of in coverages.items()
+                (
+                    f"{name} held",
+                    f"{coverage.share:.1%}{' too low' if coverage.too_low else ''}, width {_width(coverage)}",
+                )
+                for name, coverage in coverages.items()
             ),
         ]
         yield named(policy.policy, rows)
@@ -145,8 +148,8 @@ def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
             ("live", live),
             ("replayed", f"{_difference(pair)}, spread {significant_text(pair.spread, 2)}, ranked {_ranked(pair)}"),
             *(
-                (name, f"{' '.join(_detects(of, layout))}, shown {_share(of, audit)}")
-                for name, of in _cases(pair, audit)
+                (name, f"{' '.join(_detects(detected, layout))}, shown {_share(detected, audit)}")
+                for name, detected in _cases(pair, audit)
             ),
             ("told apart", _apart(pair).text),
         ]
@@ -154,7 +157,7 @@ def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
 
 
 def _cases(pair: PairAudit, audit: Audit) -> list[tuple[str, DetectableDifference]]:
-    """Return what is detected: by the runs and as expected values; alone and, where there are more, in the ranking."""
+    """Return detectable differences by test: of the runs and of expected values, alone and among all pairs."""
     if len(audit.pairs) == 1:
         return [("by the runs", pair.alone), ("as expected", pair.expected)]
     ranked = f"in {len(audit.pairs):,} pairs"
@@ -219,9 +222,9 @@ def _powers(audit: Audit, layout: Layout) -> Grid:
     return _table(
         ("pair", "test", "detects", "", "shown"),
         [
-            ("" if i else _name(pair), name, *_detects(of, layout), _share(of, audit))
+            ("" if i else _name(pair), name, *_detects(detected, layout), _share(detected, audit))
             for pair in audit.pairs
-            for i, (name, of) in enumerate(_cases(pair, audit))
+            for i, (name, detected) in enumerate(_cases(pair, audit))
         ],
     )
 
@@ -231,7 +234,7 @@ def _question(audit: Audit) -> str:
 
 
 class _Values(NamedTuple):
-    """What a policy is worth: replayed, live, and the one less the other."""
+    """Values of a policy as text: replayed, live, and the difference of the two."""
 
     replayed: str
     live: str
@@ -240,24 +243,24 @@ class _Values(NamedTuple):
 
 def _values_of(audit: Audit, layout: Layout) -> list[_Values]:
     """Return the values of each policy, in the decimals of their columns."""
-    digits = column_digits((of.live_standard_error for of in audit.policies), least=_DIGITS)
-    of_bias = column_digits((of.bias_standard_error for of in audit.policies), least=_DIGITS)
+    digits = column_digits((policy.live_standard_error for policy in audit.policies), least=_DIGITS)
+    bias_digits = column_digits((policy.bias_standard_error for policy in audit.policies), least=_DIGITS)
     sign = layout.plus_minus
     return [
         _Values(
-            f"{of.value:,.{digits}f}",
-            error_text(of.live_value, of.live_standard_error, digits, sign),
-            error_text(of.bias, of.bias_standard_error, of_bias, sign, sign=True),
+            f"{policy.value:,.{digits}f}",
+            error_text(policy.live_value, policy.live_standard_error, digits, sign),
+            error_text(policy.bias, policy.bias_standard_error, bias_digits, sign, sign=True),
         )
-        for of in audit.policies
+        for policy in audit.policies
     ]
 
 
 def _live_differences(pairs: Sequence[PairAudit], layout: Layout) -> list[str]:
     """Return the live difference of each pair, in the decimals of its column."""
-    digits = column_digits((of.live_standard_error for of in pairs), least=_DIGITS)
+    digits = column_digits((pair.live_standard_error for pair in pairs), least=_DIGITS)
     sign = layout.plus_minus
-    return [error_text(of.live_difference, of.live_standard_error, digits, sign, sign=True) for of in pairs]
+    return [error_text(pair.live_difference, pair.live_standard_error, digits, sign, sign=True) for pair in pairs]
 
 
 def _judged(policy: PolicyAudit) -> Run:
@@ -294,16 +297,16 @@ def _apart(pair: PairAudit) -> Run:
     return run(f"{ranked[0]}, alone {alone[0]}", ranked[1])
 
 
-def _detects(of: DetectableDifference, layout: Layout) -> tuple[str, str]:
-    if math.isnan(of.difference):
+def _detects(detected: DetectableDifference, layout: Layout) -> tuple[str, str]:
+    if math.isnan(detected.difference):
         return "none", "(same displays)"
-    difference, error = significant_text(of.difference, 2), significant_text(of.standard_error, 1)
-    return significant_text(of.high, 2), f"({difference} {layout.plus_minus} {error})"
+    difference, error = significant_text(detected.difference, 2), significant_text(detected.standard_error, 1)
+    return significant_text(detected.high, 2), f"({difference} {layout.plus_minus} {error})"
 
 
-def _share(of: DetectableDifference, audit: Audit) -> str:
-    error = (of.shown * (1.0 - of.shown) / audit.options.twins) ** 0.5
-    return f"{of.shown:.0%}" + (f" ({error:.0%})" if error > 0 else "")
+def _share(detected: DetectableDifference, audit: Audit) -> str:
+    error = (detected.shown * (1.0 - detected.shown) / audit.options.twins) ** 0.5
+    return f"{detected.shown:.0%}" + (f" ({error:.0%})" if error > 0 else "")
 
 
 def _how(audit: Audit) -> list[str]:
@@ -326,13 +329,13 @@ def _how(audit: Audit) -> list[str]:
             "win; the spread is taken at that difference. shown: share of the twins on which their own difference is "
             "told from 0, with its standard error. told apart: whether their own difference is one that is detected by "
             f"the runs{' in the ranking' if len(audit.pairs) > 1 else ''}",
-            f"by the runs: by the {level:.0%} interval of what two runs showed.{_in_ranking(audit)} as expected: by "
+            f"by the runs: by the {level:.0%} interval of what two runs showed.{_explain_pairs(audit)} as expected: by "
             "expected values, compared with a bootstrap whose standard error is the spread",
         ]
     return lines
 
 
-def _in_ranking(audit: Audit) -> str:
+def _explain_pairs(audit: Audit) -> str:
     pairs = len(audit.pairs)
     if pairs == 1:
         return ""

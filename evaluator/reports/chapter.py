@@ -1,4 +1,4 @@
-"""A result as a chapter of a page: its document, with its charts and how it came about."""
+"""A result as a chapter of a page: its document, its charts, and the facts that reproduce it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Spec = dict[str, Any]
 
 @dataclass(frozen=True)
 class Chapter:
-    """What a page says of one result.
+    """A chapter of a page, on one result.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ class Chapter:
     title
         Title of the chapter.
     sections
-        Sections of the report; what comes first stands above all titles.
+        Sections of the report; a first section without a title stands above the others.
     charts
         Charts by name, as Vega-Lite specifications with their data; of these a file holds what
         `evaluator.reports.chart_schema` lets through, and no program.
     reproduce
-        Facts that give the result again, by name: command, versions, seed, fingerprint.
+        Facts that reproduce the result, by name: command, versions, seed, fingerprint.
     """
 
     kind: str
@@ -53,7 +53,7 @@ def read_chapter(folder: Path) -> Chapter:
     Raises
     ------
     SourceError
-        The folder has none, or the file is not as a command wrote it.
+        The folder has no chapter, or the file was changed after a command wrote it.
     """
     from pydantic import TypeAdapter, ValidationError
 
@@ -65,11 +65,11 @@ def read_chapter(folder: Path) -> Chapter:
         raise SourceError(f"{folder}: {what}.", remedy="name a folder that a command wrote with --out.")
     if not path.exists():
         raise SourceError(f"{folder} holds no {CHAPTER}: no result of this version.", remedy=AGAIN)
-    found = read_json(path, most_names=MOST_CHARTS)
-    if found.pop("schema", None) != SCHEMA:
+    content = read_json(path, most_names=MOST_CHARTS)
+    if content.pop("schema", None) != SCHEMA:
         raise SourceError(f"{path}: no {SCHEMA}.", remedy=AGAIN)
     try:
-        chapter = TypeAdapter(Chapter).validate_python(found)
+        chapter = TypeAdapter(Chapter).validate_python(content)
         check_charts(chapter.charts)
     except ValueError as error:
         where = place_of(error) if isinstance(error, ValidationError) else str(error)

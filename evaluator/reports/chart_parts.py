@@ -1,4 +1,4 @@
-"""What charts share: size, colours, titles, the axis of delays, marks of windows, and names at the ends of lines."""
+"""Parts that all charts share: size, colours, titles, axis of delays, marks of windows, names at the ends of lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluator.reports.chapter import Spec
 from evaluator.units import format_duration
 from evaluator.visible import shortened, visible
 
-# Okabe and Ito's colours, told apart by all.
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
 CORRECTED, NAIVE, GREY = "#0072B2", "#D55E00", "#999999"
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F3C8D", "#B5A800", "#000000")
 # Size of a chart, in pixels.
@@ -26,18 +26,18 @@ _MARKS = (1e-3, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, *(86400.0 * days for da
 # Height of a label and width of a letter, in pixels.
 _LINE, _LETTER = 13.0, 5.8
 _STROKE = 14.0
-# More labels are read off no line.
+# With more labels no reader finds the line of a label.
 MOST_LABELS = 24
 Domain = tuple[float, float]
-# The page's own colour: those of the curves mean something else.
+# Black follows the page's own colour; the colours of curves stand for policies and actions.
 _COLOUR = "black"
 _MARK_LETTER, _MARK_LINE, _MARK_STROKE = 5.8, 14.0, 12
-# More windows are a table, not a picture.
+# More windows are shown as a table only.
 _MOST = 8
 
 
 class LineEnd(NamedTuple):
-    """Where a line ends, what it is called there, and its colour."""
+    """The end of a line, with the line's name and colour."""
 
     name: str
     x: float
@@ -46,7 +46,7 @@ class LineEnd(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """Ranges of both axes, and the size of what they span in pixels."""
+    """Ranges of both axes, and the size of the plot in pixels."""
 
     x: Domain
     y: Domain
@@ -63,7 +63,7 @@ class Frame(NamedTuple):
 
 
 def frame(x: Domain, ys: Sequence[float], names: Sequence[str], *, width: int, height: int) -> Frame:
-    """Return the frame of lines within a width that their names share, high enough for these.
+    """Return the frame of some lines, which leaves room for their names within the width and height.
 
     Parameters
     ----------
@@ -81,34 +81,37 @@ def frame(x: Domain, ys: Sequence[float], names: Sequence[str], *, width: int, h
     known = known[np.isfinite(known)]
     low, high = float(known.min()), float(known.max())
     room = 0.04 * (high - low) or abs(high) or 1.0
-    own = round(_STROKE + _LETTER * max(map(len, names)))
+    label_width = round(_STROKE + _LETTER * max(map(len, names)))
     tall = round(_LINE * (len(names) + 1))
     return Frame(
-        (first, max(last, first + 1.0)), (low - room, high + room), max(width - own, width // 2), max(height, tall)
+        (first, max(last, first + 1.0)),
+        (low - room, high + room),
+        max(width - label_width, width // 2),
+        max(height, tall),
     )
 
 
-def label_layers(ends: Sequence[LineEnd], of: Frame) -> list[alt.Chart]:
-    """Return the layers that name lines at their ends; one whose end is not known has no name."""
+def label_layers(ends: Sequence[LineEnd], axes: Frame) -> list[alt.Chart]:
+    """Return the layers that name lines at their ends; a line whose end is not known has no name."""
     ordered = sorted((end for end in ends if np.isfinite(end.y)), key=lambda end: end.y)
-    per_x, per_y = (of.x[1] - of.x[0]) / of.width, (of.y[1] - of.y[0]) / of.height
-    at = apart([end.y for end in ordered], _LINE * per_y, of.y)
+    per_x, per_y = (axes.x[1] - axes.x[0]) / axes.width, (axes.y[1] - axes.y[0]) / axes.height
+    at = apart([end.y for end in ordered], _LINE * per_y, axes.y)
     rows: list[dict[str, Any]] = [
         {"of": end.name, "x": end.x, "y": end.y, "colour": end.colour, "at": y,
-         "edge": of.x[1] + _STROKE * per_x, "text": of.x[1] + (_STROKE + 3.0) * per_x}
+         "edge": axes.x[1] + _STROKE * per_x, "text": axes.x[1] + (_STROKE + 3.0) * per_x}
         for end, y in zip(ordered, at, strict=True)
     ]  # fmt: skip
     base = alt.Chart(alt.InlineData(rows))
     strokes = base.mark_rule(strokeWidth=1).encode(
-        x=of.axis_x("x:Q"), x2="edge:Q", y=of.axis_y("y:Q"), y2="at:Q", color=alt.Color("colour:N", scale=None)
+        x=axes.axis_x("x:Q"), x2="edge:Q", y=axes.axis_y("y:Q"), y2="at:Q", color=alt.Color("colour:N", scale=None)
     )
     # The page's own colour: those of lines are too light for letters.
     texts = base.mark_text(align="left", baseline="middle", fontSize=11, color="black")
-    return [strokes, texts.encode(x=of.axis_x("text:Q"), y=of.axis_y("at:Q"), text="of:N")]
+    return [strokes, texts.encode(x=axes.axis_x("text:Q"), y=axes.axis_y("at:Q"), text="of:N")]
 
 
 def apart(wanted: Sequence[float], gap: float, within: Domain) -> list[float]:
-    """Return places at least `gap` apart and as near to those wanted as that lets them be from below.
+    """Return increasing places at least `gap` apart, each as near to its wanted place as the others allow.
 
     Parameters
     ----------
@@ -135,7 +138,7 @@ def apart(wanted: Sequence[float], gap: float, within: Domain) -> list[float]:
 
 
 class WindowMark(NamedTuple):
-    """A window to be marked: where it lies on the axis, the share that comes within it, and its name."""
+    """A window to mark: its place on the axis, the share of conversions within it, and its name."""
 
     at: float
     share: float
@@ -145,9 +148,9 @@ class WindowMark(NamedTuple):
 def window_layers(
     marks: Sequence[WindowMark], low: float, high: float, conversions: int, *, height: int
 ) -> tuple[list[alt.Chart], int]:
-    """Return the layers that mark windows on a CDF, and the width that their words leave it.
+    """Return the layers that mark windows on a CDF, and the width that their labels leave for the CDF.
 
-    Below the CDF a line stands at each window, above it a bar: what is cut off. Words stand at the right end.
+    Each window has a line below the CDF, a bar above it for the share that it cuts off, and a label at the right.
 
     Parameters
     ----------
@@ -163,8 +166,8 @@ def window_layers(
     inside = sorted((mark for mark in marks if low < mark.at <= high), key=lambda mark: (mark.share, mark.at))
     if not 0 < len(inside) <= _MOST:
         return [], WIDTH
-    said = [f"{mark.name}: {cut_words(mark.share, conversions)}" for mark in inside]
-    width = WIDTH - round(_MARK_STROKE + _MARK_LETTER * max(map(len, said)))
+    labels = [f"{mark.name}: {cut_words(mark.share, conversions)}" for mark in inside]
+    width = WIDTH - round(_MARK_STROKE + _MARK_LETTER * max(map(len, labels)))
     places = apart([min(mark.share, 1.0) for mark in inside], _MARK_LINE / height, (0.0, 1.0))
     rows = [
         {
@@ -176,7 +179,7 @@ def window_layers(
             "place": place,
             "said": words,
         }
-        for mark, place, words in zip(inside, places, said, strict=True)
+        for mark, place, words in zip(inside, places, labels, strict=True)
     ]
     base = alt.Chart(alt.InlineData(rows))
     beside = alt.value(width + _MARK_STROKE)
@@ -193,7 +196,7 @@ def window_layers(
 
 
 def cut_words(share: float, conversions: int) -> str:
-    """Return what a window cuts off, in as many digits as so many conversions tell.
+    """Return the share that a window cuts off as text, with as many digits as the conversions can tell.
 
     Examples
     --------
@@ -209,7 +212,7 @@ def cut_words(share: float, conversions: int) -> str:
 
 
 def drawable(label: str) -> str:
-    """Return a label that pictures can show: the library that draws dies of some characters."""
+    """Return a label with the characters that the drawing library cannot handle spelled out."""
     return shortened(visible(label), _LETTERS)
 
 
@@ -234,12 +237,12 @@ def delay_axis(tick_seconds: float | None, values: Sequence[dict[str, Any]], hig
 def finished(
     chart: Any, title: str, subtitle: str | Sequence[str], *, height: int = HEIGHT, width: int = WIDTH
 ) -> Spec:
-    """Return a chart with its title, in the size and look of all."""
+    """Return a chart with its title, in the size and style of all charts."""
     return titled(chart.properties(width=width, height=height), title, subtitle)
 
 
 def titled(chart: Any, title: str, subtitle: str | Sequence[str]) -> Spec:
-    """Return a chart, or several that stand together, with a title and in the look of all."""
+    """Return a chart, or several that stand together, with a title and in the style of all charts."""
     words = alt.TitleParams(title, anchor="start", offset=10)
     if subtitle:  # an empty one would take its room
         words["subtitle"] = subtitle

@@ -1,8 +1,8 @@
-"""What a file may say of a chart: rows of data, marks and axes in the forms that our charts have.
+"""The schema of charts in files: rows of data, marks and axes in the forms that this package writes.
 
 A Vega-Lite specification is a program: it fetches addresses, runs expressions and makes as many points as it likes. A
-chart in a file of somebody else is therefore no specification but what this schema lets through of one: no address, no
-expression but the three that our charts are written with, and sizes that bound how long drawing takes.
+chart in a file may therefore hold only what this schema accepts: no address, no expression except the three that this
+package writes, and bounded sizes, so that drawing takes a bounded time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from evaluator.visible import shortened, visible
 
-# Of a chapter: charts, and marks drawn in all of them together.
+# Most charts of a chapter, and most marks in all of them together.
 MOST_CHARTS, MOST_MARKS = 1_000, 1_000_000
 
 Text = Annotated[str, Field(max_length=2_000)]
@@ -86,8 +86,8 @@ class _Channel(_Part):
     stack: None = None
 
     @model_validator(mode="after")
-    def _shows_what_it_says(self) -> _Channel:
-        # Without a scale, what the rows say is taken as it is: of colours alone, which are looked at.
+    def _check_scale(self) -> _Channel:
+        # Without a scale, values of the rows are used as they are. Only colours may be: they are checked below.
         if "scale" in self.model_fields_set and self.scale is None and self.field != "colour":
             raise ValueError("no scale")
         return self
@@ -209,10 +209,12 @@ class _Chart(_Panel):
     version: Annotated[str, Field(alias="$schema", max_length=100, pattern=r"^https://vega\.github\.io/schema/")] = ""
 
     @model_validator(mode="after")
-    def _has_colours_where_it_says_so(self) -> _Chart:
-        own = [unit.data.values for unit in self.units if isinstance(unit.data, _Values)]
+    def _check_colours(self) -> _Chart:
+        outer = [unit.data.values for unit in self.units if isinstance(unit.data, _Values)]
         inner = [u.data.values for panel in self.panels for u in panel.units if isinstance(u.data, _Values)]
-        colours = {row["colour"] for rows in (*own, *inner, *self.datasets.values()) for row in rows if "colour" in row}
+        colours = {
+            row["colour"] for rows in (*outer, *inner, *self.datasets.values()) for row in rows if "colour" in row
+        }
         if not all(re.fullmatch(_LOOK, str(colour)) for colour in colours):
             raise ValueError("no colour")
         return self
@@ -223,12 +225,12 @@ class _Chart(_Panel):
 
     @property
     def marks(self) -> int:
-        """Number of the marks that are drawn, a row once in each layer that has it."""
+        """Number of marks drawn: each row counts once in every layer that draws it."""
         return sum(self._marks(panel, self.data) for panel in ([self] if not self.panels else self.panels))
 
     def _marks(self, panel: _Panel, outer: _Named | _Values | None) -> int:
-        own = panel.data or outer
-        return sum(self._rows(unit.data or own) for unit in panel.layer or [panel])
+        shared = panel.data or outer
+        return sum(self._rows(unit.data or shared) for unit in panel.layer or [panel])
 
     def _rows(self, data: _Named | _Values | None) -> int:
         if data is None:
@@ -240,23 +242,23 @@ _CHARTS = TypeAdapter(Annotated[dict[Label, _Chart], Field(max_length=MOST_CHART
 
 
 def check_charts(charts: Mapping[str, Any]) -> None:
-    """Raise unless charts, by name, are of the forms that ours have.
+    """Raise unless charts, given by name, follow the schema.
 
     Raises
     ------
     ValueError
-        One is not; says at which place of it, by its names joined by dots.
+        A chart does not follow the schema; the message names the place, as names joined by dots.
     """
     try:
-        found = _CHARTS.validate_python(dict(charts))
+        parsed = _CHARTS.validate_python(dict(charts))
     except ValidationError as error:
         raise ValueError(f"charts.{place_of(error)}") from None
-    marks = sum(chart.marks for chart in found.values())
+    marks = sum(chart.marks for chart in parsed.values())
     if marks > MOST_MARKS:
         raise ValueError(f"charts ({marks:,} marks, and {MOST_MARKS:,} are drawn at most)")
 
 
 def place_of(error: ValidationError) -> str:
-    """Return where a value is not as it must be, by names and numbers joined by dots."""
+    """Return the place of the first wrong value, as names and numbers joined by dots."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return shortened(visible(".".join(map(str, first["loc"]))), 120)

@@ -18,14 +18,14 @@ from evaluator.simulations.result import Simulation
 if TYPE_CHECKING:
     import altair as alt
 
-# Variants of which a page shows what they did as time went on.
+# Variants whose actions over time a page shows.
 _MOST_SHOWN = 4
-# What no chart has that stands beside others: Altair refuses to join those that have it.
+# Parts that only a whole chart has: Altair refuses to join charts that have them.
 _OF_A_WHOLE = frozenset({"$schema", "config", "datasets"})
 
 
 def charts_of(result: object) -> dict[str, Spec]:
-    """Return the charts of a result or a log, the most telling one first; none of what has no chart."""
+    """Return the charts of a result or a log, the most telling one first; an empty dict for a result without charts."""
     return {name: chart for name, draw in _charts(result).items() if (chart := draw()) is not None}
 
 
@@ -35,7 +35,7 @@ def first_chart(result: object) -> dict[str, Spec]:
     return next(({name: chart} for name, chart in drawn if chart is not None), {})
 
 
-# Draws a chart, or finds that there is none to draw.
+# Draws a chart; None where there is nothing to draw.
 Draw = Callable[[], Spec | None]
 
 
@@ -86,7 +86,7 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 rates_chart,
             )
 
-            # There are none of delays if all are 0.
+            # There are no charts of delays if all delays are 0.
             of_delays: dict[str, Draw] = {
                 "cdf": lambda: cdf_chart(result),
                 "density": lambda: density_chart(result),
@@ -129,30 +129,30 @@ def chart_of(result: object, name: str | None) -> alt.Chart:
     charts = charts_of(result)
     wanted = next(iter(charts), "") if name is None else name
     if wanted not in charts:
-        of = f"This {type(result).__name__}"
+        subject = f"This {type(result).__name__}"
         if not charts:
-            raise UnknownNameError(f"{of} has no chart.", remedy="its tables say all that it holds.")
-        raise UnknownNameError(f"{of} has no chart {wanted!r}.", remedy=nearest(wanted, charts))
+            raise UnknownNameError(f"{subject} has no chart.", remedy="its tables say all that it holds.")
+        raise UnknownNameError(f"{subject} has no chart {wanted!r}.", remedy=nearest(wanted, charts))
     spec = charts[wanted]
     parts = {
-        part: _with_data(value, spec.get("datasets", {})) for part, value in spec.items() if part not in _OF_A_WHOLE
+        part: _inline_data(value, spec.get("datasets", {})) for part, value in spec.items() if part not in _OF_A_WHOLE
     }
-    found: alt.Chart = alt.Chart.from_dict(parts)
-    return found
+    chart: alt.Chart = alt.Chart.from_dict(parts)
+    return chart
 
 
-def _with_data(part: Any, data: Mapping[str, Any]) -> Any:
-    """Return a part of a chart whose data stand in it instead of having a name, without what only pages point at."""
+def _inline_data(part: Any, data: Mapping[str, Any]) -> Any:
+    """Return a part of a chart with its data inline instead of named, without the invisible marks for tooltips."""
     if isinstance(part, list):
-        return [_with_data(one, data) for one in part if not _is_unseen(one)]
+        return [_inline_data(one, data) for one in part if not _is_unseen(one)]
     if not isinstance(part, dict):
         return part
     if set(part) == {"name"} and part["name"] in data:
         return {"values": data[part["name"]]}
-    return {name: _with_data(value, data) for name, value in part.items()}
+    return {name: _inline_data(value, data) for name, value in part.items()}
 
 
 def _is_unseen(part: Any) -> bool:
-    """Whether a part of a chart is marks that nobody sees."""
+    """Whether a part of a chart holds invisible marks."""
     mark = part.get("mark") if isinstance(part, dict) else None
     return isinstance(mark, dict) and mark.get("opacity") == 0

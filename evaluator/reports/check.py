@@ -1,4 +1,4 @@
-"""The document of a check of a log: verdicts first, then a paragraph on each that is not a pass."""
+"""The document of a check of a log: verdicts first, then a paragraph on each check that did not pass."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from evaluator.reports.document import (
     section,
     words,
 )
-from evaluator.reports.shared_sections import left_out
+from evaluator.reports.shared_sections import name_omitted
 from evaluator.reports.terminal import CHECK_STYLES, DO
 
-# Findings that a screen says in full.
+# Findings that the short form explains in full.
 _PARAGRAPHS = 3
 
 
 def document(report: CheckReport, layout: Layout) -> Document:
-    """Return whether a log is fit for replay: every check, or what a screen holds."""
+    """Return the document on whether a log is fit for replay: every check, or a short form for one screen."""
     size = f": {report.displays:,} displays, {report.conversions:,} conversions, {report.actions:,} actions"
     head = [
         paragraph(run(report.dataset, "bold"), size),
@@ -46,7 +46,7 @@ def document(report: CheckReport, layout: Layout) -> Document:
 
 
 def _short_sections(report: CheckReport, head: Sequence[Block]) -> Iterator[Section]:
-    """Yield the verdict, what failed and warned with what it means, and the names of the others."""
+    """Yield the verdict, the checks that failed or warned with their meaning, and the names of the other checks."""
     yield section("", *head, *map(paragraph, _verdict_lines(report)))
     alarms = (*report.having("fail"), *report.having("warn"))
     for check in alarms[:_PARAGRAPHS]:
@@ -61,9 +61,9 @@ def _short_sections(report: CheckReport, head: Sequence[Block]) -> Iterator[Sect
         if names:
             rows.append((run(word, CHECK_STYLES[verdict]), f"{len(names)}: {', '.join(names)}"))
     table = grid([column("verdict", "whole"), column("checks")], rows, headed=False)
-    # Of a log without a defect, the sizes that would have been found are the answer.
+    # For a log without a defect, the answer is the sizes of defects that the checks would have found.
     yield section("", table, *([] if alarms else _detectable(report)))
-    yield left_out(
+    yield name_omitted(
         "what the others mean and what to do" if len(alarms) > _PARAGRAPHS else "",
         "numbers of all checks",
         "why some are not tested",
@@ -72,13 +72,13 @@ def _short_sections(report: CheckReport, head: Sequence[Block]) -> Iterator[Sect
 
 
 def _check_section(check: CheckResult) -> Section:
-    """Return what a check found, what it means and what to do."""
+    """Return the section of a check: its result, what it means and what to do."""
     title = words(run(check.verdict, CHECK_STYLES[check.verdict]), "  ", run(check.name, "bold"), f": {check.number}")
     return section(title, paragraph(check.what), *([paragraph(f"{DO}{check.remedy}")] if check.remedy else []))
 
 
 def checks_of_log(report: CheckReport) -> Section:
-    """Return what a check found, in brief, beside numbers of the log."""
+    """Return the results of a log's checks in brief, as a section beside the results of replays."""
     counts = [len(report.having(verdict)) for verdict in ("fail", "warn", "pass", "not applicable")]
     counted = ", ".join(f"{number} {word}" for number, word in zip(counts, _COUNTED, strict=True))
     worst = (*report.having("fail"), *report.having("warn"))
@@ -90,14 +90,14 @@ _COUNTED = ("failed", "warned", "passed", "not applicable")
 
 
 def _summary(report: CheckReport) -> Section:
-    """Return the verdict, what it rests on, what was not tested, and what such a log could have shown."""
+    """Return the verdict, the tests behind it, the checks that were not tested, and the defects they could find."""
     untested = [check.name for check in report.having("not applicable") if not check.follows_from]
     reasons = [f"Not tested, for the reasons above: {', '.join(untested)}."] if untested else []
     return section("", *map(paragraph, [*_verdict_lines(report), *reasons]), *_detectable(report))
 
 
 def _verdict_lines(report: CheckReport) -> list[str]:
-    """Return the verdict, and what it rests on."""
+    """Return the verdict, and the tests that it rests on."""
     failed, warned = len(report.having("fail")), len(report.having("warn"))
     checks = f"{failed} failed, {warned} warned"
     lines: list[str] = []
@@ -108,43 +108,43 @@ def _verdict_lines(report: CheckReport) -> list[str]:
     elif warned:
         lines.append(f"Fit for replay, with care: {checks}.")
     tests = f"{len(report.tested)} tests of {report.displays:,} displays and {report.conversions:,} conversions"
-    kept = f"Together they warn about {report.options.false_alarms:.0%} of clean logs at most."
+    false_alarms = f"Together they warn about {report.options.false_alarms:.0%} of clean logs at most."
     if failed or warned or not report.replay.enough:
-        lines.append(f"This rests on {tests}. {kept}")
+        lines.append(f"This rests on {tests}. {false_alarms}")
     else:
-        lines.append(f"Fit for replay as far as this log can tell: {tests} found nothing. {kept}")
-    lines.append(_in_replay(report.replay, report[OVERLAP].numbers.get("rounds_without_rarest")))
+        lines.append(f"Fit for replay as far as this log can tell: {tests} found nothing. {false_alarms}")
+    lines.append(_describe_replay(report.replay, report[OVERLAP].numbers.get("rounds_without_rarest")))
     return lines
 
 
-def _in_replay(of: InReplay, without_rarest: float | None) -> str:
-    """Return what a replay of the log has to tell from, and what it would tell.
+def _describe_replay(replay: InReplay, without_rarest: float | None) -> str:
+    """Return the number of rounds and conversions that a replay of the log would have, and what they could tell.
 
     Parameters
     ----------
-    of
-        What it has to tell from.
+    replay
+        Size of such a replay.
     without_rarest
         Number of rounds that the rarest hundredth of the propensities takes from it; None where it takes few.
     """
-    conversions = f"{of.conversions:,.3g}" if of.conversions < 1_000 else f"{of.conversions:,.0f}"
+    conversions = f"{replay.conversions:,.3g}" if replay.conversions < 1_000 else f"{replay.conversions:,.0f}"
     size = (
-        f"A replay of a policy that tries all actions alike has about {of.rounds:,.0f} rounds with {conversions} "
+        f"A replay of a policy that tries all actions alike has about {replay.rounds:,.0f} rounds with {conversions} "
         "conversions"
     )
-    if not of.enough and without_rarest is not None:
+    if not replay.enough and without_rarest is not None:
         return (
             f"{size}: a few small propensities leave no more, and about {without_rarest:,.0f} without them ({OVERLAP})."
         )
-    if not of.enough:
-        return f"{size}: {missing(of.rewards)}."
-    if math.isnan(of.smallest_uplift):
+    if not replay.enough:
+        return f"{size}: {missing(replay.rewards)}."
+    if math.isnan(replay.smallest_uplift):
         return f"{size}."
-    return f"{size}: it tells an uplift of {of.smallest_uplift:.0%} or more on 80 % of such logs."
+    return f"{size}: it tells an uplift of {replay.smallest_uplift:.0%} or more on 80 % of such logs."
 
 
 def _detectable(report: CheckReport) -> list[Block]:
-    """Return what such a log could have shown, and what no log can."""
+    """Return the defects that the checks of such a log could find, and those that no check can."""
     blocks: list[Block] = []
     sizes = [check.shows for check in report.checks if check.shows]
     if sizes:

@@ -1,4 +1,4 @@
-"""What messages say of options in the words of Python, in those of the command line."""
+"""Options in messages: from their names in Python to their names on the command line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from evaluator.errors import SEE_TRACEBACK
 from evaluator.replays.options import ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 
-# All that is declared.
+# All classes that declare options.
 DECLARED = (
     AuditOptions, CheckOptions, CompareOptions, DelayFileOptions, DelayOptions, MakeOptions, ReadingOptions,
     ReplayOptions, SimulateOptions,
 )  # fmt: skip
-# Arguments of the functions, and what the command line alone has.
+# Arguments of the functions, and options that only the command line has.
 _MORE = ("dataset", "overwrite", "policies", "policy", "scenario")
 _NAMED = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 
@@ -33,20 +33,20 @@ def option_names() -> frozenset[str]:
     return frozenset(_MORE).union(*({field.name for field in dataclasses.fields(cls)} for cls in DECLARED))
 
 
-def in_command_words(text: str) -> str:
+def use_command_words(text: str) -> str:
     """Return a message in which options are named as on the command line.
 
-    >>> in_command_words("`level=2` is out of range; use `sampler='rejection'` with `reward_max`, not `theta`.")
+    >>> use_command_words("`level=2` is out of range; use `sampler='rejection'` with `reward_max`, not `theta`.")
     '--level 2 is out of range; use --sampler rejection with --reward-max, not `theta`.'
     """
     return _NAMED.sub(_spoken, text).replace(SEE_TRACEBACK, "--debug shows where")
 
 
-def _spoken(found: re.Match[str]) -> str:
-    """Return one mention of an option in the words of the command line; what is none, as it stands."""
-    name, value = found[1], found[2]
+def _spoken(match: re.Match[str]) -> str:
+    """Return a quoted option as on the command line, and any other quoted word unchanged."""
+    name, value = match[1], match[2]
     if name not in option_names():
-        return found[0]
+        return match[0]
     flag = f"--{name.replace('_', '-')}"
     if value in (None, "True"):
         return flag

@@ -1,4 +1,4 @@
-"""The document of a comparison: one line a variant, what differs and of what, then what to read before trusting it."""
+"""The document of a comparison: one line a variant, their differences, then what to read before trusting them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from evaluator.reports.document import (
 from evaluator.reports.numbers import Measured, measured, measured_below
 from evaluator.reports.outcome_tables import guardrails, outcomes, segments
 from evaluator.reports.replay import action_shares, delivered_each, resting
-from evaluator.reports.shared_sections import coded, counted, left_out, of_intervals, warnings_section
+from evaluator.reports.shared_sections import coded, counted, interval_assumptions, name_omitted, warnings_section
 
 _ACTIONS_SHOWN = 4
 HOW_TO_READ = (
@@ -67,7 +67,7 @@ APART = "Lines whose rewards are cut by different windows stand apart: their val
 
 
 def document(comparison: Comparison, layout: Layout) -> Document:
-    """Return what a comparison found, with all of its sections or with those that fit a screen."""
+    """Return the document of a comparison: all sections, or a short form for one screen."""
     title = f"{len(comparison.results)} replays of {comparison.results[0].plan['dataset']}"
     verdict = comparison.verdict
     first = [] if verdict is None else [section("", VerdictBlock(verdict, brief=not layout.full))]
@@ -76,7 +76,7 @@ def document(comparison: Comparison, layout: Layout) -> Document:
 
 
 def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
-    """Yield the lines as they rank, what was asked for, and what to read before trusting the numbers."""
+    """Yield the ranked lines, the sections that options asked for, and what to read before trusting the numbers."""
     results = comparison.results
     meaning = _together([result.meaning[:1] for result in results]) if comparison.verdict is None else []
     yield section(
@@ -93,8 +93,8 @@ def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]
     if comparison.check is not None:
         yield checks_of_log(comparison.check)
     yield from warnings_section(_warnings(comparison), full=False)
-    yield from resting(_together([of_intervals(result.findings) for result in results]))
-    yield left_out(
+    yield from resting(_together([interval_assumptions(result.findings) for result in results]))
+    yield name_omitted(
         "regret and uplift",
         "ranking" if len(results) > 1 else "",
         "cost of the window" if comparison.window_costs else "",
@@ -175,7 +175,7 @@ def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) ->
 
 
 def _weighted(results: Sequence[ReplayResult]) -> Iterator[Section]:
-    """Yield what displays that were weighed say of each line, if anything: another target than its rounds."""
+    """Yield the weighted values of each line, if there are any: their target differs from that of the rounds."""
     if all(result.final is None and result.doubly_robust is None for result in results):
         return
     level = f"{results[0].value.level:.0%}"
@@ -239,15 +239,15 @@ def _difference_sections(comparison: Comparison, level: str) -> Iterator[Section
 
 
 def _limit_lines(differences: Sequence[Difference]) -> list[Words]:
-    """Return why there is no difference, or no expected one, each with the lines that it is of."""
+    """Return why lines have no difference, or no expected difference, each reason with its lines."""
     numbers = [difference.variant + 1 for difference in differences]
-    found = _together([_limits(difference) for difference in differences], numbers)
-    return [words(line, ".") for line in found]
+    sentences = _together([_limits(difference) for difference in differences], numbers)
+    return [words(line, ".") for line in sentences]
 
 
-def _limits(of: Difference) -> list[str]:
-    expected = f"{NO_EXPECTED}{of.why_not_expected}" if of.why_not_expected else ""
-    return [line for line in (of.why_not, expected) if line]
+def _limits(difference: Difference) -> list[str]:
+    expected = f"{NO_EXPECTED}{difference.why_not_expected}" if difference.why_not_expected else ""
+    return [line for line in (difference.why_not, expected) if line]
 
 
 def _differences(differences: Sequence[Difference], level: str, *, to: bool = False) -> Grid:
@@ -274,8 +274,8 @@ def _differences(differences: Sequence[Difference], level: str, *, to: bool = Fa
     return grid([column(name, "number", folds=True) for name in columns], rows)
 
 
-def _ends(of: Interval | None) -> Cell:
-    return "none" if of is None else measured(of)[1]
+def _ends(interval: Interval | None) -> Cell:
+    return "none" if interval is None else measured(interval)[1]
 
 
 def _ranking(comparison: Comparison) -> Section:
@@ -326,12 +326,14 @@ def _regret(comparison: Comparison, level: str, *, wide: bool) -> Section:
 
 
 def _given_to_policy(assumed: VariantInputs) -> list[str]:
-    said = []
+    sentences = []
     if assumed.needs_cdf:
-        said.append(f"the policy was told the delay CDF: {assumed.delay_cdf or 'none, for there are no conversions'}")
+        sentences.append(
+            f"the policy was told the delay CDF: {assumed.delay_cdf or 'none, for there are no conversions'}"
+        )
     if assumed.horizon is not None:
-        said.append(f"the policy was told the horizon: at most {assumed.horizon:,} rounds")
-    return said
+        sentences.append(f"the policy was told the horizon: at most {assumed.horizon:,} rounds")
+    return sentences
 
 
 def _line_table(
@@ -356,13 +358,15 @@ def _line_table(
     return grid(columns, rows, gap=1)
 
 
-def _together(said: Sequence[Sequence[Wordable]], numbers: Sequence[int] = ()) -> list[Words]:
-    """Return every sentence once, with the lines it is about unless these are all."""
+def _together(per_line: Sequence[Sequence[Wordable]], numbers: Sequence[int] = ()) -> list[Words]:
+    """Return each sentence once, with the numbers of its lines unless it holds for all lines."""
     about: dict[Words, list[int]] = {}
-    for i, sentences in zip(numbers or range(1, len(said) + 1), said, strict=True):
+    for i, sentences in zip(numbers or range(1, len(per_line) + 1), per_line, strict=True):
         for sentence in sentences:
             about.setdefault(words(sentence), []).append(i)
     return [
-        sentence if len(own) == len(said) else words(sentence, f" (line {', '.join(map(str, own))})")
-        for sentence, own in about.items()
+        sentence
+        if len(line_numbers) == len(per_line)
+        else words(sentence, f" (line {', '.join(map(str, line_numbers))})")
+        for sentence, line_numbers in about.items()
     ]

@@ -1,4 +1,4 @@
-"""Charts of values and regrets along the rounds, of an audit, and of what windows cut off."""
+"""Charts of values and regrets along the rounds, of audits, and of the shares that windows cut off."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from evaluator.reports.numbers import interval_text
 from evaluator.simulations.result import Simulation
 from evaluator.units import ROUND, SECONDS
 
-# Of the rounds: before that a mean says nothing, and would take all of the axis.
+# Share of the rounds left out: means of so few rounds scatter and would stretch the axis.
 _FIRST_SHARE = 0.05
 _WIDTH, _HEIGHT = 640, 220
-# Marks that tell their numbers: of a line, and of a picture.
+# Most marks with a tooltip: of a line, and of a chart.
 _MARKS, _ALL_MARKS = 40, 400
-# More bands hide each other.
+# With more bands than these, bands hide each other.
 _MOST_BANDS = 4
 _MOST_PAIRS = 20
 # Points of a curve of a simulation, which is smooth: a mean over runs.
@@ -50,7 +50,7 @@ _POINTS = 60
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 _WINDOW_HEIGHT = 200
-# A window so many times as long as the longest delay lies off the axis.
+# Windows more than this many times as long as the longest delay are left out of the chart.
 _BEYOND = 3.0
 
 
@@ -60,10 +60,10 @@ def replay_chart(result: ReplayResult) -> Spec:
     repeat, reward = (result.trajectory[name].to_numpy() for name in ("repeat", "reward"))
     values: list[Row] = []
     for r in np.unique(repeat):
-        own = reward[repeat == r]
-        at = checkpoints(len(own))
-        at = at[at >= _FIRST_SHARE * len(own)]
-        means = np.cumsum(own)[at - 1] / at
+        rewards = reward[repeat == r]
+        at = checkpoints(len(rewards))
+        at = at[at >= _FIRST_SHARE * len(rewards)]
+        means = np.cumsum(rewards)[at - 1] / at
         values += [
             {"round": int(t), "mean": float(m), "repeat": int(r), "of": policy} for t, m in zip(at, means, strict=True)
         ]
@@ -74,81 +74,83 @@ def replay_chart(result: ReplayResult) -> Spec:
     ]
     known = [row["mean"] for row in values] + [value.low, value.high, value.estimate, logged]
     longest = float(max(row["round"] for row in values))
-    of = frame((0.0, longest), known, [end.name for end in ends], width=_WIDTH, height=_HEIGHT)
-    x = of.axis_x("round:Q", title="round", format=",d", tickCount=8)
-    y = of.axis_y("mean:Q", title="mean reward of the rounds so far")
+    axes = frame((0.0, longest), known, [end.name for end in ends], width=_WIDTH, height=_HEIGHT)
+    x = axes.axis_x("round:Q", title="round", format=",d", tickCount=8)
+    y = axes.axis_y("mean:Q", title="mean reward of the rounds so far")
     lines = alt.Chart(alt.InlineData(values)).mark_line(strokeWidth=1.5, color=CORRECTED)
     level = alt.Chart(alt.InlineData([{"mean": logged}])).mark_rule(color=GREY, strokeDash=[4, 3])
     end = {"round": result.rounds, "low": value.low, "high": value.high}
     interval = alt.Chart(alt.InlineData([end])).mark_rule(color=CORRECTED, strokeWidth=3, opacity=0.5)
     layers = [
         level.encode(y=y),
-        *([interval.encode(x=x, y=of.axis_y("low:Q"), y2="high:Q")] if np.isfinite(value.low) else []),
+        *([interval.encode(x=x, y=axes.axis_y("low:Q"), y2="high:Q")] if np.isfinite(value.low) else []),
         lines.encode(x=x, y=y, detail="repeat:N"),
-        _pointed_at(values, "mean", of),
-        *label_layers(ends, of),
+        _mark_points(values, "mean", axes),
+        *label_layers(ends, axes),
     ]
     return finished(
         alt.layer(*layers),
         "Mean reward per round",
         f"at the end the realised value with its {value.level:.0%} interval",
-        height=of.height,
-        width=of.width,
+        height=axes.height,
+        width=axes.width,
     )
 
 
 def comparison_chart(comparison: Comparison) -> Spec | None:
-    """Return the regret of every variant that was compared, with bands that hold at all rounds where these are few.
+    """Return the regret of every variant, with bands that hold at all rounds at once where the variants are few.
 
-    None where the regret of none is known.
+    None where no regret is known.
     """
     lived = [i for i, curve in enumerate(comparison.curves) if len(curve.rounds)]
     names = {}
     for i in lived:
         names[i] = line_name(comparison.results[i], i)
     values = [
-        {"round": int(t), "regret": float(of), "low": _known(low), "high": _known(high), "of": names[i]}
+        {"round": int(t), "regret": float(regret), "low": _known(low), "high": _known(high), "of": names[i]}
         for i in lived
-        for t, of, low, high in zip(
+        for t, regret, low, high in zip(
             comparison.curves[i].rounds, *vars(comparison.curves[i].regret).values(), strict=True
         )
-        if np.isfinite(of)
+        if np.isfinite(regret)
     ]
     if not values:
         return None
     level = comparison.results[0].value.level
     bands = len(lived) <= _MOST_BANDS
-    said = f"with {level:.0%} bands that hold at all rounds at once" if bands else ""
-    return _curves(values, list(names.values()), "Regret against the best fixed action", said, bands=bands)
+    subtitle = f"with {level:.0%} bands that hold at all rounds at once" if bands else ""
+    return _curves(values, list(names.values()), "Regret against the best fixed action", subtitle, bands=bands)
 
 
-def simulation_chart(found: Simulation) -> Spec:
-    """Return the regret of every policy, with bands of one standard error where these are few, and the lower bound."""
-    regrets = [(curve.regret, curve.regret_se) for curve in found.curves]
-    return _simulated(found, regrets, found.lower_bound, "Regret", "conversions that come sooner or later")
+def simulation_chart(simulation: Simulation) -> Spec:
+    """Return the regret of every policy, with its lower bound, with bands of one standard error for few policies."""
+    regrets = [(curve.regret, curve.regret_se) for curve in simulation.curves]
+    return _simulated(simulation, regrets, simulation.lower_bound, "Regret", "conversions that come sooner or later")
 
 
-def observed_chart(found: Simulation) -> Spec:
-    """Return the regret observed by each round, within the window, in the same way."""
-    regrets = [(curve.observed, curve.observed_se) for curve in found.curves]
-    return _simulated(found, regrets, found.observed_lower_bound, "Regret observed so far", "those within the window")
+def observed_chart(simulation: Simulation) -> Spec:
+    """Return the regret observed within the window by each round, drawn as in `simulation_chart`."""
+    regrets = [(curve.observed, curve.observed_se) for curve in simulation.curves]
+    return _simulated(
+        simulation, regrets, simulation.observed_lower_bound, "Regret observed so far", "those within the window"
+    )
 
 
 def _simulated(
-    found: Simulation, regrets: Sequence[tuple[Floats, Floats]], bound: Floats | None, title: str, what: str
+    simulation: Simulation, regrets: Sequence[tuple[Floats, Floats]], bound: Floats | None, title: str, what: str
 ) -> Spec:
-    names = [drawable(curve.policy) for curve in found.curves]
-    some = np.unique(np.linspace(0, len(found.rounds) - 1, min(_POINTS, len(found.rounds))).astype(np.int64))
-    at = found.rounds[some]
+    names = [drawable(curve.policy) for curve in simulation.curves]
+    some = np.unique(np.linspace(0, len(simulation.rounds) - 1, min(_POINTS, len(simulation.rounds))).astype(np.int64))
+    at = simulation.rounds[some]
     values = [
-        {"round": int(t), "regret": float(of), "low": float(of - se), "high": float(of + se), "of": name}
+        {"round": int(t), "regret": float(mean), "low": float(mean - se), "high": float(mean + se), "of": name}
         for name, (regret, error) in zip(names, regrets, strict=True)
-        for t, of, se in zip(at, regret[some], np.nan_to_num(error)[some], strict=True)
+        for t, mean, se in zip(at, regret[some], np.nan_to_num(error)[some], strict=True)
     ]
     pairs = [] if bound is None else zip(at, bound[some], strict=True)
     floor = [{"round": int(t), "regret": float(b)} for t, b in pairs]
-    said = f"{what}; mean over the runs, with one standard error"
-    return _curves(values, names, title, said, bands=len(names) <= _MOST_BANDS, bound=floor)
+    subtitle = f"{what}; mean over the runs, with one standard error"
+    return _curves(values, names, title, subtitle, bands=len(names) <= _MOST_BANDS, bound=floor)
 
 
 def audit_chart(audit: Audit) -> Spec:
@@ -167,12 +169,12 @@ def audit_chart(audit: Audit) -> Spec:
         .mark_point(color=NAIVE, shape="diamond", filled=True, size=110, opacity=1)
         .encode(x=x, y=y),
     )
-    said = "blue: replayed, a line a twin; orange: live, expected"
-    return finished(chart, "Replayed and live value", said, height=60 + 40 * len(audit.policies))
+    subtitle = "blue: replayed, a line a twin; orange: live, expected"
+    return finished(chart, "Replayed and live value", subtitle, height=60 + 40 * len(audit.policies))
 
 
 def detectable_chart(audit: Audit) -> Spec | None:
-    """Return each pair's live difference beside the smallest one that such a log shows; None where none is known."""
+    """Return each pair's live difference beside the smallest that such a log shows; None where neither is known."""
     rows: list[Row] = []
     for pair in audit.pairs:
         high, live = pair.alone.high, pair.live_difference
@@ -181,10 +183,10 @@ def detectable_chart(audit: Audit) -> Spec | None:
         better, worse = (pair.first, pair.second) if live >= 0 else (pair.second, pair.first)
         error = 2.0 * pair.live_standard_error
         name = f"{drawable(better)} over {drawable(worse)}"
-        said = f"{abs(live):.3g}, detects {high:.3g}"
+        label = f"{abs(live):.3g}, detects {high:.3g}"
         rows.append(
             {"pair": name, "detects": high, "live": abs(live), "low": abs(live) - error, "high": abs(live) + error,
-             "most": max(high, abs(live) + error), "said": said, "told": f"{name}: live difference {said}"}
+             "most": max(high, abs(live) + error), "said": label, "told": f"{name}: live difference {label}"}
         )  # fmt: skip
     if not 0 < len(rows) <= _MOST_PAIRS:
         return None
@@ -204,9 +206,9 @@ def detectable_chart(audit: Audit) -> Spec | None:
 
 
 def _curves(
-    values: Sequence[Row], names: Sequence[str], title: str, said: str, *, bands: bool, bound: Sequence[Row] = ()
+    values: Sequence[Row], names: Sequence[str], title: str, subtitle: str, *, bands: bool, bound: Sequence[Row] = ()
 ) -> Spec:
-    """Return regrets along the rounds, a line a name, and a lower bound of them."""
+    """Return the curves of regret along the rounds, one for each name, and their lower bound."""
     colours = {name: LINES[i % len(LINES)] for i, name in enumerate(names)}
     labelled = len(names) <= MOST_LABELS
     last = {row["of"]: row for row in values}
@@ -216,33 +218,33 @@ def _curves(
     ys = [row[end] for row in values for end in ("regret", *(("low", "high") if bands else ())) if row[end] is not None]
     rounds = [row["round"] for row in values]
     written = [end.name for end in ends] if labelled else [""]
-    of = frame(
+    axes = frame(
         (float(min(rounds)), float(max(rounds))), ys + [row["regret"] for row in bound], written,
         width=_WIDTH, height=_HEIGHT,
     )  # fmt: skip
     colour = alt.Color("of:N", title=None, sort=names, legend=None if labelled else _legend(2),
                        scale=alt.Scale(domain=list(colours), range=list(colours.values())))  # fmt: skip
     base = alt.Chart(alt.InlineData(values)).encode(
-        x=of.axis_x("round:Q", title="round", format=",d", tickCount=8), color=colour
+        x=axes.axis_x("round:Q", title="round", format=",d", tickCount=8), color=colour
     )
-    layers = [base.mark_area(opacity=0.15).encode(y=of.axis_y("low:Q"), y2="high:Q")] if bands else []
-    layers.append(base.mark_line(strokeWidth=1.5).encode(y=of.axis_y("regret:Q", title="regret")))
+    layers = [base.mark_area(opacity=0.15).encode(y=axes.axis_y("low:Q"), y2="high:Q")] if bands else []
+    layers.append(base.mark_line(strokeWidth=1.5).encode(y=axes.axis_y("regret:Q", title="regret")))
     if bound:
         line = alt.Chart(alt.InlineData(bound)).mark_line(color=GREY, strokeDash=[4, 3])
-        layers.append(line.encode(x=of.axis_x("round:Q"), y=of.axis_y("regret:Q")))
-    layers += [_pointed_at(values, "regret", of), *(label_layers(ends, of) if labelled else [])]
-    return finished(alt.layer(*layers), title, said, height=of.height, width=of.width)
+        layers.append(line.encode(x=axes.axis_x("round:Q"), y=axes.axis_y("regret:Q")))
+    layers += [_mark_points(values, "regret", axes), *(label_layers(ends, axes) if labelled else [])]
+    return finished(alt.layer(*layers), title, subtitle, height=axes.height, width=axes.width)
 
 
-def _number(of: Interval) -> str:
-    """Return an estimate in the digits that its interval carries; nothing where it is not known."""
-    if not np.isfinite(of.estimate):
+def _number(interval: Interval) -> str:
+    """Return an estimate in as many digits as its interval supports; an empty text where the estimate is not known."""
+    if not np.isfinite(interval.estimate):
         return ""
-    return interval_text(of.estimate, of.low, of.high, sign=False).partition(" ")[0]
+    return interval_text(interval.estimate, interval.low, interval.high, sign=False).partition(" ")[0]
 
 
-def _pointed_at(values: Sequence[Row], name: str, of: Frame) -> Any:
-    """Return marks that nobody sees, a few a line, which tell their numbers when pointed at."""
+def _mark_points(values: Sequence[Row], name: str, axes: Frame) -> Any:
+    """Return invisible marks, a few on each line, whose tooltips show the numbers."""
     lines: dict[tuple[str, int], list[Row]] = {}
     for row in values:
         lines.setdefault((row["of"], row.get("repeat", 0)), []).append(row)
@@ -253,7 +255,7 @@ def _pointed_at(values: Sequence[Row], name: str, of: Frame) -> Any:
         for i in np.unique(np.linspace(0, len(line) - 1, min(most, len(line))).astype(np.int64))
     ]
     marks = alt.Chart(alt.InlineData(few)).mark_point(filled=True, size=160, opacity=0)
-    return marks.encode(x=of.axis_x("round:Q"), y=of.axis_y(f"{name}:Q"), description="told:N")
+    return marks.encode(x=axes.axis_x("round:Q"), y=axes.axis_y(f"{name}:Q"), description="told:N")
 
 
 def _told(row: Row, name: str) -> str:
@@ -262,7 +264,7 @@ def _told(row: Row, name: str) -> str:
 
 
 def _known(end: float) -> float | None:
-    """Return an end of a band as JSON has it; where there is none, the band has a gap."""
+    """Return an end of a band for JSON; None, where the end is not known, leaves a gap in the band."""
     return float(end) if np.isfinite(end) else None
 
 
@@ -271,9 +273,9 @@ def _legend(columns: int = 0) -> alt.Legend:
 
 
 def window_chart(results: Sequence[ReplayResult]) -> Spec | None:
-    """Return the delay CDF of the log with the windows of its replays; None where none has one, or nothing is late.
+    """Return the delay CDF of the log with the windows of its replays; None without windows or delays.
 
-    Windows of one unit are drawn, that of the first; each replay knows the CDF in the unit of its window.
+    The chart shows the windows in the unit of the first one, because each replay knows the CDF in its own unit only.
     """
     plans = [result.plan for result in results if result.plan["window_rounds"] is not None]
     if not plans:
@@ -286,14 +288,14 @@ def window_chart(results: Sequence[ReplayResult]) -> Spec | None:
     seconds = SECONDS[plan["tick"]] if in_time and plan["tick"] != ROUND else None
     scale = seconds or 1.0
     marks = dict.fromkeys(
-        WindowMark(of["window_ticks" if in_time else "window_rounds"] * scale, of["tau_window"], _name(of))
-        for of in plans
-        if (of["window_ticks"] is not None) == in_time and of["delay_steps"] == plan["delay_steps"]
+        WindowMark(other["window_ticks" if in_time else "window_rounds"] * scale, other["tau_window"], _name(other))
+        for other in plans
+        if (other["window_ticks"] is not None) == in_time and other["delay_steps"] == plan["delay_steps"]
     )
     first, last = steps[0][0] * scale, steps[-1][0] * scale
-    shown = [mark for mark in marks if mark.at <= _BEYOND * last]
-    low = min([first, *(mark.at / 1.5 for mark in shown)])
-    high = max([last, *(mark.at for mark in shown)])
+    drawn = [mark for mark in marks if mark.at <= _BEYOND * last]
+    low = min([first, *(mark.at / 1.5 for mark in drawn)])
+    high = max([last, *(mark.at for mark in drawn)])
     at_zero = next((share for delay, share in plan["delay_steps"] if delay == 0), 0.0)
     points = [
         *([(low, at_zero)] if low < first else []),
@@ -304,17 +306,17 @@ def window_chart(results: Sequence[ReplayResult]) -> Spec | None:
     share = alt.Y("share:Q", stack=None, axis=alt.Axis(format="%", title="share of conversions come"),
                   scale=alt.Scale(domain=[0, 1]))  # fmt: skip
     line = alt.Chart(alt.InlineData(values)).encode(x=delay_axis(seconds, values, high), y=share)
-    windows, width = window_layers(shown, low, high, plan["conversions"], height=_WINDOW_HEIGHT)
+    windows, width = window_layers(drawn, low, high, plan["conversions"], height=_WINDOW_HEIGHT)
     layers = [
         line.mark_area(color=CORRECTED, interpolate="step-after", opacity=0.15),
         line.mark_line(color=CORRECTED, interpolate="step-after"),
         *windows,
     ]
-    said = [f"shares {of_conversions(plan['followed'])}"] if plan["followed"] else []
+    subtitle = [f"shares {of_conversions(plan['followed'])}"] if plan["followed"] else []
     if at_zero >= 5e-4:
-        said.append(f"{at_zero:.1%} come at once, left of the axis")
-    said += [f"{mark.name} lies beyond the longest delay" for mark in marks if mark not in shown]
-    return finished(alt.layer(*layers), "Conversions come by a delay, and what the window cuts off", said,
+        subtitle.append(f"{at_zero:.1%} come at once, left of the axis")
+    subtitle += [f"{mark.name} lies beyond the longest delay" for mark in marks if mark not in drawn]
+    return finished(alt.layer(*layers), "Conversions come by a delay, and what the window cuts off", subtitle,
                     height=_WINDOW_HEIGHT, width=width)  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Facts of a dataset, and what a validation counted, as documents."""
+"""The documents of a dataset, and of a validation with its counts."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from evaluator.reports.document import (
     words,
 )
 from evaluator.reports.numbers import count_text, significant_text
-from evaluator.reports.shared_sections import counted, left_out
+from evaluator.reports.shared_sections import counted, name_omitted
 from evaluator.units import ROUND, SECONDS, format_duration
 
-# Actions that a screen holds.
+# Actions in the short form.
 _ACTIONS = 4
 _TRUTHS = ("revenue", "cost", "profit", "unsubscribe")
 
 
 def document(described: dict[str, Any] | Log, layout: Layout) -> Document:
-    """Return what `evaluator.datasets.show` says of a dataset, or of a log: all of it, or what fits a screen.
+    """Return what `evaluator.datasets.show` says of a dataset, or of a log: everything, or a short form for one screen.
 
-    Of a log that breaks a rule of logs, say which.
+    For a log that breaks a rule of logs, the document names the rule.
     """
     if not isinstance(described, Log):
         return Document("datasets show", f"The log {described['name']}", _facts(described, layout))
@@ -72,28 +72,28 @@ def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
         blocks.append(_named([("licence", spec["licence"]), ("homepage", spec.get("homepage", ""))]))
     if log is None:
         return section("", *blocks), section("", paragraph(f"The spec alone: {facts['missing']}"))
-    # What the adapter did not have to do is no news.
+    # Counts of 0, of steps that the adapter did not need, are left out.
     counts = {name: value for name, value in log["counts"].items() if layout.full or (value and name not in log)}
     blocks.append(
         _named([*_log_rows(log), *((name.replace("_", " "), count_text(value)) for name, value in counts.items())])
     )
     actions = log["top_actions"] if layout.full else log["top_actions"][:_ACTIONS]
-    rows = [(of["label"], f"{of['displays']:,}", f"{of['conversions']:,}") for of in actions]
+    rows = [(action["label"], f"{action['displays']:,}", f"{action['conversions']:,}") for action in actions]
     blocks.append(_table(("action", "displays", "conversions"), rows, caption="most shown"))
     truth = facts.get("truth", [])
     few = truth if layout.full or len(truth) <= 3 else [*truth[:2], truth[-1]]
     if few:
-        rows = [(of["chooses"], *(f"{of[number]:.4f}" for number in _TRUTHS)) for of in few]
+        rows = [(row["chooses"], *(f"{row[number]:.4f}" for number in _TRUTHS)) for row in few]
         blocks.append(_table(("chooses", *_TRUTHS), rows, caption="true values a display"))
     if log["notes"]:
-        # The log's own words: no option of ours is named in them.
+        # The log's own words: they name no option of this package.
         blocks.append(Bullets(tuple(words(replace(run(note), verbatim=True)) for note in log["notes"])))
     omitted = [
         "counts that are 0" if len(counts) < len(log["counts"]) else "",
         counted(len(log["top_actions"]) - len(actions), "more action"),
         "more true values" if len(few) < len(truth) else "",
     ]
-    rest = (left_out(*omitted),) if any(omitted) and not layout.full else ()
+    rest = (name_omitted(*omitted),) if any(omitted) and not layout.full else ()
     return (section("", *blocks), *rest)
 
 
@@ -128,7 +128,7 @@ def _log_rows(log: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _named(rows: Iterable[tuple[str, str]]) -> Grid:
-    """Return names and what is said of each, where anything is."""
+    """Return a table of names and texts, without the names whose text is empty."""
     return names((name, text) for name, text in rows if text)
 
 
@@ -137,7 +137,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, caption: st
 
 
 def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return what is said of the eligible actions, as of `evaluator.datasets.facts.SetFacts`."""
+    """Return the rows on eligible actions, from `evaluator.datasets.facts.SetFacts`."""
     if sets is None:
         return []
     smallest, largest, distinct, changes = (sets[name] for name in ("smallest", "largest", "distinct", "changes"))

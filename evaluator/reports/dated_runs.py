@@ -1,4 +1,4 @@
-"""Folders of ``--out`` as runs of studies: which ask one question of logs of different dates."""
+"""Folders of ``--out`` as runs, and studies: runs that ask the same of logs of different dates."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from evaluator.reports.chapter import Chapter
 from evaluator.reports.manifest import AGAIN, MANIFEST, LogDates, log_dates, read_json
 
 KINDS = ("replay", "compare", "check")
-# Options that no number depends on, and how the rows were found.
+# Options that no number depends on, and options on where and how rows are read.
 _NO_MATTER = frozenset({"jobs", "path", "on_error", "quarantine_at_most", "sort"})
 Ends = Mapping[str, Any]
 
 
 class Run(NamedTuple):
-    """What a command wrote to a folder.
+    """A result that a command wrote to a folder.
 
     Parameters
     ----------
     name
         Name of the folder.
     chapter
-        Chapter of a page that it is.
+        Chapter of the run on a page.
     result
         Content of its ``result.json``.
     asked
-        What was asked, by parts: runs that have the same in all of them are of one study.
+        Question of the run, by parts: runs with the same question belong to one study.
     source
-        Facts about its log, of its manifest.
+        Facts about its log, from its manifest.
     version
-        Version of the product that made it.
+        Version of the package that wrote it.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Run(NamedTuple):
 
     @property
     def when(self) -> LogDates:
-        """Dates of the log, of a run that has them."""
+        """Dates of the log; only for a run whose log has dates."""
         assert self.dates is not None
         return self.dates
 
@@ -84,7 +84,7 @@ class Sorted(NamedTuple):
 
 
 def read_run(folder: Path, chapter: Chapter) -> Run | None:
-    """Return the run in a folder; None of a result that is not drawn over time.
+    """Return the run in a folder; None for a kind of result that is not drawn over time.
 
     Raises
     ------
@@ -101,9 +101,11 @@ def read_run(folder: Path, chapter: Chapter) -> Run | None:
             asked["options"] = _that_matter(manifest["options"])
         else:
             replays = manifest["replays"]
-            asked["policies"] = [[of["policy"], of["warm_start"]] for of in replays]
-            asked["windows"] = [of["options"]["window"] for of in replays]
-            first = {name: of for name, of in replays[0]["options"].items() if name not in ("window", "warm_start")}
+            asked["policies"] = [[replay["policy"], replay["warm_start"]] for replay in replays]
+            asked["windows"] = [replay["options"]["window"] for replay in replays]
+            first = {
+                name: value for name, value in replays[0]["options"].items() if name not in ("window", "warm_start")
+            }
             asked["options"] = _that_matter(first)
             asked["baseline"] = result.get("baseline")
         return Run(str(folder), chapter, result, asked, source, manifest["versions"]["delayed-replay"])
@@ -112,15 +114,15 @@ def read_run(folder: Path, chapter: Chapter) -> Run | None:
 
 
 def sort_runs(runs: Sequence[Run]) -> Sorted:
-    """Return the studies among some runs, and what is said of the others."""
+    """Return the studies among some runs, and a line on each run that belongs to none."""
     studies: list[Study] = []
     left: list[str] = []
     for kind in KINDS:
-        own = [run for run in runs if run.chapter.kind == kind]
-        if len(own) < 2:
+        same_kind = [run for run in runs if run.chapter.kind == kind]
+        if len(same_kind) < 2:
             continue
         groups: dict[str, list[Run]] = {}
-        for run in own:
+        for run in same_kind:
             if run.dates is None:
                 left.append(f"{run.name} ({kind}): its log has no dates.")
             else:
@@ -137,25 +139,27 @@ def sort_runs(runs: Sequence[Run]) -> Sorted:
 
 
 def _other(run: Run, than: Run) -> str:
-    """Return in what a run is not of the study of another."""
-    found = []
-    for part, of in run.asked.items():
-        if of == than.asked[part]:
+    """Return in what the question of a run differs from that of another."""
+    reasons = []
+    for part, value in run.asked.items():
+        if value == than.asked[part]:
             continue
-        if isinstance(of, dict):
-            names = sorted(name for name in of.keys() | than.asked[part] if of.get(name) != than.asked[part].get(name))
-            found.append(f"other {part if part == 'options' else 'ways to read the log'} ({', '.join(names)})")
+        if isinstance(value, dict):
+            names = sorted(
+                name for name in value.keys() | than.asked[part] if value.get(name) != than.asked[part].get(name)
+            )
+            reasons.append(f"other {part if part == 'options' else 'ways to read the log'} ({', '.join(names)})")
         else:
-            found.append(f"another {part}" if isinstance(of, str) else f"other {part}")
-    return ", ".join(found)
+            reasons.append(f"another {part}" if isinstance(value, str) else f"other {part}")
+    return ", ".join(reasons)
 
 
 def _that_matter(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: of for name, of in options.items() if name not in _NO_MATTER and of is not None}
+    return {name: value for name, value in options.items() if name not in _NO_MATTER and value is not None}
 
 
 class Point(NamedTuple):
-    """What a run found of one policy and window.
+    """The numbers of one policy and window in a run.
 
     Parameters
     ----------
@@ -179,13 +183,13 @@ class Line(NamedTuple):
     name
         Policy and window.
     against
-        What the difference is to, as columns name it.
+        Reference of the difference, as column names say it.
     is_baseline
         Whether the others are compared with it.
     level
         Level of the intervals.
     points
-        What each run found, in the order of their dates.
+        Numbers in each run, in the order of the dates.
     """
 
     name: str
@@ -200,23 +204,25 @@ def lines_of(study: Study) -> list[Line]:
     runs = [run.result for run in study.runs]
     if study.kind == "replay":
         name = _name(runs[0])
-        points = tuple(Point(of["value"], of["uplift"], _guardrails(of)) for of in runs)
+        points = tuple(Point(result["value"], result["uplift"], _guardrails(result)) for result in runs)
         return [Line(name, "uplift over logging", False, float(runs[0]["value"]["level"]), points)]
     baseline = runs[0]["baseline"]
-    found = []
+    lines = []
     for i, variant in enumerate(runs[0]["variants"]):
-        own = [of["variants"][i] for of in runs]
-        points = tuple(Point(v["value"], _difference(of, i), _guardrails(v)) for of, v in zip(runs, own, strict=True))
+        variants = [result["variants"][i] for result in runs]
+        points = tuple(
+            Point(v["value"], _difference(result, i), _guardrails(v)) for result, v in zip(runs, variants, strict=True)
+        )
         level = float(variant["value"]["level"])
         base = f"{baseline + 1} {runs[0]['variants'][baseline]['policy']}"
         name = f"{i + 1} {_name(variant)}"
-        found.append(Line(name, f"difference to {base}", i == baseline, level, points))
-    return found
+        lines.append(Line(name, f"difference to {base}", i == baseline, level, points))
+    return lines
 
 
 def _difference(result: Mapping[str, Any], variant: int) -> Ends | None:
-    of: Mapping[str, Any] = next((one for one in result["differences"] if one["variant"] == variant), {})
-    return of.get("realised")
+    difference: Mapping[str, Any] = next((one for one in result["differences"] if one["variant"] == variant), {})
+    return difference.get("realised")
 
 
 def _name(result: Mapping[str, Any]) -> str:
@@ -225,4 +231,4 @@ def _name(result: Mapping[str, Any]) -> str:
 
 
 def _guardrails(result: Mapping[str, Any]) -> str:
-    return ", ".join(f"{of['guardrail']}: {of['answer']}" for of in result["guardrails"])
+    return ", ".join(f"{answer['guardrail']}: {answer['answer']}" for answer in result["guardrails"])

@@ -1,4 +1,4 @@
-"""A comparison in its short form: one table that ranks its lines, and what to know before reading it."""
+"""A comparison in its short form: one table that ranks its lines, and notes on how to read it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAME_DISPLAYS = "same displays"
 SEEN_BOUNDS = "These intervals hold only if no display can earn {}, which nobody knows."
 
 
-# A cell that is text, or becomes text by the errors of its column.
+# A cell: text, or numbers whose decimals follow from the errors of the column.
 Text = str | Measured
 
 
@@ -45,10 +45,10 @@ def _table(comparison: Comparison, *, stacked: bool) -> Grid:
         columns.append(column(lines("policy", "window")))
     else:
         columns += [column("policy"), column("window", "number")]
-    expected = _of_expected(comparison)
+    expected = _has_expected_values(comparison)
     value = "expected value" if all(result.expected_value for result in results) else "value"
     for title in (value, "difference" if several else "uplift"):
-        # The name stands above the interval, which is the wider one.
+        # The name stands above the interval, which is wider than the estimate.
         names: list[Wordable] = [lines(title, level)] if stacked else ["", f"{title}, {level}"]
         columns += [column(name, "number") for name in names]
     if decisions:
@@ -69,10 +69,10 @@ def _table(comparison: Comparison, *, stacked: bool) -> Grid:
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
-    """Yield what the differences are of, which are told apart, and which lines have none and why."""
+    """Yield what the differences compare, which lines are told apart, and which lines have no difference and why."""
     results, ranking = comparison.results, comparison.ranking
     if len(results) > 1:
-        kind = "expected, over logs and seeds" if _of_expected(comparison) else "of what these runs earned"
+        kind = "expected, over logs and seeds" if _has_expected_values(comparison) else "of what these runs earned"
         yield (
             f"difference: to line {comparison.baseline + 1}, per round, over the first {comparison.horizon.rounds:,} "
             f"rounds, {kind}."
@@ -80,33 +80,33 @@ def notes(comparison: Comparison) -> Iterator[str]:
         yield _apart(comparison)
     if ends := ends_seen(results):
         yield SEEN_BOUNDS.format(outside_seen(ends))
-    for of in comparison.differences:
-        if of.realised is None and of.why_not:
-            yield f"Line {of.variant + 1} has no difference: {of.why_not}."
-        elif of.expected is None and of.why_not_expected:
-            yield f"Line {of.variant + 1} has no expected difference: {of.why_not_expected}."
+    for difference in comparison.differences:
+        if difference.realised is None and difference.why_not:
+            yield f"Line {difference.variant + 1} has no difference: {difference.why_not}."
+        elif difference.expected is None and difference.why_not_expected:
+            yield f"Line {difference.variant + 1} has no expected difference: {difference.why_not_expected}."
     if len(ranking.groups) > 1:
         yield "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
 
 
 def _apart(comparison: Comparison) -> str:
-    """Return of the line with the highest value, which others it is told from."""
+    """Return a sentence on the lines that the line with the highest value is told apart from."""
     ranking = comparison.ranking
     tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
     if not ranking.tests or not ranking.groups:
         return "No two lines can be compared."
-    said = []
+    clauses = []
     for group in ranking.groups:
         ahead = ", ".join(str(j + 1) for j in sorted(ranking.ahead_of[group[0]]))
         others = f"of line{'s' * (len(ranking.ahead_of[group[0]]) > 1)} {ahead} only" if ahead else "of no other"
         if len(ranking.ahead_of[group[0]]) == len(group) - 1 > 0:
             others = "of all others"
-        said.append(f"line {group[0] + 1} is ahead {others}")
-    return f"Told apart ({tested}, Holm): {'; '.join(said)}."
+        clauses.append(f"line {group[0] + 1} is ahead {others}")
+    return f"Told apart ({tested}, Holm): {'; '.join(clauses)}."
 
 
-def _of_expected(comparison: Comparison) -> bool:
-    return any(of.expected is not None for of in comparison.differences)
+def _has_expected_values(comparison: Comparison) -> bool:
+    return any(difference.expected is not None for difference in comparison.differences)
 
 
 def _order(comparison: Comparison) -> Sequence[int]:
@@ -124,10 +124,10 @@ def _below(above: Text, below: Text) -> Cell:
     )
 
 
-def _difference(of: Difference | None, *, expected: bool) -> tuple[Text, Text]:
-    if of is None:
+def _difference(difference: Difference | None, *, expected: bool) -> tuple[Text, Text]:
+    if difference is None:
         return "", BASELINE
-    interval = of.expected if expected else of.realised
+    interval = difference.expected if expected else difference.realised
     if interval is None:
         return "none", ""
     # An interval of width 0 would look like a measurement.

@@ -73,10 +73,10 @@ def cdf_chart(study: DelayStudy) -> Spec:
     corrected = base.transform_calculate(kind=f"'{kinds[0]}'").mark_line(interpolate="step-after")
     layers.append(corrected.encode(y=alt.Y("cdf:Q", axis=share), color=colour, tooltip=tips))
     marks = [
-        WindowMark(float(of.share.window) * scale, of.share.tau, of.label(rows))
-        for of in study.windows
+        WindowMark(float(window.share.window) * scale, window.share.tau, window.label(rows))
+        for window in study.windows
         # The curve is of delays in time.
-        if not (of.in_rounds and rows.tick_seconds) and of.share.identified
+        if not (window.in_rounds and rows.tick_seconds) and window.share.identified
     ]
     windows, width = window_layers(marks, values[0]["delay"], end, study.conversions, height=HEIGHT)
     layers += windows
@@ -177,17 +177,17 @@ def _law_lines(study: DelayStudy, low: float, high: float) -> list[dict[str, Any
     family, parameters = best.law
     seen = 1.0 if math.isinf(best.longest) else float(best.cdf(study.fit.longest))
     x = np.geomspace(low, high, _LINE_POINTS + 1)
-    found = [(best.family, "whole", np.diff(family.cdf(x, parameters)))]
+    masses = [(best.family, "whole", np.diff(family.cdf(x, parameters)))]
     k = len(parameters) // 3 if "mixture" in best.family else 0
     lognormal = family_named("lognormal")
     for j in range(k):
         mass = parameters[j] * np.diff(lognormal.cdf(x, (parameters[k + j], parameters[2 * k + j])))
-        found.append(("its components", f"component {j + 1}", mass))
+        masses.append(("its components", f"component {j + 1}", mass))
     density = _LINE_POINTS / (math.log10(high / low) * seen)
     middle = np.sqrt(x[:-1] * x[1:]) * scale
     return [
         {"delay": float(at), "density": round(float(m * density), 6), "law": law, "part": part}
-        for law, part, mass in found
+        for law, part, mass in masses
         for at, m in zip(middle, mass, strict=True)
         if part == "whole" or m * density >= _VISIBLE
     ]
@@ -217,8 +217,8 @@ def rates_chart(study: DelayStudy) -> Spec | None:
     kinds = {_SEEN: NAIVE, _LATER: CORRECTED}
     if study.joint is not None:
         kinds[_JOINT] = _ON_CONTEXT
-        for found in study.joint.cohorts:
-            row = {"period": found.period, "rate": found.corrected, "low": found.low, "high": found.high}
+        for cohort in study.joint.cohorts:
+            row = {"period": cohort.period, "rate": cohort.corrected, "low": cohort.low, "high": cohort.high}
             values.append({**row, "kind": _JOINT})
     title = f"{periods.name} of the display"
     for point in values:
@@ -230,9 +230,9 @@ def rates_chart(study: DelayStudy) -> Spec | None:
         x = alt.X("date:T", scale=alt.Scale(type="utc"), axis=axis)
         values = [{**point, "date": point["named"]} for point in values]
     y = alt.Axis(format="%", title="conversions per display")
-    shown = [kind for kind in kinds if any(row["kind"] == kind for row in values)]
-    colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=shown, range=[kinds[kind] for kind in shown]),
-                       sort=shown, legend=alt.Legend(orient="top", symbolType="stroke", labelLimit=400))  # fmt: skip
+    drawn = [kind for kind in kinds if any(row["kind"] == kind for row in values)]
+    colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=drawn, range=[kinds[kind] for kind in drawn]),
+                       sort=drawn, legend=alt.Legend(orient="top", symbolType="stroke", labelLimit=400))  # fmt: skip
     base = alt.Chart(alt.InlineData(values)).encode(x=x)
     band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2, color=_ON_CONTEXT)
     line = base.mark_line(point=alt.OverlayMarkDef(size=18)).encode(
@@ -255,10 +255,10 @@ def calibration_chart(study: DelayStudy) -> Spec | None:
     """Return conversions so far against those the joint model expects so far, per display; None without the model."""
     if study.joint is None:
         return None
-    found = study.joint.calibration
+    check = study.joint.calibration
     by_rate, by_age = "tenths by predicted rate", "tenths by age"
-    values = [_point(part, by_rate, f"{part.low:.2%} to {part.high:.2%}") for part in found.by_rate]
-    for part in found.by_age:
+    values = [_point(part, by_rate, f"{part.low:.2%} to {part.high:.2%}") for part in check.by_rate]
+    for part in check.by_age:
         values.append(_point(part, by_age, f"{words(study.rows, part.low)} to {words(study.rows, part.high)}"))
     top = 1.05 * max(max(row["expected"], row["high"]) for row in values)
     scale = alt.Scale(domain=[0, top], nice=False)
@@ -278,13 +278,13 @@ def calibration_chart(study: DelayStudy) -> Spec | None:
             tooltip=["of:N", "range:N", alt.Tooltip("expected:Q", format=".2%"), alt.Tooltip("seen:Q", format=".2%")],
         ),
     )
-    verdict = "nothing speaks against it" if found.holds else "the model does not hold"
-    said = (
-        f"on the line it does; p = {found.p:.2g}: {verdict}; differences of {found.detectable:.0%} show on 4 of 5 logs"
+    verdict = "nothing speaks against it" if check.holds else "the model does not hold"
+    subtitle = (
+        f"on the line it does; p = {check.p:.2g}: {verdict}; differences of {check.detectable:.0%} show on 4 of 5 logs"
     )
-    return finished(chart, "Does the model on context hold?", said)
+    return finished(chart, "Does the model on context hold?", subtitle)
 
 
-def _point(part: CalibrationPart, of: str, span: str) -> dict[str, Any]:
+def _point(part: CalibrationPart, kind: str, span: str) -> dict[str, Any]:
     expected, seen, error = (value / part.displays for value in (part.expected, part.seen, 2.0 * part.error))
-    return {"of": of, "range": span, "expected": expected, "seen": seen, "low": seen - error, "high": seen + error}
+    return {"of": kind, "range": span, "expected": expected, "seen": seen, "low": seen - error, "high": seen + error}

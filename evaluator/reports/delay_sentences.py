@@ -102,12 +102,12 @@ def drift_verdict(study: DelayStudy) -> Conclusion:
     doubt = drift.changed and study.rows.deduplicated
     more = ["de-duplication alone can do this (see above): look at `deduplicate='all'`"] if doubt else []
     if study.newest is not None:
-        of = study.newest
-        high = f"{of.high:.2f}" if math.isfinite(of.high) else "more than 20"
+        new = study.newest
+        high = f"{new.high:.2f}" if math.isfinite(new.high) else "more than 20"
         more.insert(
             0,
-            f"displays since {since_words(study.rows, of)} have delays {_times(of.ratio)} as long as those before "
-            f"({of.low:.2f} to {high} at {of.fit.confidence:.0%}), if short and long ones changed alike",
+            f"displays since {since_words(study.rows, new)} have delays {_times(new.ratio)} as long as those before "
+            f"({new.low:.2f} to {high} at {new.fit.confidence:.0%}), if short and long ones changed alike",
         )
     return Conclusion(verdict, rest, tuple(more), drift.changed)
 
@@ -127,9 +127,9 @@ def _could_be_shown(study: DelayStudy, drift: DelayDrift, periods: Periods) -> s
         named = f"{periods.name} {after}" if after.isdecimal() else after
         changes.append(f"{change.ratio:.2f} times{'' if changes else ' as long'} after {named}")
     worst = max(change.ratio for change in detectable if change.ratio is not None)
-    kept = float(study.fit(study.advice.recommended / worst))
-    found = f"{', or '.join(changes)}, would be found on {POWER:.0%} of such logs"
-    return f": {found}; the recommended window would keep {kept:.0%} then"
+    share = float(study.fit(study.advice.recommended / worst))
+    sizes = f"{', or '.join(changes)}, would be found on {POWER:.0%} of such logs"
+    return f": {sizes}; the recommended window would keep {share:.0%} then"
 
 
 def joint_sentences(study: DelayStudy, joint: JointStudy) -> list[str]:
@@ -145,19 +145,19 @@ def joint_sentences(study: DelayStudy, joint: JointStudy) -> list[str]:
 
 
 def _calibration(study: DelayStudy, joint: JointStudy) -> str:
-    found = joint.calibration
-    by, part = found.worst
-    of = f"predicted rates of {part.low:.2%} to {part.high:.2%}" if by == "rate" else _ages(study, part)
+    check = joint.calibration
+    by, part = check.worst
+    span = f"predicted rates of {part.low:.2%} to {part.high:.2%}" if by == "rate" else _ages(study, part)
     tested = (
-        f"conversions so far were compared with those expected, in {len(found.by_rate)} parts of the displays by "
-        f"predicted rate and {len(found.by_age)} by age: p = {found.p:.2g}; furthest off are displays "
-        f"{'with' if by == 'rate' else 'followed for'} {of}: {part.seen:,} converted, {part.expected:,.0f} expected"
+        f"conversions so far were compared with those expected, in {len(check.by_rate)} parts of the displays by "
+        f"predicted rate and {len(check.by_age)} by age: p = {check.p:.2g}; furthest off are displays "
+        f"{'with' if by == 'rate' else 'followed for'} {span}: {part.seen:,} converted, {part.expected:,.0f} expected"
     )
-    if not found.holds:
+    if not check.holds:
         return f"the model does not hold: its corrected rates may be off ({tested})"
     return (
         f"nothing speaks against the model ({tested}). Such a test finds a middling part that is off by "
-        f"{found.detectable:.0%} on 4 of 5 logs, smaller differences less often, and nothing about conversions later "
+        f"{check.detectable:.0%} on 4 of 5 logs, smaller differences less often, and nothing about conversions later "
         "than the displays were followed"
     )
 

@@ -41,7 +41,7 @@ from evaluator.reports.document import (
     section,
 )
 from evaluator.reports.numbers import significant_text
-from evaluator.reports.shared_sections import left_out
+from evaluator.reports.shared_sections import name_omitted
 
 _PERIODS_SHOWN = 10
 # Shares of the conversions that a screen holds.
@@ -61,13 +61,13 @@ def document(study: DelayStudy, layout: Layout) -> Document:
     if not layout.full:
         groups = "" if study.rows.group is None else "the groups"
         periods = "" if study.rows.periods is None else "the periods"
-        sections.append(left_out("more quantiles", "the laws", "the tail", groups, periods))
+        sections.append(name_omitted("more quantiles", "the laws", "the tail", groups, periods))
     return Document("delays", f"Delays of conversions in {study.rows.name}", tuple(sections))
 
 
 def _heading(study: DelayStudy, kind: str) -> Paragraph:
-    of = "" if study.rows.displays is None else f" of {study.rows.displays:,} displays"
-    return paragraph(f"delays of {kind} in ", run(study.rows.name, "bold"), f": {study.conversions:,}{of}")
+    displays = "" if study.rows.displays is None else f" of {study.rows.displays:,} displays"
+    return paragraph(f"delays of {kind} in ", run(study.rows.name, "bold"), f": {study.conversions:,}{displays}")
 
 
 def _brief(study: DelayStudy, kind: str) -> Iterator[Section]:
@@ -117,11 +117,11 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Wordable]]) -> Grid:
 
 def _quantiles(study: DelayStudy, levels: Sequence[float] = ()) -> Grid:
     """Return how late the shares of conversions come that have these levels, all of them for none."""
-    of = study.rows
+    rows = study.rows
     return _table(
         ("share come", "as seen", "corrected", f"{study.fit.confidence:.0%} interval"),
         [
-            (f"{q.level:.0%}", duration(of, q.naive), duration(of, q.corrected), between(of, q.low, q.high))
+            (f"{q.level:.0%}", duration(rows, q.naive), duration(rows, q.corrected), between(rows, q.low, q.high))
             for q in [q for q in study.quantiles if q.level in levels] or study.quantiles
         ],
     )
@@ -137,7 +137,7 @@ def _law(study: DelayStudy) -> list[tuple[str, str]]:
     facts.append(("parameters", f"{best.family}: {parameters}"))
     facts.append(("AIC above it", ", ".join(f"{f.family} {f.aic - best.aic:,.0f}" for f in comparison.fits[1:]) or "-"))
     facts += [("spike", sentence) for sentence in spike_sentences(study)]
-    for note, families in _without_maximum(comparison.fits).items():
+    for note, families in _group_unconverged(comparison.fits).items():
         facts.append(("without maximum", f"{', '.join(families)}: {note}"))
     if rows.limit is not None:
         beyond = 1.0 - float(best.cdf(best.longest))
@@ -156,7 +156,7 @@ def _parameter(rows: DelayRows, name: str, value: float) -> str:
     return f"{label} {duration(rows, delay) if rows.tick_seconds else f'{significant_text(delay, 4)} rounds'}"
 
 
-def _without_maximum(fits: Sequence[DelayFit]) -> dict[str, list[str]]:
+def _group_unconverged(fits: Sequence[DelayFit]) -> dict[str, list[str]]:
     """Return the laws whose likelihood has no strict maximum, by what is said of them."""
     families: dict[str, list[str]] = {}
     for fit in fits:

@@ -155,7 +155,7 @@ class Grid:
             raise ValueError("A row of a table has not as many cells as the table has columns.")
 
 
-def _of_some_lines(verdict: object) -> object:
+def _refuse_many_lines(verdict: object) -> object:
     """Return a verdict, or what a file has for one, unless it is on more lines than any comparison."""
     match verdict:
         case {"candidates": [*lines], "settle": [*settle]}:
@@ -179,7 +179,7 @@ class VerdictBlock:
         Kind of the block, as files name it.
     """
 
-    verdict: Annotated[Verdict, BeforeValidator(_of_some_lines)]
+    verdict: Annotated[Verdict, BeforeValidator(_refuse_many_lines)]
     brief: bool = False
     kind: Literal["verdict"] = "verdict"
 
@@ -283,13 +283,13 @@ def run(text: str, style: str = "") -> Run:
 
 def words(*parts: Wordable, style: str = "") -> Words:
     """Return parts as words: a text in the style given, others in their own."""
-    found: list[Run] = []
+    runs: list[Run] = []
     for part in parts:
         if isinstance(part, str):
-            found += [run(part, style)] if part else []
+            runs += [run(part, style)] if part else []
         else:
-            found += [part] if isinstance(part, Run) else part
-    return tuple(found)
+            runs += [part] if isinstance(part, Run) else part
+    return tuple(runs)
 
 
 def lines(*parts: str, style: str = "") -> Words:
@@ -383,8 +383,8 @@ def fits(table: Grid, layout: Layout, longest: int) -> bool:
         Characters of the longest name.
     """
     widths = []
-    for i, own in enumerate(table.columns):
-        cells = ([own.name] if table.headed else []) + [row[i] for row in table.rows]
+    for i, heading in enumerate(table.columns):
+        cells = ([heading.name] if table.headed else []) + [row[i] for row in table.rows]
         each = [cell_len(line) for cell in cells for line in "".join(part.text for part in cell).split("\n")]
         widths.append(max(each, default=0))
     whole = sum(widths) + table.gap * (len(widths) - 1)

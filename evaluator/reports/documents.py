@@ -10,7 +10,7 @@ from rich.console import Console
 
 from evaluator.comparisons.verdict import Verdict
 from evaluator.reports.chapter import Chapter
-from evaluator.reports.command_words import in_command_words
+from evaluator.reports.command_words import use_command_words
 from evaluator.reports.document import (
     Block,
     Bullets,
@@ -72,26 +72,31 @@ def chapter_of(result: object, reproduce: Mapping[str, str] | None = None) -> Ch
     return Chapter(document.kind, document.title, document.sections, charts_of(result), reproduce or {})
 
 
-def in_words_of_commands(document: Document) -> Document:
+def name_command_options(document: Document) -> Document:
     """Return a document whose options are named as on the command line."""
-    return replace(document, sections=sections_in_words_of_commands(document.sections))
+    return replace(document, sections=name_command_options_in_sections(document.sections))
 
 
-def sections_in_words_of_commands(sections: Iterable[Section]) -> tuple[Section, ...]:
+def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Section, ...]:
     """Return sections whose options are named as on the command line; the log's own words stay as they are."""
-    said = in_command_words
+    translate = use_command_words
 
     def of_words(text: Words) -> Words:
-        return tuple(part if part.verbatim else replace(part, text=said(part.text)) for part in text)
+        return tuple(part if part.verbatim else replace(part, text=translate(part.text)) for part in text)
 
     def of_verdict(verdict: Verdict) -> Verdict:
         candidates = tuple(
-            replace(one, conditions=tuple(replace(c, said=said(c.said), settle=said(c.settle)) for c in one.conditions))
+            replace(
+                one,
+                conditions=tuple(
+                    replace(c, said=translate(c.said), settle=translate(c.settle)) for c in one.conditions
+                ),
+            )
             for one in verdict.candidates
         )
         return replace(
-            verdict, headline=said(verdict.headline), sentence=said(verdict.sentence),
-            settle=tuple(map(said, verdict.settle)), candidates=candidates,
+            verdict, headline=translate(verdict.headline), sentence=translate(verdict.sentence),
+            settle=tuple(map(translate, verdict.settle)), candidates=candidates,
         )  # fmt: skip
 
     def of_block(block: Block) -> Block:
@@ -101,7 +106,7 @@ def sections_in_words_of_commands(sections: Iterable[Section]) -> tuple[Section,
             case Bullets():
                 return Bullets(tuple(map(of_words, block.items)))
             case Grid():
-                columns = tuple(replace(own, name=of_words(own.name)) for own in block.columns)
+                columns = tuple(replace(column, name=of_words(column.name)) for column in block.columns)
                 rows = tuple(tuple(map(of_words, row)) for row in block.rows)
                 return replace(block, columns=columns, rows=rows, caption=of_words(block.caption))
             case VerdictBlock():
@@ -110,8 +115,13 @@ def sections_in_words_of_commands(sections: Iterable[Section]) -> tuple[Section,
                 return replace(
                     block,
                     lights=tuple(
-                        replace(of, number=said(of.number), what=said(of.what), remedy=said(of.remedy))
-                        for of in block.lights
+                        replace(
+                            light,
+                            number=translate(light.number),
+                            what=translate(light.what),
+                            remedy=translate(light.remedy),
+                        )
+                        for light in block.lights
                     ),
                 )
 
@@ -122,4 +132,4 @@ def sections_in_words_of_commands(sections: Iterable[Section]) -> tuple[Section,
 
 def show(console: Console, result: object, *, full: bool = True) -> None:
     """Print a result with options named as on the command line: all of it, or what fits a screen."""
-    print_document(console, in_words_of_commands(document_of(result, layout_of(console, full=full))))
+    print_document(console, name_command_options(document_of(result, layout_of(console, full=full))))

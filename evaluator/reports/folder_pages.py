@@ -14,7 +14,7 @@ from evaluator.reports.chapter import Chapter, read_chapter
 from evaluator.reports.document import Block, Section, VerdictBlock
 from evaluator.reports.html import page_of
 from evaluator.reports.manifest import AGAIN, read_json
-from evaluator.reports.over_time import in_order_of_time
+from evaluator.reports.over_time import order_by_time
 
 _RESULT = "result.json"
 _FINGERPRINT = "fingerprint"
@@ -53,11 +53,11 @@ def told_page(folders: Sequence[str | Path]) -> tuple[str, list[str]]:
     places = [Path(folder) for folder in folders]
     if not places:
         raise ParameterError("No folder is named.", remedy="name those that commands wrote with --out.")
-    found = in_order_of_time(places, with_known(places, [read_chapter(folder) for folder in places]))
-    return page_of(found.chapters), found.left
+    ordered = order_by_time(places, add_known_results(places, [read_chapter(folder) for folder in places]))
+    return page_of(ordered.chapters), ordered.left
 
 
-def with_known(folders: Sequence[Path], chapters: Sequence[Chapter]) -> list[Chapter]:
+def add_known_results(folders: Sequence[Path], chapters: Sequence[Chapter]) -> list[Chapter]:
     """Return the chapters with verdicts that know the checks and audits among them, of the same log each.
 
     Parameters
@@ -79,20 +79,20 @@ def with_known(folders: Sequence[Path], chapters: Sequence[Chapter]) -> list[Cha
     ]
 
     def decided(chapter: Chapter) -> Chapter:
-        of = chapter.reproduce.get(_FINGERPRINT)
-        own = [add for fingerprint, add in known if fingerprint == of is not None]
-        return replace(chapter, sections=tuple(_decided(section, own) for section in chapter.sections))
+        log = chapter.reproduce.get(_FINGERPRINT)
+        additions = [add for fingerprint, add in known if fingerprint == log is not None]
+        return replace(chapter, sections=tuple(_decided(section, additions) for section in chapter.sections))
 
     return [decided(chapter) if chapter.kind == "compare" else chapter for chapter in chapters]
 
 
 def _adding(add: Callable[[Verdict, Mapping[str, Any]], Verdict], path: Path) -> Callable[[Verdict], Verdict]:
     """Return what adds the result in a file to a verdict."""
-    found = _read(path)
+    result = _read(path)
 
     def added(verdict: Verdict) -> Verdict:
         try:
-            return add(verdict, found)
+            return add(verdict, result)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise SourceError(f"{path}: not as a command wrote it, at {error}.", remedy=AGAIN) from None
 
@@ -112,7 +112,7 @@ def _decided(section: Section, known: Sequence[Callable[[Verdict], Verdict]]) ->
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found = read_json(path)
-    if not {"checks", "policies"} & found.keys():
+    result = read_json(path)
+    if not {"checks", "policies"} & result.keys():
         raise SourceError(f"{path}: not as a command wrote it.", remedy=AGAIN)
-    return found
+    return result

@@ -23,7 +23,7 @@ from evaluator.comparisons.verdict import Verdict
 from evaluator.reports.chapter import Chapter
 from evaluator.reports.charts import first_chart
 from evaluator.reports.document import Column, Light, Run, Section, VerdictBlock, Words
-from evaluator.reports.documents import document_of, sections_in_words_of_commands
+from evaluator.reports.documents import document_of, name_command_options_in_sections
 from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, split
 from evaluator.version import __version__
 from evaluator.visible import visible
@@ -84,7 +84,7 @@ def page_of(chapters: Sequence[Chapter]) -> str:
         _Place(
             number,
             chapter,
-            sections_in_words_of_commands(chapter.sections),
+            name_command_options_in_sections(chapter.sections),
             _links(chapters, number),
             _figures(chapter.charts, focusable=True),
         )
@@ -93,7 +93,7 @@ def page_of(chapters: Sequence[Chapter]) -> str:
     decided = [place for place in places if place.verdicts]
     first = decided[0] if len(decided) == 1 and not alone else None
     if first is not None:
-        places = [replace(place, sections=tuple(map(_without_verdict, place.sections))) for place in places]
+        places = [replace(place, sections=tuple(map(_drop_verdict, place.sections))) for place in places]
     return _filled(
         "page.html", colours=_PAGE_COLOURS, focus=' tabindex="0"', title=title, alone=alone, places=places,
         first=first, version=__version__,
@@ -119,7 +119,7 @@ def _filled(template: str, **values: Any) -> str:
 
 @functools.cache
 def _environment() -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,
         trim_blocks=True,
@@ -127,7 +127,7 @@ def _environment() -> Environment:
         # Characters that no one sees are spelled out in whatever a template shows.
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    found.globals |= {
+    environment.globals |= {
         "style": _css,
         "styled": _styled,
         "split": split,
@@ -139,7 +139,7 @@ def _environment() -> Environment:
         "settle": SETTLE,
         "do": DO,
     }
-    return found
+    return environment
 
 
 def _css(run: Run, colours: Mapping[str, str]) -> str:
@@ -165,16 +165,16 @@ def _figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool) -> Markup
     return Markup("".join(figures(charts, focusable=focusable).values()))
 
 
-def _without_verdict(section: Section) -> Section:
+def _drop_verdict(section: Section) -> Section:
     return replace(section, blocks=tuple(block for block in section.blocks if not isinstance(block, VerdictBlock)))
 
 
 def _links(chapters: Sequence[Chapter], number: int) -> dict[str, str]:
     """Return where the page has what each condition of a chapter's verdict rests on."""
-    own = chapters[number - 1]
-    ids = {section.id for section in own.sections}
+    chapter = chapters[number - 1]
+    ids = {section.id for section in chapter.sections}
     here = {name: f"chapter-{number}-{id}" for name, id in _RESTS_ON.items() if id in ids}
-    log = own.reproduce.get("fingerprint")
+    log = chapter.reproduce.get("fingerprint")
     more = {
         _MORE[other.kind]: f"chapter-{i}"
         for i, other in enumerate(chapters, start=1)
@@ -199,22 +199,22 @@ def figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool = False) ->
 
 def _figure(picture: str, more: str) -> str:
     """Return an SVG as part of a page: in the page's colour, its own names apart from those of other pictures."""
-    own = hashlib.sha256(picture.encode()).hexdigest()[:8]
+    prefix = hashlib.sha256(picture.encode()).hexdigest()[:8]
     names = set(_NAMES.findall(picture))
-    picture = _NAMED.sub(lambda found: f"{found[1]}{own}-{found[2]}" if found[2] in names else found[0], picture)
+    picture = _NAMED.sub(lambda match: f"{match[1]}{prefix}-{match[2]}" if match[2] in names else match[0], picture)
     picture = _MARK.sub(r"<path\2><title>\1</title></path>", picture)
     picture = _SPACES.sub("", _BLACK.sub('"currentColor"', picture))
     return f'<figure role="img" aria-label="{html.escape(visible(_title(picture)))}"{more}>{picture}</figure>'
 
 
 def _title(picture: str) -> str:
-    found = re.search(r'role-title-text"[^>]*><text[^>]*>([^<]*)<', picture)
-    return html.unescape(found[1]) if found else "chart"
+    match = re.search(r'role-title-text"[^>]*><text[^>]*>([^<]*)<', picture)
+    return html.unescape(match[1]) if match else "chart"
 
 
 def pictures(charts: Mapping[str, dict[str, Any]], *, form: Literal["png", "svg"] = "png") -> dict[str, bytes]:
     """Return charts as PNG at twice their size, or as SVG, by name; one that cannot be drawn in a minute has none."""
-    found: dict[str, bytes] = {}
+    drawings: dict[str, bytes] = {}
     names = list(charts)
     end = time.monotonic() + _SECONDS
     while names and time.monotonic() < end:
@@ -224,10 +224,10 @@ def pictures(charts: Mapping[str, dict[str, Any]], *, form: Literal["png", "svg"
         except OSError:  # no process can be started
             break
         drawn = answers.decode().split("\n")[:-1]
-        found |= {name: base64.b64decode(line) for name, line in zip(names, drawn, strict=False) if line}
+        drawings |= {name: base64.b64decode(line) for name, line in zip(names, drawn, strict=False) if line}
         # The first that is not answered ended the process: on with the others.
         names = names[len(drawn) + 1 :]
-    return found
+    return drawings
 
 
 def _answers(charts: bytes, form: str, seconds: float) -> bytes:

@@ -36,8 +36,8 @@ def difference_chart(comparison: Comparison) -> Spec | None:
     rows: list[Row] = []
     for difference in comparison.differences:
         name = line_name(comparison.results[difference.variant], difference.variant)
-        for kind, found in (("realised", difference.realised), ("expected", difference.expected)):
-            rows += _row(found, name, kind)
+        for kind, interval in (("realised", difference.realised), ("expected", difference.expected)):
+            rows += _row(interval, name, kind)
     base = line_name(comparison.results[comparison.baseline], comparison.baseline)
     kinds = "filled: of these runs; open: expected" if any(row["kind"] == "expected" for row in rows) else ""
     return _intervals(rows, "Difference per round to the baseline", [f"baseline: {base}", *filter(None, [kinds])])
@@ -45,33 +45,33 @@ def difference_chart(comparison: Comparison) -> Spec | None:
 
 def group_charts(result: ReplayResult) -> dict[str, Spec]:
     """Return the uplift in the groups of each column that was asked for, by name."""
-    found = {}
+    charts = {}
     for split in result.segments:
         rows = [row for group in split.groups for row in _row(group.uplift, drawable(group.label), "realised")]
         column = drawable(split.column)
         about = "the intervals of all groups hold at once"
         if chart := _intervals(rows, f"Uplift over the logging policy by {column}", about):
-            found[f"groups by {column}"] = chart
-    return found
+            charts[f"groups by {column}"] = chart
+    return charts
 
 
 def segment_charts(comparison: Comparison) -> dict[str, Spec]:
     """Return the differences to the baseline in the groups of each column that was asked for, by name."""
-    found = {}
-    for column in dict.fromkeys(of.column for of in comparison.segments):
-        compared = [of for of in comparison.segments if of.column == column and not of.why_not]
+    charts = {}
+    for column in dict.fromkeys(segment.column for segment in comparison.segments):
+        compared = [segment for segment in comparison.segments if segment.column == column and not segment.why_not]
         several = len(comparison.results) > 2
         rows = [
             row
-            for groups in zip(*(of.groups for of in compared), strict=True)
-            for of, group in zip(compared, groups, strict=True)
-            for row in _row(group.realised, _group_name(group.label, of.variant if several else None), "realised")
+            for groups in zip(*(segment.groups for segment in compared), strict=True)
+            for segment, group in zip(compared, groups, strict=True)
+            for row in _row(group.realised, _group_name(group.label, segment.variant if several else None), "realised")
         ]
         base = f"baseline: {line_name(comparison.results[comparison.baseline], comparison.baseline)}"
         about = [base, "all these intervals hold at once"]
         if chart := _intervals(rows, f"Difference per round by {drawable(column)}", about):
-            found[f"differences by {drawable(column)}"] = chart
-    return found
+            charts[f"differences by {drawable(column)}"] = chart
+    return charts
 
 
 def _group_name(label: str, variant: int | None) -> str:
@@ -83,15 +83,15 @@ def line_name(result: ReplayResult, i: int) -> str:
     return f"{i + 1} {drawable(result.plan['policy'])}, window {window_text(result)}"
 
 
-def _row(found: Interval | None, name: str, kind: str) -> list[Row]:
-    if found is None or not np.isfinite([found.estimate, found.low, found.high]).all():
+def _row(interval: Interval | None, name: str, kind: str) -> list[Row]:
+    if interval is None or not np.isfinite([interval.estimate, interval.low, interval.high]).all():
         return []
     # An interval of width 0 would look like a measurement.
-    same = not found.n and not found.estimate
-    said = "0: the same displays" if same else interval_text(found.estimate, found.low, found.high)
-    told = f"{name}, {kind}: {said}"
-    ends = {"estimate": found.estimate, "low": found.low, "high": found.high}
-    return [{"of": name, **ends, "said": said, "told": told, "kind": kind}]
+    same = not interval.n and not interval.estimate
+    label = "0: the same displays" if same else interval_text(interval.estimate, interval.low, interval.high)
+    told = f"{name}, {kind}: {label}"
+    ends = {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
+    return [{"of": name, **ends, "said": label, "told": told, "kind": kind}]
 
 
 def _intervals(rows: Sequence[Row], title: str, subtitle: str | Iterable[str]) -> Spec | None:
@@ -129,43 +129,43 @@ def guardrail_chart(results: Sequence[ReplayResult]) -> Spec | None:
     several = len(results) > 1
     names = [line_name(result, i) if several else drawable(result.plan["policy"]) for i, result in enumerate(results)]
     parts = [
-        found
+        part
         for j in range(number)
-        if (found := _part([(name, of.guardrails[j]) for name, of in zip(names, results, strict=True)]))
+        if (part := _part([(name, result.guardrails[j]) for name, result in zip(names, results, strict=True)]))
     ]
     if not parts:
         return None
-    said = [
+    subtitle = [
         "dashed: the limit, beyond which, shaded, a guardrail is broken",
         f"all these intervals hold at once with a probability of {results[0].value.level:.0%}",
     ]
-    return titled(alt.vconcat(*parts), "Guardrails", said)
+    return titled(alt.vconcat(*parts), "Guardrails", subtitle)
 
 
 def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> Any:
     """Return one guardrail as a chart, a row a line; None where no interval is known."""
     first = answers[0][1]
     percent = first.quantity == "relative uplift"
-    shown = [(name, one) for name, one in answers if math.isfinite(one.interval.estimate + one.interval.low)]
-    if not shown:
+    finite = [(name, one) for name, one in answers if math.isfinite(one.interval.estimate + one.interval.low)]
+    if not finite:
         return None
-    ends = [end for _, one in shown for end in (one.interval.estimate, one.interval.low, one.interval.high)]
-    known = [first.limit, *(end for end in ends if math.isfinite(end))]
+    numbers_seen = [end for _, one in finite for end in (one.interval.estimate, one.interval.low, one.interval.high)]
+    known = [first.limit, *(end for end in numbers_seen if math.isfinite(end))]
     room = _ROOM * (max(known) - min(known)) or abs(first.limit) or 1.0
     low, high = min(known) - room, max(known) + room
     rows: list[Row] = []
-    for name, one in shown:
-        of = one.interval
-        numbers = interval_text(of.estimate, of.low, of.high, percent=percent, sign=first.quantity != "value")
+    for name, one in finite:
+        ends = one.interval
+        numbers = interval_text(ends.estimate, ends.low, ends.high, percent=percent, sign=first.quantity != "value")
         rows.append({
-            "of": name, "estimate": of.estimate, "low": of.low, "high": min(of.high, high), "answer": one.answer,
+            "of": name, "estimate": ends.estimate, "low": ends.low, "high": min(ends.high, high), "answer": one.answer,
             "said": f"{one.answer}: {numbers}", "told": f"{name}: {drawable(first.guardrail)} {one.answer}, {numbers}",
         })  # fmt: skip
     below = parse_guardrail(first.guardrail).below
     wrong = {"low": first.limit if below else low, "high": high if below else first.limit}
     scale = alt.Scale(domain=[low, high], nice=False)
     x = alt.X("low:Q", scale=scale, axis=alt.Axis(title=None, format="%" if percent else "", tickCount=5))
-    y = alt.Y("of:N", sort=[name for name, _ in shown], axis=alt.Axis(title=None, labelLimit=0))
+    y = alt.Y("of:N", sort=[name for name, _ in finite], axis=alt.Axis(title=None, labelLimit=0))
     colour = alt.Color("answer:N", legend=None, scale=_scale(1))
     shape = alt.Shape("answer:N", legend=None, scale=_scale(0))
     base = alt.Chart(alt.InlineData(rows)).encode(y=y)
@@ -180,7 +180,7 @@ def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> Any:
         base.mark_text(align="left", fontSize=11).encode(x=alt.value(_GUARDRAIL_WIDTH + 8), text="said:N"),
     )  # fmt: skip
     title = alt.TitleParams(drawable(first.guardrail), anchor="start", fontSize=12, fontWeight="normal")
-    return chart.properties(width=_GUARDRAIL_WIDTH, height=_GUARDRAIL_ROW * len(shown), title=title)
+    return chart.properties(width=_GUARDRAIL_WIDTH, height=_GUARDRAIL_ROW * len(finite), title=title)
 
 
 def _scale(part: int) -> alt.Scale:

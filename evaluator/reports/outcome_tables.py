@@ -56,16 +56,20 @@ def guardrails(results: Sequence[ReplayResult], layout: Layout) -> Section:
         f"for {len(results[0].guardrails)} guardrail{'s' * (len(results[0].guardrails) > 1)}{times}, so that any wrong "
         f"answer has a probability of {100 * (1 - results[0].value.level):.3g} % at the most."
     )
-    shown = [paragraph(about, style="dim")] if layout.full else []
-    return section("Guardrails", *shown, grid(columns, rows, alike="rows"), id="guardrails")
+    note = [paragraph(about, style="dim")] if layout.full else []
+    return section("Guardrails", *note, grid(columns, rows, alike="rows"), id="guardrails")
 
 
 def _answer_cells(one: GuardrailAnswer) -> tuple[Cell, Cell, str]:
-    of = one.interval
+    interval = one.interval
     if one.quantity == "relative uplift":
-        ends = f"[{of.low:+.3g}, {of.high:+.3g}]" if math.isinf(of.high) else f"[{of.low:+.2%}, {of.high:+.2%}]"
-        return f"{of.estimate:+.2%}", ends, f"{of.n:,}"
-    return (*measured(of, sign=one.quantity == "uplift"), f"{of.n:,}")
+        ends = (
+            f"[{interval.low:+.3g}, {interval.high:+.3g}]"
+            if math.isinf(interval.high)
+            else f"[{interval.low:+.2%}, {interval.high:+.2%}]"
+        )
+        return f"{interval.estimate:+.2%}", ends, f"{interval.n:,}"
+    return (*measured(interval, sign=one.quantity == "uplift"), f"{interval.n:,}")
 
 
 def outcomes(results: Sequence[ReplayResult], layout: Layout, *, but: Collection[str] = ()) -> Section:
@@ -134,8 +138,8 @@ def segments(
         about = ABOUT_GROUPS.format(line=" of a line" if len(results) > 1 else "")
         answers = [_answer("realised uplift", split.test, i, len(results)) for i, split in enumerate(splits)]
         yield _section(f"By {by}", about, grid(columns, rows), answers, full=full)
-        if own := [one for one in differences if one.column == by]:
-            yield _differences(own, full=full)
+        if column_differences := [one for one in differences if one.column == by]:
+            yield _differences(column_differences, full=full)
 
 
 def _differences(differences: Sequence[SegmentDifferences], *, full: bool) -> Section:

@@ -53,7 +53,7 @@ class Chapters(NamedTuple):
     left: list[str]
 
 
-def in_order_of_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Chapters:
+def order_by_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Chapters:
     """Return chapters as a page has them: where runs ask the same of logs of different dates, how these moved is first.
 
     Parameters
@@ -72,23 +72,25 @@ def in_order_of_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Ch
 
     several = Counter(chapter.kind for chapter in chapters)
     pairs = [pair for pair in zip(folders, chapters, strict=True) if several[pair[1].kind] > 1]
-    runs = [run for folder, of in pairs if (run := read_run(folder, of))]
-    found = sort_runs(runs)
-    if not found.studies:
-        return Chapters(list(chapters), found.left)
+    runs = [run for folder, chapter in pairs if (run := read_run(folder, chapter))]
+    sorted_runs = sort_runs(runs)
+    if not sorted_runs.studies:
+        return Chapters(list(chapters), sorted_runs.left)
     others = [
-        f"{folder} ({of.kind}): only {_LISTED} are drawn over time." for folder, of in pairs if of.kind not in KINDS
+        f"{folder} ({chapter.kind}): only {_LISTED} are drawn over time."
+        for folder, chapter in pairs
+        if chapter.kind not in KINDS
     ]
-    left = [*found.left, *others]
+    left = [*sorted_runs.left, *others]
     try:
-        first = _chapter(found.studies, left)
+        first = _chapter(sorted_runs.studies, left)
         check_charts(first.charts)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         names = ", ".join(run.name for run in runs)
         raise SourceError(f"A result.json of {names} is not as a command wrote it, at {error}.", remedy=AGAIN) from None
-    ordered = [run for study in found.studies for run in study.runs]
+    ordered = [run for study in sorted_runs.studies for run in study.runs]
     dated = [replace(run.chapter, title=f"{run.chapter.title}, {run.when.days}") for run in ordered]
-    rest = [of for of in chapters if not any(of is run.chapter for run in ordered)]
+    rest = [chapter for chapter in chapters if not any(chapter is run.chapter for run in ordered)]
     return Chapters([first, *dated, *rest], left)
 
 
@@ -112,11 +114,11 @@ def _chapter(studies: Sequence[Study], left: Sequence[str]) -> Chapter:
 
 def _head(studies: Sequence[Study]) -> str:
     parts = [f"{len(study.runs)} runs of evaluate {study.kind}" for study in studies]
-    said = f"{', '.join(parts)}: each asks the same of logs of different dates; the oldest log stands first."
+    sentences = f"{', '.join(parts)}: each asks the same of logs of different dates; the oldest log stands first."
     versions = list(dict.fromkeys(run.version for study in studies for run in study.runs))
     if len(versions) > 1:
-        said += f" They were made by versions {', '.join(versions)}: a number may have moved with the version."
-    return said
+        sentences += f" They were made by versions {', '.join(versions)}: a number may have moved with the version."
+    return sentences
 
 
 def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> Section:
@@ -161,16 +163,16 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
 
 def _decisions(chapter: Chapter) -> dict[int, str]:
     """Return ship, wait or don't of each variant that the chapter has a verdict on, by its number."""
-    verdicts = (block.verdict for of in chapter.sections for block in of.blocks if isinstance(block, VerdictBlock))
+    verdicts = (block.verdict for part in chapter.sections for block in part.blocks if isinstance(block, VerdictBlock))
     return {one.line.variant: one.decision for verdict in verdicts for one in verdict.candidates}
 
 
 def _how_to_read(study: Study, lines: Sequence[Line]) -> str:
     level = lines[0].level
-    shown = sum(point.value is not None for line in lines for point in line.points)
-    miss = f"{(1 - level) * shown:.2g}"
+    number = sum(point.value is not None for line in lines for point in line.points)
+    miss = f"{(1 - level) * number:.2g}"
     return (
-        f"Values and differences are realised, per round. Each {level:.0%} interval holds for its own run: of {shown} "
+        f"Values and differences are realised, per round. Each {level:.0%} interval holds for its own run: of {number} "
         f"intervals of values, {miss} may miss on average. Whether two of them overlap says little about a change "
         "between their logs."
     )
@@ -205,8 +207,8 @@ def _checks(study: Study) -> Section:
 def _moved(before: Run, after: Run) -> tuple[list[str], list[str]]:
     """Return the checks whose verdict got worse, and those whose verdict got better."""
     rank = {"pass": 0, "warn": 1, "fail": 2}
-    was = {of["name"]: of["verdict"] for of in before.result["checks"]}
-    now = {of["name"]: of["verdict"] for of in after.result["checks"]}
+    was = {check["name"]: check["verdict"] for check in before.result["checks"]}
+    now = {check["name"]: check["verdict"] for check in after.result["checks"]}
     both = [name for name in now if now[name] in rank and was.get(name) in rank]
     worse = [f"{name} ({was[name]}, now {now[name]})" for name in both if rank[now[name]] > rank[was[name]]]
     better = [f"{name} ({was[name]}, now {now[name]})" for name in both if rank[now[name]] < rank[was[name]]]
@@ -217,22 +219,22 @@ def _verdicts(run: Run | None) -> str:
     """Return the checks that failed and warned, by name."""
     if run is None:
         return "not checked here"
-    said = []
+    verdicts = []
     for verdict, word in _BAD.items():
-        names = [of["name"] for of in run.result["checks"] if of["verdict"] == verdict]
+        names = [check["name"] for check in run.result["checks"] if check["verdict"] == verdict]
         if names:
-            said.append(f"{len(names)} {word} ({', '.join(names)})")
-    return ", ".join(said) or "none failed or warned"
+            verdicts.append(f"{len(names)} {word} ({', '.join(names)})")
+    return ", ".join(verdicts) or "none failed or warned"
 
 
 def _log_of(run: Run) -> tuple[Any, ...]:
     return run.source["dataset"], run.source["fingerprint"], run.when
 
 
-def _interval(found: Mapping[str, Any] | None, *, sign: bool = False) -> Cell:
-    if found is None or found["estimate"] is None:
+def _interval(interval: Mapping[str, Any] | None, *, sign: bool = False) -> Cell:
+    if interval is None or interval["estimate"] is None:
         return "none"
-    estimate, low, high = found["estimate"], found["low"], found["high"]
+    estimate, low, high = interval["estimate"], interval["low"], interval["high"]
     if low is None or high is None:
         return significant_text(estimate, 4, sign=sign)
     return Measured(estimate, low, high, "below", sign)
@@ -240,38 +242,38 @@ def _interval(found: Mapping[str, Any] | None, *, sign: bool = False) -> Cell:
 
 def moved_chart(study: Study, lines: Sequence[Line], what: Literal["value", "difference"]) -> Spec | None:
     """Return values, or differences to the baseline, by the dates of the logs; None where there are none."""
-    shown = [line for line in lines if what == "value" or not line.is_baseline]
-    few = shown[:_MOST]
+    plotted = [line for line in lines if what == "value" or not line.is_baseline]
+    few = plotted[:_MOST]
     middles = sorted({run.when.middle for run in study.runs})
     step = _SPREAD / _MOST * min((after - before for before, after in pairwise(middles)), default=0.0)
     rows: list[Row] = []
     for j, line in enumerate(few):
         for run, point in zip(study.runs, line.points, strict=True):
-            found = getattr(point, what)
-            if found is None or found["estimate"] is None:
+            interval = getattr(point, what)
+            if interval is None or interval["estimate"] is None:
                 continue
-            ends = "" if found["low"] is None else f" [{found['low']:.4g}, {found['high']:.4g}]"
+            ends = "" if interval["low"] is None else f" [{interval['low']:.4g}, {interval['high']:.4g}]"
             rows.append(
                 {
                     "at": _MS * (run.when.middle + (j - (len(few) - 1) / 2) * step),
                     "of": drawable(line.name),
-                    **{end: found[end] for end in ("estimate", "low", "high")},
-                    "told": f"{drawable(line.name)}, {run.when.days}: {what} {found['estimate']:.4g}{ends}",
+                    **{end: interval[end] for end in ("estimate", "low", "high")},
+                    "told": f"{drawable(line.name)}, {run.when.days}: {what} {interval['estimate']:.4g}{ends}",
                 }
             )
     if not rows:
         return None
     names = [drawable(line.name) for line in few]
     # Each in the colour that it has in the chart of values.
-    colours = [LINES[[of.name for of in lines].index(line.name) % len(LINES)] for line in few]
+    colours = [LINES[[other.name for other in lines].index(line.name) % len(LINES)] for line in few]
     alone = len(lines) == 1
     legend = None if alone else alt.Legend(orient="top", symbolOpacity=1, labelLimit=0, columns=2)
-    of = alt.Color("of:N", title=None, sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend)
+    colour = alt.Color("of:N", title=None, sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend)
     first, last = (_MS * end for end in (study.runs[0].when.first, max(run.when.last for run in study.runs)))
     axis = alt.Axis(title="dates of the log", format="%Y-%m-%d", labelOverlap=True, tickCount=6)
     x = alt.X("at:T", axis=axis, scale=alt.Scale(type="utc", domain=[first, last], nice=False))
     y = alt.Y("estimate:Q", axis=alt.Axis(title=f"{what} per round"), scale=alt.Scale(zero=False))
-    base = alt.Chart(alt.InlineData(rows)).encode(x=x, color=of)
+    base = alt.Chart(alt.InlineData(rows)).encode(x=x, color=colour)
     layers: list[Any] = [
         base.mark_line(strokeWidth=1, strokeDash=[3, 3]).encode(y=y),
         base.mark_rule(strokeWidth=2.5).encode(y=alt.Y("low:Q"), y2="high:Q"),
@@ -281,33 +283,33 @@ def moved_chart(study: Study, lines: Sequence[Line], what: Literal["value", "dif
         zero = alt.Chart(alt.InlineData([{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="zero:Q")
         layers.insert(0, zero)
     level = f"{lines[0].level:.0%}"
-    said = [f"realised, with {level} intervals; at the middle of each log's dates"]
-    if len(few) < len(shown):
-        said.append(f"the first {len(few)} of {len(shown)}; the table has all")
+    subtitle = [f"realised, with {level} intervals; at the middle of each log's dates"]
+    if len(few) < len(plotted):
+        subtitle.append(f"the first {len(few)} of {len(plotted)}; the table has all")
     about = "Value" if what == "value" else lines[0].against[:1].upper() + lines[0].against[1:]
     title = f"{drawable(about)} from log to log"
     if alone:
         title += f": {drawable(lines[0].name)}"
-    return finished(alt.layer(*layers), title, said, height=_HEIGHT)
+    return finished(alt.layer(*layers), title, subtitle, height=_HEIGHT)
 
 
 def check_chart(study: Study) -> Spec | None:
     """Return the verdicts by log of the checks that failed or warned on any; None where none did."""
     verdicts: dict[str, list[str]] = {}
     for run in study.runs:
-        for of in run.result["checks"]:
-            verdicts.setdefault(of["name"], []).append(of["verdict"])
-    bad = [name for name, found in verdicts.items() if {"warn", "fail"} & set(found)]
+        for check in run.result["checks"]:
+            verdicts.setdefault(check["name"], []).append(check["verdict"])
+    bad = [name for name, answers in verdicts.items() if {"warn", "fail"} & set(answers)]
     if not bad:
         return None
     starts = [run.when.days[:10] for run in study.runs]
     logs = starts if len(set(starts)) == len(starts) else [f"{i}. {day}" for i, day in enumerate(starts, start=1)]
     rows = [
-        {"log": log, "check": of["name"], "verdict": of["verdict"], "said": _WORDS[of["verdict"]],
-         "told": f"{of['name']}, {run.when.days}: {of['verdict']}"}
+        {"log": log, "check": check["name"], "verdict": check["verdict"], "said": _WORDS[check["verdict"]],
+         "told": f"{check['name']}, {run.when.days}: {check['verdict']}"}
         for log, run in zip(logs, study.runs, strict=True)
-        for of in run.result["checks"]
-        if of["name"] in bad
+        for check in run.result["checks"]
+        if check["name"] in bad
     ]  # fmt: skip
     x = alt.X("log:N", sort=logs, axis=alt.Axis(title="first day of the log", labelAngle=0 if len(logs) < 9 else -45))
     y = alt.Y("check:N", sort=bad, axis=alt.Axis(title=None, labelLimit=0))
@@ -320,5 +322,5 @@ def check_chart(study: Study) -> Spec | None:
         base.mark_text(fontSize=11).encode(text="said:N"),
     )
     rest = len(verdicts) - len(bad)
-    said = f"those that failed or warned on any log; {rest} others did on none"
-    return finished(chart, "Checks from log to log", said, height=_ROW * len(bad))
+    subtitle = f"those that failed or warned on any log; {rest} others did on none"
+    return finished(chart, "Checks from log to log", subtitle, height=_ROW * len(bad))

@@ -33,7 +33,7 @@ from evaluator.reports.document import (
 )
 from evaluator.reports.numbers import count_text, measured, significant_text
 from evaluator.reports.outcome_tables import guardrails, outcomes, segments
-from evaluator.reports.shared_sections import coded, counted, left_out, of_intervals, warnings_section
+from evaluator.reports.shared_sections import coded, counted, interval_assumptions, name_omitted, warnings_section
 
 _ACTIONS_SHOWN = 10
 # Of intervals that rest on the largest reward seen.
@@ -106,8 +106,8 @@ def _sections(result: ReplayResult, layout: Layout) -> Iterator[Section]:
     if full:
         yield listed("Assumptions", assumptions, id="assumptions", folded=True)
     else:
-        yield from resting(of_intervals(result.findings))
-        yield left_out("how it was replayed", "actions", "the log", counted(len(assumptions), "assumption"))
+        yield from resting(interval_assumptions(result.findings))
+        yield name_omitted("how it was replayed", "actions", "the log", counted(len(assumptions), "assumption"))
 
 
 def plan_document(plan: ReplayPlan, layout: Layout) -> Document:
@@ -189,8 +189,8 @@ def _rows(result: ReplayResult, about: str) -> Iterator[_Row]:
         more = f" at {result.rounds:,} rounds (bootstrap{by})"
         yield _Row("expected value", more, _cells(result.expected_value), f"expected value (bootstrap{by})")
     if result.doubly_robust is not None and result.doubly_robust.target == LEARNING:
-        of = "all displays read" if result.plan["options"]["repeats"] == 1 else "all that the first repeat read"
-        yield _Row(f"value over {of}, doubly robust{by}", "", _given(result.doubly_robust))
+        displays = "all displays read" if result.plan["options"]["repeats"] == 1 else "all that the first repeat read"
+        yield _Row(f"value over {displays}, doubly robust{by}", "", _given(result.doubly_robust))
     best = result.best_fixed_action
     name = f"regret over {result.rounds:,} rounds"
     yield _Row(name, f" vs best fixed {best.kind}{about}", _cells(result.regret), f"regret vs best fixed {best.kind}")
@@ -238,8 +238,8 @@ def _law(final: FinalValue) -> str:
     return "Normal intervals." if kind == NORMAL else f"Intervals: {kind}."
 
 
-def _given(found: WeightedValue) -> tuple[Cell, Cell, str]:
-    return _cells(found.value) if found.given else ("not given", "too few rewards", f"{found.value.n:,}")
+def _given(weighted: WeightedValue) -> tuple[Cell, Cell, str]:
+    return _cells(weighted.value) if weighted.given else ("not given", "too few rewards", f"{weighted.value.n:,}")
 
 
 def _cells(interval: Interval) -> tuple[Cell, Cell, str]:
@@ -321,6 +321,6 @@ def action_shares(result: ReplayResult, most: int) -> str:
     """Return the shares of the actions that were played, the largest first, and of all others together."""
     pairs = sorted(zip(result.action_labels, result.action_share, strict=True), key=lambda pair: -pair[1])
     played = [(label, share) for label, share in pairs if share > 0]
-    shown = [f"{label} {share:.1%}" for label, share in played[:most]]
+    largest = [f"{label} {share:.1%}" for label, share in played[:most]]
     rest = played[most:]
-    return ", ".join(shown) + (f", {len(rest)} others {sum(share for _, share in rest):.1%}" if rest else "")
+    return ", ".join(largest) + (f", {len(rest)} others {sum(share for _, share in rest):.1%}" if rest else "")

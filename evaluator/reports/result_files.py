@@ -21,7 +21,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.reports.chapter import write_chapter
 from evaluator.reports.charts import charts_of
 from evaluator.reports.document import Layout
-from evaluator.reports.documents import chapter_of, document_of, in_words_of_commands
+from evaluator.reports.documents import chapter_of, document_of, name_command_options
 from evaluator.reports.html import PAGE, page_of, pictures
 from evaluator.reports.manifest import MANIFEST, REPORT, log_dates, versions, write_json, write_manifest, write_text
 from evaluator.reports.terminal import text_of
@@ -50,7 +50,7 @@ def write_report(folder: Path, result: object, *, command: str, source: Mapping[
     source
         Facts about where its log came from.
     """
-    text = text_of(in_words_of_commands(document_of(result, Layout(width=_WIDTH))), width=_WIDTH)
+    text = text_of(name_command_options(document_of(result, Layout(width=_WIDTH))), width=_WIDTH)
     write_text(folder / REPORT, text)
     origin = source or {}
     facts = {
@@ -99,31 +99,31 @@ def write_result(
     write_manifest(folder, command=command, source=source, replays=replays)
 
 
-def write_check(folder: Path, found: CheckReport, *, source: dict[str, Any], command: str = "") -> None:
+def write_check(folder: Path, report: CheckReport, *, source: dict[str, Any], command: str = "") -> None:
     """Write ``checks.parquet``, ``result.json``, ``report.txt``, page and ``manifest.json`` to an empty folder."""
-    pq.write_table(found.check_table, folder / "checks.parquet")
-    write_json(folder / "result.json", found.to_dict())
-    write_report(folder, found, command=command, source=source)
-    write_manifest(folder, command=command, source=source, options=found.options.to_dict())
+    pq.write_table(report.check_table, folder / "checks.parquet")
+    write_json(folder / "result.json", report.to_dict())
+    write_report(folder, report, command=command, source=source)
+    write_manifest(folder, command=command, source=source, options=report.options.to_dict())
 
 
-def write_simulation(folder: Path, found: Simulation, *, options: SimulateOptions, command: str = "") -> None:
+def write_simulation(folder: Path, simulation: Simulation, *, options: SimulateOptions, command: str = "") -> None:
     """Write ``curves.parquet``, ``result.json``, ``report.txt``, page and ``manifest.json`` to an empty folder."""
-    policies = [curve.policy for curve in found.curves]
-    pq.write_table(found.curve_table, folder / "curves.parquet")
-    write_json(folder / "result.json", found.to_dict())
-    write_report(folder, found, command=command)
-    write_manifest(folder, command=command, scenario=found.scenario, policies=policies, options=options.to_dict())
+    policies = [curve.policy for curve in simulation.curves]
+    pq.write_table(simulation.curve_table, folder / "curves.parquet")
+    write_json(folder / "result.json", simulation.to_dict())
+    write_report(folder, simulation, command=command)
+    write_manifest(folder, command=command, scenario=simulation.scenario, policies=policies, options=options.to_dict())
 
 
-def write_audit(folder: Path, found: Audit, *, source: dict[str, Any], command: str = "") -> None:
+def write_audit(folder: Path, audit: Audit, *, source: dict[str, Any], command: str = "") -> None:
     """Write what twins and live runs gave, ``result.json``, ``report.txt``, page and manifest to an empty folder."""
-    policies = [policy.policy for policy in found.policies]
+    policies = [policy.policy for policy in audit.policies]
     for name in ("twins", "differences", "live"):
-        pq.write_table(getattr(found, name), folder / f"{name}.parquet")
-    write_json(folder / "result.json", found.to_dict())
-    write_report(folder, found, command=command, source=source)
-    write_manifest(folder, command=command, source=source, policies=policies, options=found.options.to_dict())
+        pq.write_table(getattr(audit, name), folder / f"{name}.parquet")
+    write_json(folder / "result.json", audit.to_dict())
+    write_report(folder, audit, command=command, source=source)
+    write_manifest(folder, command=command, source=source, policies=policies, options=audit.options.to_dict())
 
 
 def write_facts(folder: Path, facts: dict[str, Any], *, source: dict[str, Any], command: str = "") -> None:

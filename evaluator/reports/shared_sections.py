@@ -30,15 +30,15 @@ def coded(findings: Sequence[Finding]) -> list[Words]:
     ]
 
 
-def of_intervals(findings: Sequence[Finding]) -> list[Words]:
+def interval_assumptions(findings: Sequence[Finding]) -> list[Words]:
     """Return the assumptions that say on what an interval rests, beyond those of every replay."""
     return coded([finding for finding in findings if CODES[finding.code].of_intervals])
 
 
-def first_of(sentences: Sequence[Wordable], most: int = _WARNINGS) -> list[Wordable]:
+def cut_sentences(sentences: Sequence[Wordable], most: int = _WARNINGS) -> list[Wordable]:
     """Return sentences, or the first few and how many there are more.
 
-    >>> first_of(["one", "two", "three", "four", "five"])
+    >>> cut_sentences(["one", "two", "three", "four", "five"])
     ['one', 'two', 'three', '2 more: --full prints them']
     """
     if len(sentences) <= most:
@@ -48,14 +48,14 @@ def first_of(sentences: Sequence[Wordable], most: int = _WARNINGS) -> list[Worda
 
 def warnings_section(sentences: Sequence[Wordable], *, full: bool) -> list[Section]:
     """Return the section of what to read before trusting the numbers; no section where there is nothing."""
-    shown = list(sentences) if full else first_of(sentences)
-    return [listed(TRUST, shown, colour="yellow", id="warnings")] if shown else []
+    printed = list(sentences) if full else cut_sentences(sentences)
+    return [listed(TRUST, printed, colour="yellow", id="warnings")] if printed else []
 
 
-def left_out(*parts: str) -> Section:
+def name_omitted(*parts: str) -> Section:
     """Return the line that names what only the full form prints; empty parts are none.
 
-    >>> left_out("the law", "", "2 assumptions").blocks[0].words[0].text
+    >>> name_omitted("the law", "", "2 assumptions").blocks[0].words[0].text
     '--full prints the rest: the law, 2 assumptions.'
     """
     return section("", paragraph(f"--full prints the rest: {', '.join(filter(None, parts))}.", style="dim"))

@@ -20,7 +20,7 @@ from evaluator.reports.document import (
     section,
 )
 from evaluator.reports.numbers import column_digits, error_text
-from evaluator.reports.shared_sections import left_out
+from evaluator.reports.shared_sections import name_omitted
 from evaluator.simulations.result import Simulation
 
 _CELLS = 20
@@ -44,7 +44,7 @@ def document(simulation: Simulation, layout: Layout) -> Document:
         sections.append(listed("How", [*about, *laws, *told], folded=True))
     else:
         sections.append(listed("How", [*about, *told], folded=True))
-        sections.append(left_out(f"the delays of {len(laws)} actions"))
+        sections.append(name_omitted(f"the delays of {len(laws)} actions"))
     return Document("simulate", f"Simulation of {simulation.scenario}", tuple(sections))
 
 
@@ -67,7 +67,7 @@ def _table(
     """Return regret after the rounds at some places; the rest: what was observed, and differences; and the curve."""
     curves, bound, observed_bound = simulation.curves, simulation.lower_bound, simulation.observed_lower_bound
     last = [] if bound is None else [bound]
-    parts = [(column("regret after"), [*(of.policy for of in curves), *("lower bound" for _ in last)])]
+    parts = [(column("regret after"), [*(policy.policy for policy in curves), *("lower bound" for _ in last)])]
 
     def add(name: str, values: list[float], errors: list[float], least: float | None, *, sign: bool = False) -> None:
         digits = column_digits(errors)
@@ -79,17 +79,27 @@ def _table(
 
     for i in stated:
         lowest = None if bound is None else bound[i]
-        add(f"{simulation.rounds[i]:,}", [of.regret[i] for of in curves], [of.regret_se[i] for of in curves], lowest)
+        add(
+            f"{simulation.rounds[i]:,}",
+            [policy.regret[i] for policy in curves],
+            [policy.regret_se[i] for policy in curves],
+            lowest,
+        )
     if rest:
         lowest = None if observed_bound is None else observed_bound[-1]
-        add("observed", [of.observed[-1] for of in curves], [of.observed_se[-1] for of in curves], lowest)
+        add(
+            "observed",
+            [policy.observed[-1] for policy in curves],
+            [policy.observed_se[-1] for policy in curves],
+            lowest,
+        )
         if len(curves) > 1:
-            differences = [of.difference for of in curves]
-            add("to the first", differences, [of.difference_se for of in curves], None, sign=True)
+            differences = [policy.difference for policy in curves]
+            add("to the first", differences, [policy.difference_se for policy in curves], None, sign=True)
     if curve:
-        top = max(float(of.regret.max()) for of in curves)
+        top = max(float(policy.regret.max()) for policy in curves)
         bars = _PLAIN_BARS if layout.ascii else _BARS
-        lines = [*(of.regret for of in curves), *last]
+        lines = [*(policy.regret for policy in curves), *last]
         parts.append((column("", "whole"), [sparkline(line.tolist(), top, bars) for line in lines]))
     columns, cells = zip(*parts, strict=True)
     return grid(columns, zip(*cells, strict=True))

@@ -188,10 +188,10 @@ def _lights(block: Lights) -> Iterator[RenderableType]:
 
 
 def _light(light: Light) -> RenderableType:
-    said: list[RenderableType] = [light.what]
+    lines: list[RenderableType] = [light.what]
     if light.remedy:
-        said.append(f"{DO}{light.remedy}")
+        lines.append(f"{DO}{light.remedy}")
     return Group(
         Text.assemble("\n", (light.verdict, CHECK_STYLES[light.verdict]), "  ", (light.name, "bold")),
-        Padding(Group(*said), (0, 0, 0, 2), expand=False),
+        Padding(Group(*lines), (0, 0, 0, 2), expand=False),
     )

@@ -27,7 +27,7 @@ from evaluator.options.declaration import (
     several,
     under_own_names,
 )
-from evaluator.reports.command_words import DECLARED, in_command_words, option_names
+from evaluator.reports.command_words import DECLARED, option_names, use_command_words
 from tests.cli.runs import evaluate
 
 ROOT: Any = typer.main.get_command(app)
@@ -160,7 +160,7 @@ def test_values_are_checked_by_their_declaration() -> None:
     ],
 )
 def test_the_command_line_speaks_its_own_words(python: str, shell: str) -> None:
-    assert in_command_words(python) == shell
+    assert use_command_words(python) == shell
 
 
 def test_one_of_several_values_goes_by_its_singular() -> None:

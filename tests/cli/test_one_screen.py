@@ -14,7 +14,7 @@ from evaluator import datasets
 from evaluator.cli.lending import declarations
 from evaluator.findings.codes import FEW_ROUNDS, LOG_NOTE, PROPENSITIES_AS_GIVEN
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.command_words import in_command_words
+from evaluator.reports.command_words import use_command_words
 from evaluator.reports.documents import show
 from evaluator.reports.terminal import ReportConsole
 from tests.cli.runs import evaluate
@@ -104,7 +104,7 @@ def test_warnings_are_never_dropped(name: str, examples: dict[str, Shown]) -> No
     results = result.results if name == "compare" else [result]
     said = words(printed((show, result), full=False))
     for warning in {warning for one in results for warning in one.warnings}:
-        assert words(in_command_words(warning)) in said
+        assert words(use_command_words(warning)) in said
     if name != "audit":
         assert "Read before trusting the numbers" in said
 

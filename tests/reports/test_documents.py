@@ -7,7 +7,7 @@ import pytest
 from evaluator import replay
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.document import Layout, column, fits, grid
-from evaluator.reports.documents import chapter_of, document_of, in_words_of_commands
+from evaluator.reports.documents import chapter_of, document_of, name_command_options
 from evaluator.reports.html import page_of
 from evaluator.reports.terminal import text_of
 from tests.logs import bernoulli_log
@@ -23,7 +23,7 @@ def result() -> ReplayResult:
 
 
 def test_a_note_of_the_log_is_shown_as_it_stands(result: ReplayResult) -> None:
-    text = text_of(in_words_of_commands(document_of(result)))
+    text = text_of(name_command_options(document_of(result)))
     words = " ".join(text.split())
     assert NOTE in words
     assert NOTE in " ".join(page_of([chapter_of(result)]).split())

@@ -15,7 +15,7 @@ import pytest
 import evaluator
 from evaluator import CheckReport
 from evaluator.comparisons.curves import Band, VariantCurve
-from evaluator.reports.command_words import in_command_words
+from evaluator.reports.command_words import use_command_words
 from evaluator.reports.curve_charts import audit_chart, comparison_chart, replay_chart, simulation_chart
 from evaluator.reports.documents import show
 from evaluator.reports.html import NOTEBOOK_COLOURS, notebook_html, svg_pictures
@@ -88,7 +88,7 @@ def test_a_notebook_says_what_the_terminal_says(name: str, results: dict[str, An
     # Lights say what a pass means too, and nothing twice.
     more, twice = lights(results[name]) if name == "check" else ("", "")
     # A notebook names options as Python does.
-    assert letters(in_command_words(said) + twice) == letters(out.getvalue() + in_command_words(more))
+    assert letters(use_command_words(said) + twice) == letters(out.getvalue() + use_command_words(more))
     for number in re.findall(r"\d[\d.,]*\d", out.getvalue().replace("\n", "  ")):
         assert number in said or len(number) < 4
 

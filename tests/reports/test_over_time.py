@@ -13,7 +13,7 @@ import pytest
 import evaluator
 from evaluator.errors import ParameterError, SourceError
 from evaluator.reports.chapter import Chapter, read_chapter
-from evaluator.reports.over_time import Chapters, in_order_of_time
+from evaluator.reports.over_time import Chapters, order_by_time
 from tests.cli.runs import evaluate
 from tests.reports.conftest import ATTACK, DAY, FIRST, NAME, N, week
 from tests.reports.digits import as_written
@@ -22,7 +22,7 @@ WEEKS = ("2026-01-01 to 2026-01-07", "2026-01-08 to 2026-01-14", "2026-01-15 to 
 
 
 def ordered(*folders: Path) -> Chapters:
-    return in_order_of_time(folders, [read_chapter(folder) for folder in folders])
+    return order_by_time(folders, [read_chapter(folder) for folder in folders])
 
 
 def cells(chapter: Chapter, section: int) -> list[list[str]]:
@@ -68,7 +68,7 @@ def test_comparisons_are_to_their_baseline_and_beside_the_checks_of_their_logs(r
     rows = cells(first, 1)
     assert [row[0] for row in rows] == [WEEKS[0], "", WEEKS[1], "", WEEKS[2], ""]
     assert [row[4] for row in rows[1::2]] == ["baseline"] * 3
-    # No rule was stated, and what `in_order_of_time` is given here knows of no check.
+    # No rule was stated, and what `order_by_time` is given here knows of no check.
     assert [row[5] for row in rows] == ["wait", ""] * 3
     differences = {
         name: json.loads((runs / f"compared-{name}" / "result.json").read_text())["differences"][0]["realised"]
