@@ -145,12 +145,10 @@ class ReplayJob(VariantJob):
 
 @dataclass(frozen=True)
 class DrawsJob(VariantJob):
-    """Replays of some variants on some resampled logs.
+    """Replays of some variants on some resampled logs; study, variants, keys, title and displays as `VariantJob` has.
 
     Parameters
     ----------
-    study, variants, keys, title, displays
-        As of every `VariantJob`.
     lived
         How far the original replays of each variant came, repeat by repeat.
     numbers
