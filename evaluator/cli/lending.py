@@ -155,7 +155,7 @@ def _find_parsed_type(option: Option, kind: Any) -> Any:
     kinds = alternatives(kind)
     if option.plural or (several(kind) is not None and str not in kinds):
         return list[str] | None
-    plain = next((one for one in (bool, float, int) if one in kinds and str not in kinds), None)
+    plain = next((type_ for type_ in (bool, float, int) if type_ in kinds and str not in kinds), None)
     read: Any = plain or (Path if Path in kinds and str not in kinds else str)
     return read | None if type(None) in kinds else read
 
@@ -168,7 +168,7 @@ def _value(name: str, given: Any, option: Option, kind: Any) -> Any:
     """Return the value of an option; a word of an option that takes several values may hold several with commas."""
     if not option.plural and (several(kind) is None or str in alternatives(kind)):
         return given
-    words = tuple(word.strip() for one in given or () for word in one.split(","))
+    words = tuple(word.strip() for text in given or () for word in text.split(","))
     if option.plural:
         return only(name, option, words) if words else option.default
     return words or (None if type(None) in alternatives(kind) else ())

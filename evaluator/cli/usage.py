@@ -134,7 +134,7 @@ def _bad_value(error: Any, ctx: Any) -> EvaluatorError | None:
         return None
     name = error.param.name
     declared, kind = declarations(ctx.command)[name]
-    number = next((one for one in (int, float) if one in alternatives(kind)), None)
+    number = next((type_ for type_ in (int, float) if type_ in alternatives(kind)), None)
     return None if declared is None or number is None else no_number(f"`{name}`", text, number, declared)
 
 

@@ -217,7 +217,7 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
         return tuple(checked(item, inner, declared, wording) for item in _as_sequence(value, declared, wording))
     if allowed := choices(kind):
         # The type is compared first: an array compares element by element.
-        if not any(isinstance(value, type(one)) and value == one for one in allowed):
+        if not any(isinstance(value, type(choice)) and value == choice for choice in allowed):
             what = wording.choice.format(shortened(repr(value)))
             raise ParameterError(f"{what} is not a choice.", remedy=nearest(str(value), map(str, allowed)))
         return value
@@ -227,13 +227,13 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
         value = int(value)
     if float in kinds and _is_whole(value):
         value = float(value) if abs(value) < 2**1023 else (math.inf if value > 0 else -math.inf)
-    number = next((one for one in (float, int) if one in kinds), None)
+    number = next((type_ for type_ in (float, int) if type_ in kinds), None)
     if number is not None and isinstance(value, int | float) and str not in kinds:
         _check_number(value, number, declared, wording)
     elif number is not None and str not in kinds and Path not in kinds:
         raise no_number(wording.name, value, number, declared)
-    elif not any(isinstance(value, one) and (one is bool or not isinstance(value, bool)) for one in kinds):
-        takes = " or ".join(_KINDS.get(one, getattr(one, "__name__", str(one))) for one in kinds)
+    elif not any(isinstance(value, type_) and (type_ is bool or not isinstance(value, bool)) for type_ in kinds):
+        takes = " or ".join(_KINDS.get(type_, getattr(type_, "__name__", str(type_))) for type_ in kinds)
         raise ParameterError(f"{wording.name}: expected {takes}, got {shortened(repr(value))}.", remedy=declared.help)
     return value
 
