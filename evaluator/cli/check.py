@@ -1,4 +1,4 @@
-"""``evaluate check``."""
+"""The command ``evaluate check``."""
 
 from __future__ import annotations
 

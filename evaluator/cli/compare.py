@@ -1,4 +1,4 @@
-"""``evaluate compare``."""
+"""The command ``evaluate compare``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def compare_command(
             from evaluator.comparisons.study_file import read_study
 
             study = read_study(asked.study)
-            given = _given(context)
+            given = _list_given(context)
             dataset = study.dataset if dataset is None else dataset
             reading = {**{name: value for name, value in study.reading.items() if name not in given}, **reading}
             replaying = {**replaying, **{name: value for name, value in study.options.items() if name not in given}}
@@ -92,7 +92,7 @@ def compare_command(
         store = None if folder is None else KeptResults(folder, descriptions)
         o.kept_in = folder
         options = ReplayOptions(**replaying)
-        # A rule has the log checked, by what users saw before, too.
+        # With a rule the log is checked, and one of the checks needs the users of displays.
         keep = options.keeps if rule is None else [*options.keeps, LIKE_USERS]
         source = open_log(dataset, reading, keep)
         plans = plan_comparison(source.log, descriptions, windows or [None], options)
@@ -114,12 +114,13 @@ def compare_command(
         o.note(wrote(out))
     beside = () if comparison.check is None else comparison.check.findings
     o.fail_on(
-        codes, [*comparison.findings, *(one for result in comparison.results for one in result.findings), *beside]
+        codes,
+        [*comparison.findings, *(finding for result in comparison.results for finding in result.findings), *beside],
     )
 
 
 def _find_earlier_results(store: KeptResults | None, plans: Sequence[ReplayPlan], log: Log) -> FoundResults:
-    """Return the results that are there already, having said what was found and what not."""
+    """Return the results that earlier runs kept, and report which of them are used."""
     from evaluator.comparisons.variant_runs import NOTHING
 
     if store is None:
@@ -139,7 +140,7 @@ def _find_earlier_results(store: KeptResults | None, plans: Sequence[ReplayPlan]
     return earlier
 
 
-def _given(context: typer.Context) -> set[str]:
-    """Return the options that stand on the command line."""
+def _list_given(context: typer.Context) -> set[str]:
+    """Return the names of the options that the user gave on the command line."""
     sources = ((name, context.get_parameter_source(name)) for name in context.params)
     return {name for name, source in sources if source is not None and source.name == "COMMANDLINE"}

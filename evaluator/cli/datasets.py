@@ -1,4 +1,4 @@
-"""``evaluate datasets``."""
+"""The commands ``evaluate datasets``."""
 
 from __future__ import annotations
 

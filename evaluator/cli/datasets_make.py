@@ -1,4 +1,4 @@
-"""``evaluate datasets make``."""
+"""The command ``evaluate datasets make``."""
 
 from __future__ import annotations
 

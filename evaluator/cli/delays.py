@@ -1,4 +1,4 @@
-"""``evaluate delays``."""
+"""The command ``evaluate delays``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evaluator.delays.study.studied_rows import DelayPlace, Spread
     from evaluator.log.delay_rows import DelayRows
 
-# Options of the reading of logs and files alike.
+# Options that apply to logs and to files of delays.
 OF_BOTH = ("on_error", "quarantine_at_most")
 EXAMPLES = (
     "Examples: evaluate delays shop/spec.toml --windows 1h,1d,7d,30d,2000   |   "
@@ -116,7 +116,7 @@ def delays_command(
 def _spread(
     cluster: str | None, folder: Path | None, todo: int, place: Callable[[], DelayPlace]
 ) -> Iterator[Spread]:  # fmt: skip
-    """Give how a study of so many steps is computed: by whom, and in which folder it is kept."""
+    """Give the workers, the folder of kept results and the progress bar with which a study of `todo` steps runs."""
     from evaluator.delays.study.studied_rows import Spread
     from evaluator.outputs.kept_jobs import KeptJobs
 

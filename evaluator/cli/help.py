@@ -1,4 +1,4 @@
-"""The help of a command: a section for each panel, names of options whole at any width, examples to copy."""
+"""The help of a command: a section for each panel, unbroken names of options at any width, and examples to copy."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typer.core import TyperCommand, TyperGroup
 
 from evaluator.cli.usage import OneLineErrors, unknown_command
 
-# Where lines may not break: within an option's name, between it and its value, within a default. No help has these
-# characters of its own.
+# Characters at which lines do not break: they replace hyphens and spaces within the name of an option, between an
+# option and its value, and within a default. No help text contains them otherwise.
 _HYPHEN, _SPACE = "\u2011", "\u00a0"
 _WHOLE = re.compile(r"(?<!\w)--?[a-z][a-z-]*(?: [^\s()]+)?|\[[^\]]*\]$")
 _LIST = re.compile(r"<list\[(\w+)\]>")
 
 
 def examples(epilog: str) -> tuple[list[str], str]:
-    """Return the commands that end a command's help, between which there are bars, and what is said after them."""
+    """Return the example commands of an epilog, which bars separate, and the text that follows them."""
     commands, rest = [], ""
     for part in re.sub(r"^Examples?: ", "", epilog.strip()).split(" | "):
         command, _, more = " ".join(part.split()).partition(". ")
@@ -28,17 +28,17 @@ def examples(epilog: str) -> tuple[list[str], str]:
     return commands, rest
 
 
-def _whole(text: str) -> str:
-    """Return text in which lines do not break within an option, by characters that `_breakable` takes back."""
+def _join_options(text: str) -> str:
+    """Return text whose options do not break across lines, by characters that `_restore_characters` takes back."""
     return _WHOLE.sub(lambda match: match[0].replace("-", _HYPHEN).replace(" ", _SPACE), text)
 
 
-def _breakable(formatter: Any) -> None:
+def _restore_characters(formatter: Any) -> None:
     formatter.buffer[:] = [part.replace(_HYPHEN, "-").replace(_SPACE, " ") for part in formatter.buffer]
 
 
 def _write_examples(epilog: str, formatter: Any) -> None:
-    """Write each example on a line of its own, however long, so that it can be copied."""
+    """Write each example on one line, however long it is, so that it can be copied."""
     commands, rest = examples(epilog)
     if commands:
         with formatter.section("Examples" if len(commands) > 1 else "Example"):
@@ -49,15 +49,15 @@ def _write_examples(epilog: str, formatter: Any) -> None:
 
 
 class Command(OneLineErrors, TyperCommand):
-    """A command whose help lists its options by panel; the tables of Typer cut names on narrow terminals."""
+    """A command whose help lists its options by panel; Typer's own tables cut names on narrow terminals."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
         super(TyperCommand, self).format_help(ctx, formatter)
-        _breakable(formatter)
+        _restore_characters(formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options, each panel a section, those of no panel first."""
+        """Write the options, one section for each panel; options without a panel come first."""
         panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -65,7 +65,7 @@ class Command(OneLineErrors, TyperCommand):
                 plain = "Arguments" if parameter.param_type_name == "argument" else "Options"
                 panel = getattr(parameter, "rich_help_panel", None) or plain
                 name = _LIST.sub(r"<\1,...>", record[0])
-                panels.setdefault(panel, []).append((name, _whole(record[1].replace("\\[", "["))))
+                panels.setdefault(panel, []).append((name, _join_options(record[1].replace("\\[", "["))))
         for panel, rows in panels.items():
             if rows:
                 with formatter.section(panel):
@@ -77,7 +77,7 @@ class Command(OneLineErrors, TyperCommand):
 
 
 class Group(OneLineErrors, TyperGroup):
-    """A group of commands, each with the whole sentence that says what it does."""
+    """A group of commands, whose help describes each command in a whole sentence."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first word names.
@@ -85,7 +85,7 @@ class Group(OneLineErrors, TyperGroup):
         Raises
         ------
         UnknownNameError
-            It names none; says which is nearest.
+            No command has this name; the message names the nearest.
         """
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             raise unknown_command(ctx, args[0])
@@ -94,7 +94,7 @@ class Group(OneLineErrors, TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
         super(TyperGroup, self).format_help(ctx, formatter)
-        _breakable(formatter)
+        _restore_characters(formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands."""
@@ -109,7 +109,7 @@ class Group(OneLineErrors, TyperGroup):
 
 
 class App(typer.Typer):
-    """Commands and groups with such a help."""
+    """An app whose commands and groups have this help."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(cls=Group, **settings)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 debug = False
 stopped_by: int | None = None
-# Where a study keeps what is finished of it.
+# Folder in which the running command keeps its finished results.
 kept_in: Path | None = None
 signals_wait = False
-# Of the progress that is shown, above which notes are printed.
+# Console of the progress bar, above which notes are printed; None without a bar.
 bar_console: Console | None = None
 
 
@@ -48,17 +48,17 @@ AsJson = Annotated[
     bool, offered("json", Option(default=False, help="Print JSON (versioned schema) instead of a table"))
 ]
 Dataset = Annotated[str | None, offered("dataset", DATASET)]
-# Of commands that take the log by its place, too.
+# The log as a positional argument, for commands that take it so as well.
 LOG = Option(default=None, help="As --dataset: a bundled name, a spec.toml or a converted folder.")
 Log = Annotated[str | None, placed(LOG, completes="dataset")]
-# Of what it is the name, each command says.
+# Positional argument for a name; each command says what it names.
 NAME = Option(default=None, help="Its name.")
 Policies = Annotated[list[str], offered("policies", POLICIES)]
-# What it is a folder for, each command says.
+# Option for the output; each command says what is written there.
 OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, flags=("-o",))
 
 
-# Codes of findings with which a scheduled run is to end with `NOT_FIT`.
+# Codes of findings for which a scheduled run ends with `NOT_FIT`.
 FAIL_ON = Option(
     default=(),
     help="Exit with code 4 where the result has a finding of this code, or any warning (warn); once for each, or with "
@@ -67,12 +67,12 @@ FAIL_ON = Option(
     panel=OUTPUT,
 )
 FailOn = Annotated[list[str] | None, offered("fail_on", FAIL_ON)]
-# The exit code of a result that could be had, and is not to be used: scripts tell it from one that could not be had.
+# Exit code for a result that exists and should not be used; scripts tell it apart from the exit codes of failed runs.
 NOT_FIT = 4
 
 
 def codes_of(words: Iterable[str] | None) -> frozenset[str]:
-    """Return the codes that ``--fail-on`` names, ``warn`` among them.
+    """Return the codes that ``--fail-on`` names, which may include ``warn``.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def codes_of(words: Iterable[str] | None) -> frozenset[str]:
 
 
 def fail_on(codes: Set[str], findings: Iterable[Finding]) -> None:
-    """End with `NOT_FIT` where a finding has one of these codes, having named them on stderr."""
+    """Exit with `NOT_FIT` if a finding has one of these codes, after naming these codes on stderr."""
     met = {f.code for f in findings if f.code in codes or ("warn" in codes and f.severity in ("fail", "warn"))}
     if met:
         note(f"Not fit by --fail-on: {', '.join(sorted(met))}. evaluate explain CODE says what to do.")
@@ -96,12 +96,12 @@ def fail_on(codes: Set[str], findings: Iterable[Finding]) -> None:
 
 
 def say(sentence: str) -> None:
-    """Print a result that is one line."""
+    """Print a result of one line."""
     typer.echo(visible(use_command_words(sentence)))
 
 
 def note(sentence: str) -> None:
-    """Say something beside the result, on stderr."""
+    """Print a note on stderr, apart from the result."""
     line = visible(use_command_words(sentence))
     if bar_console is None:
         typer.echo(line, err=True)
@@ -114,11 +114,11 @@ def stdout() -> ReportConsole:
     from evaluator.reports.terminal import ReportConsole
 
     console = ReportConsole()
-    return console if console.is_terminal or _columns_asked() else ReportConsole(width=120)
+    return console if console.is_terminal or _has_columns() else ReportConsole(width=120)
 
 
 def show(result: Any, *, full: bool, as_json: bool = False) -> None:
-    """Print a result: as JSON, as all of its report, or as what fits a screen."""
+    """Print a result: as JSON, as its full report, or as a report that fits a screen."""
     if as_json:
         print_json(result.to_dict())
         return
@@ -128,16 +128,16 @@ def show(result: Any, *, full: bool, as_json: bool = False) -> None:
 
 
 def show_document(document: Document) -> None:
-    """Print a document with options named as on the command line."""
+    """Print a document in which options have their names of the command line."""
     from evaluator.reports.documents import name_command_options
     from evaluator.reports.terminal import print_document
 
     print_document(stdout(), name_command_options(document))
 
 
-def _columns_asked() -> bool:
-    asked = os.environ.get("COLUMNS", "")
-    return asked.isdecimal() and int(asked) > 0
+def _has_columns() -> bool:
+    columns = os.environ.get("COLUMNS", "")
+    return columns.isdecimal() and int(columns) > 0
 
 
 def print_json(value: Any) -> None:
@@ -149,10 +149,11 @@ def print_json(value: Any) -> None:
 
 @contextmanager
 def progress(what: str, total: int | None, *, compiles: bool = False) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr while it is a terminal; what is given is called with each advance. None: no end is known.
+    """Show a progress bar if stderr is a terminal, and give the function that advances it; total None: unknown.
 
-    Where policies are compiled meanwhile, signals wait for the next advance or the end: what they raise inside the
-    compiler's callbacks is printed there and forgotten. A second signal does not wait. What is compiled is named.
+    Where policies are compiled in the block, signals wait for the next advance or the end of the block: an exception
+    that a signal raised inside the compiler's callbacks would be printed and lost. A second signal does not wait. The
+    bar names what is being compiled.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -173,7 +174,7 @@ def progress(what: str, total: int | None, *, compiles: bool = False) -> Iterato
         signals_wait = compiles
         bar_console = None if bar.disable else console
         try:
-            with _announced(say) if compiles and not bar.disable else nullcontext():
+            with _announce_compiling(say) if compiles and not bar.disable else nullcontext():
                 yield advance
         finally:
             signals_wait = False
@@ -181,7 +182,7 @@ def progress(what: str, total: int | None, *, compiles: bool = False) -> Iterato
     _heed_signals()
 
 
-def _announced(say: Callable[[str], None]) -> AbstractContextManager[None]:
+def _announce_compiling(say: Callable[[str], None]) -> AbstractContextManager[None]:
     from evaluator.kernels.announcing import announced
 
     return announced(say)

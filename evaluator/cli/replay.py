@@ -1,4 +1,4 @@
-"""``evaluate replay``."""
+"""The command ``evaluate replay``."""
 
 from __future__ import annotations
 

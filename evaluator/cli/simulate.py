@@ -1,4 +1,4 @@
-"""``evaluate simulate``."""
+"""The command ``evaluate simulate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several functions take, each declared once; where one function means another thing, it says so."""
+"""Options that several functions share; a function with another default or meaning derives its own declaration."""
 
 from __future__ import annotations
 

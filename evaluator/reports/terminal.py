@@ -1,4 +1,4 @@
-"""Documents as text: on a terminal of any width, in a pipe, in a file."""
+"""Documents as text, on a terminal of any width, in a pipe or in a file."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ DO = "What to do: "
 SETTLE = "What would settle it:"
 VERDICT_STYLES = {"ship": "bold green", "wait": "bold yellow", "don't": "bold red"}
 CHECK_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
-# By sign, word and colour: any one of them tells them apart.
+# Sign, word and colour of the verdicts; each of the three suffices to tell the verdicts apart.
 MARKS = {True: ("✓", "met", "green"), False: ("✗", "not met", "red"), None: ("?", "open", "yellow")}
 
 
 class ReportConsole(Console):
-    """A console to which text is data: no word of it is markup, and no character steers the terminal.
+    """A console that prints text as data: it reads no markup in it, and no character controls the terminal.
 
-    A string is one line, also in the cell of a table: its line breaks are spelled out.
+    A string is one line, also in the cell of a table: its line breaks are written as escapes.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class ReportConsole(Console):
         super().__init__(highlight=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a string as it is to be shown."""
+        """Return the text that is shown for a string."""
         return super().render_str(visible(text), **{**options, "markup": False, "emoji": False})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield what is to be shown; a last look, at what came by way of `rich.text.Text`."""
+        """Yield the segments to print, after escaping characters that came in by way of `rich.text.Text`."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text == "\n":
                 yield segment
@@ -64,12 +64,12 @@ class ReportConsole(Console):
 
 
 def layout_of(console: Console, *, full: bool = True) -> Layout:
-    """Return the room that a console has."""
+    """Return the layout that fits a console."""
     return Layout(full, console.width, console.options.ascii_only)
 
 
 def print_document(console: Console, document: Document) -> None:
-    """Print a document: a blank line before each section, and what has a title stands below it and further right."""
+    """Print a document, with a blank line before each section, and the blocks of a section indented below its title."""
     for i, section in enumerate(document.sections):
         if i:
             console.print()
@@ -81,7 +81,7 @@ def print_document(console: Console, document: Document) -> None:
 
 
 def text_of(document: Document, *, width: int = 100) -> str:
-    """Return a document as plain text, which a file keeps."""
+    """Return a document as plain text for a file."""
     file = io.StringIO()
     print_document(ReportConsole(file=file, width=width, color_system=None, force_terminal=False), document)
     return file.getvalue()
@@ -154,13 +154,13 @@ def _verdict(verdict: Verdict, *, brief: bool) -> Iterator[RenderableType]:
 
 
 def split(verdict: Verdict) -> tuple[str, str]:
-    """Return the headline as the words of the decision, which stand out, and the rest."""
+    """Return the headline in two parts: the decision, which is highlighted, and the rest."""
     number = len(verdict.decision)
     return verdict.headline[:number], verdict.headline[number:]
 
 
 def rule_text(verdict: Verdict, *, others: bool = True) -> str:
-    """Return the rule in words and, if wanted, what it says of the other lines."""
+    """Return the rule in words and, if wanted, its result for the other lines."""
     together = f", {len(verdict.candidates)} lines together" if len(verdict.candidates) > 1 else ""
     rest = [
         f"line {one.line.variant + 1}: {one.decision}"
@@ -173,7 +173,7 @@ def rule_text(verdict: Verdict, *, others: bool = True) -> str:
 
 
 def _lights(block: Lights) -> Iterator[RenderableType]:
-    """Yield a table of all checks, and a paragraph on each that failed or warned."""
+    """Yield a table of all checks, and a paragraph on each check that failed or warned."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=not block.brief)
     for name in ("verdict", "check", "number"):
         table.add_column(name, no_wrap=name != "number")
