@@ -70,7 +70,7 @@ def _words(ctx: Any) -> str:
 
 
 def _help_of(ctx: Any) -> str:
-    return f"{_words(ctx)} --help says what it takes."
+    return f"{_words(ctx)} {'--help' if hasattr(ctx.command, 'commands') else '--help-all'} says what it takes."
 
 
 def _sentence(text: str) -> str:
@@ -90,7 +90,7 @@ def _no_option(error: Any, ctx: Any) -> EvaluatorError:
     """Say which option is nearest, or which commands have it."""
     flag = error.option_name
     others = [path for path, other in _commands(ctx.find_root().command) if flag in _flags(other)]
-    close = nearest(flag, ["--help", *_flags(ctx.command)])
+    close = nearest(flag, ["--help", "--help-all", *_flags(ctx.command)])
     if others:
         hint = f"it is an option of {', '.join(others)}."
     else:

@@ -55,7 +55,9 @@ class Option:
     example
         Value of the option as one writes it on the command line; empty where `help` shows one.
     panel
-        Heading under which the command line lists it.
+        Heading under which ``--help-all`` lists it.
+    question
+        The user's question that it answers, under which ``--help`` lists it; empty where only ``--help-all`` does.
     flags
         Further names on the command line, such as ``-w``; one with a slash replaces its name by a pair of switches.
     singular
@@ -76,6 +78,7 @@ class Option:
     more: str = ""
     example: str = ""
     panel: str = ""
+    question: str = ""
     flags: tuple[str, ...] = ()
     singular: str = ""
     plural: str = ""

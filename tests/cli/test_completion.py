@@ -67,6 +67,8 @@ def test_files_are_completed_that_can_be_read() -> None:
         ("evaluate simulate mi", ["mine.toml"]),
         ("evaluate datasets init ", ["delays.csv", "sales.parquet"]),
         ("evaluate delays --file de", ["delays.csv"]),
+        ("evaluate compare --sampl", ["--sampler", "--sampling-rate"]),
+        ("evaluate compare --help", ["--help", "--help-all"]),
         ("evaluate check -d criteo_twin --path shop/", ["shop/log.csv.gz"]),
     ],
 )

@@ -168,6 +168,8 @@ def test_a_log_is_named_by_its_place_or_by_its_option(command: tuple[str, ...]) 
         ("replay -p ucb1 --level high", "--level: expected a number, got 'high'. Hint: take a number > 0, < 1, such"),
         ("replay -p ucb1 --horizn 4", "evaluate replay has no option --horizn. Hint: did you mean --horizon?"),
         ("replay -p ucb1 --twins 4", "evaluate replay has no option --twins. Hint: it is an option of evaluate audit."),
+        ("check --zzz", "evaluate check has no option --zzz. Hint: evaluate check --help-all says what it takes."),
+        ("compare --help-al", "evaluate compare has no option --help-al. Hint: did you mean --help-all?"),
         ("--debugg replay", "evaluate has no option --debugg. Hint: evaluate --help says what it takes."),
         ("replya", "evaluate has no command 'replya'. Hint: did you mean replay?"),
         ("validate", "evaluate has no command 'validate'. Hint: did you mean evaluate datasets validate?"),
