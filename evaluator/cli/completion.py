@@ -15,8 +15,6 @@ from typing import Any
 import typer
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-# Endings of the files that a spec is drafted from, packed or not.
-DATA_SUFFIXES = {".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".feather", ".ipc"}
 
 
 def policy_names(incomplete: str) -> list[str]:
@@ -49,6 +47,8 @@ def finding_codes(incomplete: str) -> list[str]:
 
 def data_files(incomplete: str) -> list[str]:
     """Return the files of rows that a spec can be drafted from, whose paths begin so."""
+    from evaluator.datasets.locate import DATA_SUFFIXES
+
     return _paths(incomplete, lambda path: bool(DATA_SUFFIXES & set(path.suffixes)) and path.is_file())
 
 

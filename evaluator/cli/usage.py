@@ -108,6 +108,12 @@ def _commands(command: Any, path: str = "evaluate") -> list[tuple[str, Any]]:
 def _missing(error: Any, ctx: Any) -> EvaluatorError | None:
     if error.param is None:
         return None
+    from evaluator.datasets.locate import needs_spec
+
+    # Who names a file of rows needs a spec first, whatever else is missing.
+    for log in filter(None, map(ctx.params.get, ("log", "dataset"))):
+        if unread := needs_spec(log):
+            return unread
     name = error.param.opts[0] if error.param.param_type_name == "option" else error.param.name.upper()
     return UsageError(f"{_words(ctx)} needs {name}.", remedy=_told(error.param))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.cli.completion import DATA_SUFFIXES
+from evaluator.datasets.locate import DATA_SUFFIXES
 from evaluator.datasets.sources.files import SUFFIXES
 
 ASKED = """

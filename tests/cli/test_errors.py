@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -122,10 +123,33 @@ def test_a_misspelt_file_has_its_near_name(
     assert (f"did you mean {near}?" in " ".join(run.err.split()).replace(f"{tmp_path}/", "")) == bool(near)
 
 
-def test_a_table_named_as_a_log_has_its_spec_drafted(tmp_path: Path) -> None:
-    (tmp_path / "log.csv").write_text("t,ad\n")
-    run = evaluate("replay", "-p", "random", "-d", str(tmp_path / "log.csv"))
-    assert (run.code, "evaluate datasets init" in run.err) == (BAD_DATA, True)
+@pytest.mark.parametrize(
+    "name",
+    ["log.csv", "log.csv.gz", "log.tsv.zst", "log.jsonl", "log.ndjson.gz", "log.parquet", "log.arrow", "export",
+     "my log.csv", "folder", "folder/*/b.pq", "day/*.csv"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "words", ["replay", "replay -p random", "compare -p random", "audit", "check", "datasets show"]
+)
+def test_a_table_named_as_a_log_has_its_spec_drafted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in ("folder/a/b.pq", "day/1.csv", *([] if name.startswith(("folder", "day")) else [name])):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(b"t,ad\n")
+    run = evaluate(*words.split(), name)
+    assert (run.code, run.out, run.err.count("\n")) == (BAD_DATA, "", 1)
+    assert f"Hint: have its spec drafted: evaluate datasets init {shlex.quote(name)}; then name the spec." in run.err
+
+
+def test_what_is_no_table_is_not_drafted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("synthetic").write_text("a file that hides no bundled log\n")
+    assert evaluate("replay", "synthetic").err.startswith("error: evaluate replay needs --policy.")
+    for name in ("empty", "absent/*.csv", "absent.csv", "empty.toml"):
+        assert "datasets init" not in evaluate("check", name).err
 
 
 @pytest.mark.parametrize(
