@@ -28,7 +28,7 @@ app = App(
     epilog="Example: evaluate replay --policy otflinucb --window 2000",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 
 

@@ -16,8 +16,6 @@ from typing import Any
 import typer
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-# Endings of files from which a spec can be drafted, compressed or not.
-DATA_SUFFIXES = {".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".feather", ".ipc"}
 
 
 def policy_names(incomplete: str) -> list[str]:
@@ -50,6 +48,8 @@ def finding_codes(incomplete: str) -> list[str]:
 
 def data_files(incomplete: str) -> list[str]:
     """Return the data files that complete a path."""
+    from evaluator.datasets.locate import DATA_SUFFIXES
+
     return _find_paths(incomplete, lambda path: bool(DATA_SUFFIXES & set(path.suffixes)) and path.is_file())
 
 

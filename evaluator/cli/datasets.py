@@ -17,11 +17,13 @@ from evaluator.cli.reading import one_log, reads_log
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
-from evaluator.options.shared import DATASET, JOBS
+from evaluator.options.shared import DATASET, JOBS, KEPT, WHICH_LOG
 
 app = App(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
 
-_NAME = DATASET.but(help="Bundled name, a spec.toml, or a converted folder, on disk or in a bucket.")
+_NAME = DATASET.but(
+    help="Bundled name, a spec.toml, or a converted folder, on disk or in a bucket.", question=WHICH_LOG
+)
 _JOBS = "Threads; with two or more a large log of many Parquet files is written in parts, which hold the same"
 Name = Annotated[str, placed(_NAME, completes="dataset")]
 
@@ -114,7 +116,9 @@ def convert_command(
     dataset: Name,
     out: Annotated[str, placed(o.OUT.but(help="New folder, on disk or in a bucket: s3://bucket/shop-log."))],
     reading: dict[str, Any],
-    overwrite: Annotated[bool, offered("overwrite", Option(default=False, help="Replace a converted folder"))] = False,
+    overwrite: Annotated[
+        bool, offered("overwrite", Option(default=False, help="Replace a converted folder", question=KEPT))
+    ] = False,
     jobs: Annotated[int, offered("jobs", JOBS.but(help=_JOBS, panel=""))] = 1,
     cluster: SimulateCluster = None,
     as_json: o.AsJson = False,

@@ -15,6 +15,7 @@ from evaluator.cli.lending import offered, placed
 from evaluator.cli.output import new_file
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
+from evaluator.options.shared import WHICH_LOG
 from evaluator.visible import visible
 
 if TYPE_CHECKING:
@@ -24,9 +25,16 @@ EXAMPLES = (
     "Examples: evaluate datasets init shop/displays.csv --conversions shop/sales.csv | "
     "evaluate datasets init shop/displays.csv --conversions shop/sales.csv -o shop/draft.toml"
 )
-DATA = Option(default=None, help="CSV, TSV, JSON lines, Parquet or Arrow file of displays, or a glob or folder.")
+DATA = Option(
+    default=None,
+    help="CSV, TSV, JSON lines, Parquet or Arrow file of displays, or a glob or folder.",
+    question=WHICH_LOG,
+)
 CONVERSIONS = Option(
-    default=None, help="File, glob or folder of a second table, of conversions", example="sales.parquet"
+    default=None,
+    help="File, glob or folder of a second table, of conversions",
+    example="sales.parquet",
+    question=WHICH_LOG,
 )
 OUT = o.OUT.but(help="New spec; its files are named relative to it. Default: printed", example="spec.toml", panel="")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, placed, takes
 from evaluator.datasets.make_options import MakeOptions
-from evaluator.options.shared import DATASET
+from evaluator.options.shared import DATASET, WHICH_LOG
 
 EXAMPLES = (
     "Examples: evaluate datasets make shop -o my-shop && evaluate replay -d my-shop/spec.toml -p linucb --window 7d | "
@@ -21,7 +21,7 @@ WHAT = r"shop, a small example of files of your own; criteo_twin; or a spec.toml
 
 @takes(MakeOptions, to="making")
 def make_command(
-    dataset: Annotated[str, placed(DATASET.but(help=WHAT), completes="made")],
+    dataset: Annotated[str, placed(DATASET.but(help=WHAT, question=WHICH_LOG), completes="made")],
     out: Annotated[
         Path,
         offered(

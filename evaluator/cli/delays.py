@@ -17,6 +17,7 @@ from evaluator.datasets.delay_file_options import FILE, DelayFileOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
+from evaluator.options.shared import WHICH_LOG
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +46,13 @@ def delays_command(
         Path | None,
         offered(
             "file",
-            Option(default=None, help="Instead of a log, one conversion a row", example="delays.csv", panel=FILE),
+            Option(
+                default=None,
+                help="Instead of a log, one conversion a row",
+                example="delays.csv",
+                panel=FILE,
+                question=WHICH_LOG,
+            ),
         ),
     ] = None,
     full: o.Full = False,

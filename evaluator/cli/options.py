@@ -13,7 +13,7 @@ import typer
 
 from evaluator.cli.lending import offered, placed
 from evaluator.options.declaration import Option
-from evaluator.options.shared import DATASET, OUTPUT, POLICIES
+from evaluator.options.shared import DATASET, KEPT, OUTPUT, POLICIES, WHICH_LOG
 from evaluator.reports.command_words import use_command_words
 from evaluator.visible import visible
 
@@ -43,19 +43,26 @@ Debug = Annotated[
     bool,
     offered("debug", Option(default=False, help="Show the traceback of an error"), callback=_set_debug, is_eager=True),
 ]
-Full = Annotated[bool, offered("full", Option(default=False, help="Print the whole report, not only a screen of it"))]
+Full = Annotated[
+    bool,
+    offered("full", Option(default=False, help="Print the whole report, not only a screen of it", question=KEPT)),
+]
 AsJson = Annotated[
-    bool, offered("json", Option(default=False, help="Print JSON (versioned schema) instead of a table"))
+    bool, offered("json", Option(default=False, help="Print JSON (versioned schema) instead of a table", question=KEPT))
 ]
 Dataset = Annotated[str | None, offered("dataset", DATASET)]
 # The log as a positional argument, for commands that take it so as well.
-LOG = Option(default=None, help="As --dataset: a bundled name, a spec.toml or a converted folder.")
+LOG = Option(
+    default=None,
+    help="Bundled name, a spec.toml or a converted folder; as --dataset. Default: synthetic.",
+    question=WHICH_LOG,
+)
 Log = Annotated[str | None, placed(LOG, completes="dataset")]
 # Positional argument for a name; each command says what it names.
 NAME = Option(default=None, help="Its name.")
 Policies = Annotated[list[str], offered("policies", POLICIES)]
 # Option for the output; each command says what is written there.
-OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, flags=("-o",))
+OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, question=KEPT, flags=("-o",))
 
 
 # Codes of findings for which a scheduled run ends with `NOT_FIT`.

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from evaluator.cli import options as o
 from evaluator.cli.help import App
-from evaluator.cli.lending import placed
+from evaluator.cli.lending import offered, placed
 from evaluator.cli.reading import open_log
 from evaluator.options.declaration import Option
+from evaluator.options.shared import DATASET, WHICH_LOG
 
 app = App(help="The policies that can be replayed.", no_args_is_help=True)
 
@@ -74,7 +75,7 @@ def compile_command(
             Option(default=None, help="Their names, as in `evaluate policies list`. Default: all."), completes="policy"
         ),
     ] = None,
-    dataset: o.Dataset = None,
+    dataset: Annotated[str | None, offered("dataset", DATASET.but(question=WHICH_LOG))] = None,
     debug: o.Debug = False,
 ) -> None:
     """Compile policies into the cache, so that their first replay of such a log need not: for container images.

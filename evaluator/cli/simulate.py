@@ -13,6 +13,7 @@ from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_place
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
+from evaluator.options.shared import TRIED
 from evaluator.simulations.options import SimulateOptions
 
 EXAMPLES = (
@@ -21,7 +22,7 @@ EXAMPLES = (
 )
 
 
-NAME = o.NAME.but(help=r"As --scenario: a bundled name, or a spec.toml with \[scenario].")
+NAME = o.NAME.but(help=r"Bundled name, or a spec.toml with \[scenario]; as --scenario.", question=TRIED)
 SCENARIO = Option(
     default=None, help=r"Bundled name, or a spec.toml with \[scenario]", example="my/spec.toml", flags=("-s",)
 )

@@ -76,7 +76,7 @@ def _words(ctx: Any) -> str:
 
 
 def _point_to_help(ctx: Any) -> str:
-    return f"{_words(ctx)} --help says what it takes."
+    return f"{_words(ctx)} {'--help' if hasattr(ctx.command, 'commands') else '--help-all'} says what it takes."
 
 
 def _sentence(text: str) -> str:
@@ -96,7 +96,7 @@ def _no_option(error: Any, ctx: Any) -> EvaluatorError:
     """Return the error for an unknown option: it names the commands that have the option, or the nearest option."""
     flag = error.option_name
     others = [path for path, other in _commands(ctx.find_root().command) if flag in _flags(other)]
-    close = nearest(flag, ["--help", *_flags(ctx.command)])
+    close = nearest(flag, ["--help", "--help-all", *_flags(ctx.command)])
     if others:
         remedy = f"it is an option of {', '.join(others)}."
     else:
@@ -114,6 +114,12 @@ def _commands(command: Any, path: str = "evaluate") -> list[tuple[str, Any]]:
 def _missing(error: Any, ctx: Any) -> EvaluatorError | None:
     if error.param is None:
         return None
+    from evaluator.datasets.locate import needs_spec
+
+    # Who names a file of rows needs a spec first, whatever else is missing.
+    for log in filter(None, map(ctx.params.get, ("log", "dataset"))):
+        if unread := needs_spec(log):
+            return unread
     name = error.param.opts[0] if error.param.param_type_name == "option" else error.param.name.upper()
     return UsageError(f"{_words(ctx)} needs {name}.", remedy=_help_text(error.param))
 

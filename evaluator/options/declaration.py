@@ -55,7 +55,9 @@ class Option:
     example
         Value of the option as one writes it on the command line; empty where `help` shows a value.
     panel
-        Heading under which the help of a command lists the option.
+        Heading under which ``--help-all`` lists the option.
+    question
+        The user's question that the option answers, under which ``--help`` lists it; empty if only ``--help-all`` does.
     flags
         Further names on the command line, such as ``-w``; a name with a slash is a pair of switches and replaces the
         option's own name.
@@ -78,6 +80,7 @@ class Option:
     more: str = ""
     example: str = ""
     panel: str = ""
+    question: str = ""
     flags: tuple[str, ...] = ()
     singular: str = ""
     plural: str = ""
