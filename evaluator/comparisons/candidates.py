@@ -77,7 +77,10 @@ def find_verdict(
         if results[i].guardrails:
             conditions.append(_guardrails(results[i].guardrails))
         conditions += [_propensities(plans[i]), UNCHECKED]
-        candidates.append(Candidate(line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions)))
+        like = _not_told_from(results, found, i, others, target=judged.target, level=each)
+        candidates.append(
+            Candidate(line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions), like)
+        )
     return decide(candidates, rule=rule, level=level, baseline=line_of(baseline, results[baseline]))
 
 
@@ -111,14 +114,42 @@ def _judged(
             return _unknown(interval, target, *missing)
     if biased := _why_biased(both):
         return _unknown(interval, target, *biased)
+    return _Judged(interval, target, judge_interval(interval, rule, displays=int(plans[i].maturity.used)))
+
+
+def judge_interval(interval: Interval, rule: ShipRule, *, displays: int) -> Condition:
+    """Return whether the interval of a difference, found from so many displays, lies above what a rule asks for."""
     limit = "0" if rule.limit == 0 else f"the {rule.limit:g} asked for"
     if interval.low > rule.limit:
-        return _Judged(interval, target, Condition("difference", True, f"its interval lies above {limit}"))
+        return Condition("difference", True, f"its interval lies above {limit}")
     if interval.high <= rule.limit:
-        return _Judged(interval, target, Condition("difference", False, f"its interval does not reach beyond {limit}"))
-    said = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
-    more = _more_displays(interval, rule.limit, int(plans[i].maturity.used))
-    return _Judged(interval, target, Condition("difference", None, said, more))
+        return Condition("difference", False, f"its interval does not reach beyond {limit}")
+    what = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
+    return Condition("difference", None, what, _more_displays(interval, rule.limit, displays))
+
+
+def _not_told_from(
+    results: Sequence[ReplayResult],
+    found: FoundDifferences,
+    i: int,
+    others: Sequence[int],
+    *,
+    target: Target,
+    level: float,
+) -> tuple[int, ...]:
+    """Return the other variants from which a variant's difference, of the kind that decides, is not told from 0."""
+    like = []
+    for j in others:
+        evidence = found.evidence.get((min(i, j), max(i, j)))
+        if i == j or evidence is None:
+            continue
+        if target == "expected":
+            interval = expected_difference(results[i], results[j], level=level).interval
+        else:
+            interval = evidence.interval(1.0 - level)
+        if interval is not None and interval.low <= 0.0 <= interval.high:
+            like.append(j)
+    return tuple(like)
 
 
 def _unknown(interval: Interval | None, target: Target, said: str, settle: str) -> _Judged:

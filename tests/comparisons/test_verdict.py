@@ -265,7 +265,10 @@ def audited(*, biased: bool = False, difference: float | None = 0.01, window: in
     power = {"difference": difference}
     return {
         "options": {"window": window},
-        "policies": [{"policy": "linucb", "biased": biased}, {"policy": "ucb1", "biased": False}],
+        "policies": [
+            {"policy": "linucb", "biased": biased, "detectable_bias": 0.14},
+            {"policy": "ucb1", "biased": False, "detectable_bias": None},
+        ],
         "pairs": [{"first": "linucb", "second": "ucb1", "alone": power, "expected": power}],
     }
 
@@ -281,16 +284,18 @@ def test_an_audit_is_a_condition_of_the_pairs_that_it_is_about() -> None:
         found = with_audit(verdict, audited() | {"not_in_twins": [beside]})
         assert found.decision == decision
         assert ("calibration" in found.sentence) is (decision == "wait")
-    for difference in (0.03, None):
-        too_small = with_audit(verdict, audited(difference=difference))
-        assert too_small.decision == "wait"
-        assert "too small for the 0.02 asked for" in too_small.sentence
+    # What it could have detected says how much its silence means, and decides nothing.
+    for difference, silence in ((0.03, "a bias below 0.14 or a difference below 0.03"), (None, "a bias below 0.14")):
+        silent = with_audit(verdict, audited(difference=difference))
+        assert silent.decision == "ship"
+        assert (
+            silent.conditions[-1].what == f"replays show no bias on twins of the log; {silence} could have gone unseen"
+        )
     assert with_audit(verdict, audited(window=None)) == verdict
-    assert with_audit(replace(verdict, rule=ANY_UPLIFT), audited(difference=None)).decision == "ship"
-    # Another candidate, of which it says nothing, is not known to be without bias.
+    # Of another candidate it says nothing.
     other = replace(one, line=Line(2, "klucb", "500"))
-    both = with_audit(decide([one, other], rule=asking, level=0.95, baseline=BASELINE), audited())
-    assert [of.decision for of in both.candidates] == ["ship", "wait"]
+    both = with_audit(decide([one, other], rule=asking, level=0.95, baseline=BASELINE), audited(biased=True))
+    assert [of.decision for of in both.candidates] == ["wait", "ship"]
 
 
 def test_the_command_says_its_verdict_first_and_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
