@@ -11,6 +11,7 @@ from evaluator.comparisons.expected import ExpectedDifference, expected_differen
 from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.ship_rule import ShipRule
+from evaluator.comparisons.uplift import expected_share, share_of_baseline
 from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer
@@ -34,6 +35,7 @@ class _Judged(NamedTuple):
     interval: Interval | None
     target: Target
     condition: Condition
+    share: Interval | None = None
 
 
 def find_verdict(
@@ -106,20 +108,32 @@ def _judged(
             few = "the log has too few clusters for an interval of what to expect"
             return _unknown(None, target, expected.why_not or few, _of_expected(results, i, baseline, expected))
         interval = expected.interval
+        share = expected_share(results[i], results[baseline], level=level)
     else:
-        interval = evidence.interval(1.0 - level)
-        interval = interval if i < baseline else turned(interval)
+
+        def realised(level: float) -> Interval:
+            of = evidence.interval(1.0 - level)
+            return of if i < baseline else turned(of)
+
+        interval, share = realised(level), share_of_baseline(realised, results[baseline].value, level=level)
         missing = _why_runs_do_not_tell(both, horizon)
         if missing is not None:
             return _unknown(interval, target, *missing)
     if biased := _why_biased(both):
         return _unknown(interval, target, *biased)
-    return _Judged(interval, target, judge_interval(interval, rule, displays=int(plans[i].maturity.used)))
+    if rule.relative and share is None:
+        what = "per cent mean nothing of a baseline whose value is not told to lie above 0"
+        return _unknown(interval, target, what, "a rule in reward per round, such as `ship_if='uplift > 0'`")
+    asked = share if rule.relative and share is not None else interval
+    return _Judged(interval, target, judge_interval(asked, rule, displays=int(plans[i].maturity.used)), share)
 
 
 def judge_interval(interval: Interval, rule: ShipRule, *, displays: int) -> Condition:
-    """Return whether the interval of a difference, found from so many displays, lies above what a rule asks for."""
-    limit = "0" if rule.limit == 0 else f"the {rule.limit:g} asked for"
+    """Return whether the interval of a difference, found from so many displays, lies above what a rule asks for.
+
+    The difference is in reward per round, or, for a rule in per cent, a share of the baseline's value.
+    """
+    limit = rule.limit_text
     if interval.low > rule.limit:
         return Condition("difference", True, f"its interval lies above {limit}")
     if interval.high <= rule.limit:

@@ -33,8 +33,11 @@ OUTCOMES = ("ship", "wait", "don't", "refused")
 HORIZON, BOOTSTRAP = 500, 100
 
 
-def steady(kind: Kind, seed: int, *, beyond: float = 0.0) -> Iterator[str]:
-    """Yield the decision on each pair of `STEADY` by a rule that asks for its true difference less `beyond`."""
+def steady(kind: Kind, seed: int, *, beyond: float = 0.0, per_cent: bool = False) -> Iterator[str]:
+    """Yield the decision on each pair of `STEADY` by a rule that asks for its true difference less `beyond`.
+
+    In reward per round, or in per cent of what the baseline earns.
+    """
     traffic = draw_traffic(kind.untidy, seed)
     try:
         log, of = as_log(traffic, rows_of(traffic, seed))
@@ -42,8 +45,10 @@ def steady(kind: Kind, seed: int, *, beyond: float = 0.0) -> Iterator[str]:
         yield from ["refused"] * len(STEADY)
         return
     for base, candidate in STEADY:
-        true = _value(traffic, kind, candidate, of) - _value(traffic, kind, base, of) - beyond
-        yield _decision(log, (base, candidate), kind, seed=seed, ship_if=f"uplift > {true:.12f}", **kind.options)
+        value = _value(traffic, kind, base, of)
+        asked = _value(traffic, kind, candidate, of) - value - beyond
+        limit = f"{100 * asked / value:.10f}%" if per_cent else f"{asked:.12f}"
+        yield _decision(log, (base, candidate), kind, seed=seed, ship_if=f"uplift > {limit}", **kind.options)
 
 
 def learning(kind: Kind, seed: int, *, jobs: int = 2) -> str:
