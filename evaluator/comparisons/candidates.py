@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from evaluator.comparisons.assumed_bound import PlausibleDifferences
 from evaluator.comparisons.differences import FoundDifferences, turned
 from evaluator.comparisons.expected import ExpectedDifference, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
@@ -17,6 +18,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.words.unknown_maximum import with_honest_kind
 
 # Beyond so many times the log nobody plans.
 _MOST = 1_000.0
@@ -46,6 +48,7 @@ def find_verdict(
     baseline: int,
     horizon: CommonHorizon,
     rule: ShipRule,
+    plausible: PlausibleDifferences | None = None,
 ) -> Verdict | None:
     """Return the verdict of a comparison of which the log is not yet checked; None without a variant to decide on.
 
@@ -66,6 +69,8 @@ def find_verdict(
         Common horizon of the realised differences.
     rule
         Rule that was stated before the run.
+    plausible
+        Differences with the largest rewards that are plausible; None where bounds are known.
     """
     others = [i for i in range(len(plans)) if i != baseline]
     if not others:
@@ -74,7 +79,11 @@ def find_verdict(
     each = 1.0 - (1.0 - level) / len(others)
     candidates = []
     for i in others:
-        judged = _judged(plans, results, i, baseline, found, horizon=horizon, rule=rule, level=each)
+        asked = (plans, results, i, baseline)
+        judged = _judged(*asked, found, horizon=horizon, rule=rule, level=each)
+        if plausible is not None and judged.target == "realised" and judged.condition.met is not None:
+            wider = _judged(*asked, plausible.found, horizon=horizon, rule=rule, level=each)
+            judged = _with_plausible(judged, wider, plausible)
         conditions = [judged.condition]
         if results[i].guardrails:
             conditions.append(_guardrails(results[i].guardrails))
@@ -121,11 +130,30 @@ def _judged(
             return _unknown(interval, target, *missing)
     if biased := _why_biased(both):
         return _unknown(interval, target, *biased)
+    return _judge_interval(plans[i], interval, target, rule, share)
+
+
+def _judge_interval(
+    plan: ReplayPlan, interval: Interval, target: Target, rule: ShipRule, share: Interval | None
+) -> _Judged:
+    """Return whether a difference, at the adjusted level, also as a share of the baseline, lies above the limit."""
     if rule.relative and share is None:
         what = "per cent mean nothing of a baseline whose value is not told to lie above 0"
         return _unknown(interval, target, what, "a rule in reward per round, such as `ship_if='uplift > 0'`")
     asked = share if rule.relative and share is not None else interval
-    return _Judged(interval, target, judge_interval(asked, rule, displays=int(plans[i].maturity.used)), share)
+    return _Judged(interval, target, judge_interval(asked, rule, displays=int(plan.maturity.used)), share)
+
+
+def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferences) -> _Judged:
+    """Return what is told whatever a display can earn: nothing where the largest plausible reward would change it."""
+    interval = None if seen.interval is None else with_honest_kind(seen.interval)
+    condition = seen.condition
+    if wider.condition.met is condition.met:
+        what = f"{condition.what}, also if a display can earn {plausible.bounds}"
+        return seen._replace(interval=interval, condition=Condition("difference", condition.met, what))
+    what = f"{condition.what} only if no display can earn {plausible.seen}: {plausible.bounds} is plausible"
+    unknown = Condition("difference", None, what, "`reward_max`, or a cap of the rewards (`cap`)")
+    return seen._replace(interval=interval, condition=unknown)
 
 
 def judge_interval(interval: Interval, rule: ShipRule, *, displays: int) -> Condition:
@@ -186,8 +214,6 @@ def _why_runs_do_not_tell(both: tuple[ReplayPlan, ReplayPlan], horizon: CommonHo
         return "policies that learn fare otherwise in another run: these two say little of what to expect", with_horizon
     if any(plan.clusters is not None for plan in both):
         return "what these runs earned is of the clusters of this log, not of new ones", with_horizon
-    if any(not plan.bounded for plan in both):
-        return "nobody knows how much a display can earn at most", "`reward_max`, or a cap of the rewards (`cap`)"
     if not horizon.fixed:
         return "the number of rounds compared depended on the run", "a smaller `horizon`"
     return None

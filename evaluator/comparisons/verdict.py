@@ -196,7 +196,7 @@ def decide(candidates: Iterable[Candidate], *, rule: ShipRule, level: float, bas
     )
 
 
-def _standing(of: Candidate) -> tuple[bool, bool, bool, float, float]:
+def _standing(of: Candidate) -> tuple[bool, bool, bool, float, float, bool]:
     """Return by what the headline's candidate is chosen: the largest first.
 
     A stricter rule takes candidates down from the first two alone, so that it never makes a headline say "ship".
@@ -206,7 +206,7 @@ def _standing(of: Candidate) -> tuple[bool, bool, bool, float, float]:
     found = of.difference
     known = found is not None and not math.isnan(found.estimate)
     number = (found.estimate, found.low) if found is not None and known else (-math.inf, -math.inf)
-    return of.decision == "ship", sound and met["difference"] is True, sound, *number
+    return of.decision == "ship", sound and met["difference"] is True, sound, *number, of.decision == "wait"
 
 
 def _tied(lines: Sequence[Line]) -> str:
