@@ -12,7 +12,7 @@ from evaluator.comparisons.expected import ExpectedDifference, expected_differen
 from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.ship_rule import ShipRule
-from evaluator.comparisons.uplift import expected_share, share_of_baseline
+from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer
@@ -21,7 +21,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.words.unknown_maximum import with_honest_kind
 
 # Beyond so many times the log nobody plans.
-_MOST = 1_000.0
+_MOST = 100.0
 _Z80 = 0.8416212335729143
 # How a bootstrap is asked for where there was none.
 _BOOTSTRAP = 200
@@ -32,12 +32,16 @@ UNCHECKED = Condition(
 
 
 class _Judged(NamedTuple):
-    """The difference of a candidate, and whether it is told to lie above the limit."""
+    """The difference of a candidate, also as a share of the baseline's value, and whether it is told to exceed a limit.
+
+    Of a difference that does not say what to expect, nothing else is said: `known` is False.
+    """
 
     interval: Interval | None
     target: Target
     condition: Condition
     share: Interval | None = None
+    known: bool = False
 
 
 def find_verdict(
@@ -90,8 +94,11 @@ def find_verdict(
         conditions += [_propensities(plans[i]), UNCHECKED]
         like = _not_told_from(results, found, i, others, target=judged.target, level=each)
         candidates.append(
-            Candidate(line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions), like)
-        )
+            Candidate(
+                line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions),
+                _uplift(plans[i], results[i], results[baseline], judged, rule), like,
+            )
+        )  # fmt: skip
     return decide(candidates, rule=rule, level=level, baseline=line_of(baseline, results[baseline]))
 
 
@@ -141,7 +148,7 @@ def _judge_interval(
         what = "per cent mean nothing of a baseline whose value is not told to lie above 0"
         return _unknown(interval, target, what, "a rule in reward per round, such as `ship_if='uplift > 0'`")
     asked = share if rule.relative and share is not None else interval
-    return _Judged(interval, target, judge_interval(asked, rule, displays=int(plan.maturity.used)), share)
+    return _Judged(interval, target, judge_interval(asked, rule, displays=int(plan.maturity.used)), share, known=True)
 
 
 def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferences) -> _Judged:
@@ -168,6 +175,16 @@ def judge_interval(interval: Interval, rule: ShipRule, *, displays: int) -> Cond
         return Condition("difference", False, f"its interval does not reach beyond {limit}")
     what = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
     return Condition("difference", None, what, _more_displays(interval, rule.limit, displays))
+
+
+def _uplift(
+    plan: ReplayPlan, variant: ReplayResult, baseline: ReplayResult, judged: _Judged, rule: ShipRule
+) -> Uplift | None:
+    difference = judged.interval
+    if not judged.known or difference is None or not difference.n:
+        return None
+    limit = rule.limit * baseline.value.estimate if rule.relative else rule.limit
+    return find_uplift(plan, variant, baseline, difference, judged.share, limit=limit)
 
 
 def _not_told_from(
@@ -235,23 +252,29 @@ def _why_biased(both: tuple[ReplayPlan, ReplayPlan]) -> tuple[str, str] | None:
 
 
 def _more_displays(of: Interval, limit: float, displays: int) -> str:
-    """Return how many more displays would tell on 80 % of logs, if the difference is what it is here.
+    """Return between how many more displays would tell on 80 % of logs, if the difference is about what it is here.
 
-    The half-width h shrinks with the root of the number of displays, and so does the standard error, of which h is at
-    least z times, z the normal quantile of the level: needed is h' + z_.8 h' / z < |d - limit|.
+    The half-width h shrinks with the root of the number of displays, and so does the standard error s, of which h is z
+    times, z the normal quantile of the level: needed is h' + z_.8 h' / z < |d - limit|. The difference d is known to a
+    standard error only, so that two numbers are given, for a difference of s further from the limit and of s less far.
     """
     from scipy.special import ndtri
 
     gap, half = abs(of.estimate - limit), (of.high - of.low) / 2.0
-    needed = half * (1.0 + _Z80 / float(ndtri(0.5 + of.level / 2.0)))
-    if not gap > 0.0 or needed / gap > math.sqrt(_MOST):
-        return f"no log of this kind: more than {_MOST:,.0f} times its displays"
-    more = max((needed / gap) ** 2 - 1.0, 0.0) * displays
-    digits = max(10 ** (len(str(int(more))) - 2), 1)
-    return (
-        f"about {math.ceil(more / digits) * digits:,} more displays like the {displays:,} replayed, if the difference "
-        "is what it is here"
-    )
+    error = half / float(ndtri(0.5 + of.level / 2.0))
+    needed = half + _Z80 * error
+    nearest = gap - error
+    if not nearest > 0.0 or needed / nearest > math.sqrt(_MOST):
+        return "a longer log: how much longer, this one does not tell"
+    least, most = (_rounded(max((needed / far) ** 2 - 1.0, 0.0) * displays) for far in (gap + error, nearest))
+    more = f"{least:,} to {most:,}" if least else f"up to {most:,}"
+    return f"about {more} more displays like the {displays:,} replayed, if the difference is about what it is here"
+
+
+def _rounded(number: float) -> int:
+    """Return a number of displays in two digits."""
+    digits = int(10 ** max(len(str(int(number))) - 2, 0))
+    return math.ceil(number / digits) * digits
 
 
 def _guardrails(answers: Sequence[GuardrailAnswer]) -> Condition:

@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 
 from evaluator.comparisons.lines import Line
 from evaluator.comparisons.ship_rule import ShipRule
+from evaluator.comparisons.uplift import Uplift
 from evaluator.estimates.confidence import Interval
 from evaluator.results.json_documents import Count, Level, Text, several
 
@@ -82,6 +83,9 @@ class Candidate:
         these two runs earned.
     conditions
         Conditions of the rule.
+    uplift
+        Difference in the words of who decides: per cent, a month, the chance of a loss, a live test; None where no
+        difference says what to expect.
     not_told_from
         Numbers of other variants that it may earn no more or less than: the interval of the difference of the two, of
         the same kind and level, holds 0.
@@ -92,12 +96,18 @@ class Candidate:
     difference: Interval | None
     target: Target
     conditions: tuple[Condition, ...]
+    uplift: Uplift | None = None
     not_told_from: tuple[Count, ...] = ()
 
     @property
     def limits(self) -> tuple[Condition, ...]:
         """Conditions that stand in the way of shipping it."""
         return tuple(of for of in self.conditions if of.met is not True)
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing that the numbers rest on was found to be wrong."""
+        return not any(of.met is False for of in self.conditions if of.name in _RESTS_ON)
 
     def ties_with(self, other: Candidate) -> bool:
         """Whether both have one decision and the same numbers; or both ship, and nothing tells which earns more."""
@@ -153,9 +163,14 @@ class Verdict:
             raise ValueError("The verdict is on none of its candidates.")
 
     @property
+    def candidate(self) -> Candidate:
+        """Verdict on the variant that the headline is about."""
+        return next(of for of in self.candidates if of.line.variant == self.variant)
+
+    @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Conditions of the variant that the verdict is about."""
-        return next(of.conditions for of in self.candidates if of.line.variant == self.variant)
+        """Conditions of the variant that the headline is about."""
+        return self.candidate.conditions
 
     def with_condition(self, conditions: Iterable[Condition | None]) -> Verdict:
         """Return the verdict with one more finding on a condition of each candidate; None where there is none."""

@@ -160,22 +160,29 @@ def test_too_few_clusters_are_named() -> None:
 
 
 def test_waiting_says_how_many_more_displays_would_tell() -> None:
-    """Of a log whose estimate is the truth; as many displays tell it on 80 % of logs, up to 3 standard errors of 40."""
-    rates, policies = (0.40, 0.44), ["fixed:action=0", "fixed:action=1"]
+    """Of a log whose estimate is the truth: the range holds the number that tells it on 80 % of logs."""
+    rates, policies = (0.40, 0.448), ["fixed:action=0", "fixed:action=1"]
     for seed in range(100):
         found = compare(shown(rates, n=4_000, seed=seed), policies).verdict
         assert found is not None
         difference = found.candidates[0].difference
         assert difference is not None
-        if abs(difference.estimate - 0.04) < 0.001:
+        if abs(difference.estimate - 0.048) < 0.001:
             break
-    said = re.fullmatch(r"about ([\d,]+) more displays like the 4,000 replayed, .*", found.conditions[0].remedy)
-    assert said is not None
-    n = 4_000 + int(said[1].replace(",", ""))
-    assert 10_000 < n < 100_000
-    longer = [compare(shown(rates, n=n, seed=seed), policies).verdict for seed in range(1_000, 1_040)]
-    told = sum(of is not None and of.conditions[0].met is True for of in longer)
-    assert told / 40 > 0.8 - 3 * (0.8 * 0.2 / 40) ** 0.5
+    more = re.fullmatch(
+        r"about ([\d,]+) to ([\d,]+) more displays like the 4,000 replayed, .*", found.conditions[0].remedy
+    )
+    assert more is not None
+    told = []
+    for number in more.groups():
+        n = 4_000 + int(number.replace(",", ""))
+        longer = [compare(shown(rates, n=n, seed=seed), policies).verdict for seed in range(1_000, 1_020)]
+        told.append(sum(of is not None and of.conditions[0].met is True for of in longer) / 20)
+    assert told[0] < 0.8 < told[1]
+    # A difference of the size of its standard error leaves open how much would tell it.
+    near = compare(shown((0.40, 0.41), n=4_000, seed=3), policies).verdict
+    assert near is not None
+    assert near.conditions[0].remedy == "a longer log: how much longer, this one does not tell"
 
 
 def test_a_log_without_propensities_waits_for_them_and_one_that_chose_at_random_says_so() -> None:
