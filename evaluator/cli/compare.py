@@ -60,8 +60,9 @@ def compare_command(
     """Replay several policies, each with several windows, in one scan of the log, and compare them.
 
     Prints the verdict, and one line a policy and window with its value, which replay gives for it alone, and its
-    difference to a baseline at a common horizon. --full adds regret and uplift, a ranking that says which differences
-    are told from 0 (of these runs; of the expected values with --bootstrap), regret curves, and what was assumed.
+    difference to a baseline at a common horizon. --full adds regret, the difference to the logging policy, a ranking
+    that says which differences are told from 0 (of these runs; of the expected values with --bootstrap), regret curves,
+    and what was assumed.
     """
     from evaluator.arguments import as_description, as_descriptions
     from evaluator.comparisons.kept import KeptResults

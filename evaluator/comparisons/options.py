@@ -37,7 +37,8 @@ class CompareOptions(Options):
         None,
         "What must be told of the difference to the baseline before a policy ships, stated before the run. Default: "
         "'uplift > 0'",
-        more="'uplift > 0.002': the interval of the difference lies above 0.002 per round. The log is checked, too. "
+        more="'uplift > 0.002': the interval of the difference lies above 0.002 per round; 'uplift > 2%': above 2 % of "
+        "what the baseline earns, whose own interval is allowed for. The log is checked, too. "
         "Without a rule the verdict is by 'uplift > 0', on a log that was not checked.",
         example="'uplift > 0.002'",
         question=DECIDES,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.run import CheckReport, check_log
-from evaluator.comparisons.assumed_bound import honest_difference, honest_ranking
+from evaluator.comparisons.assumed_bound import honest_difference, honest_ranking, plausible_differences
 from evaluator.comparisons.candidates import find_verdict
 from evaluator.comparisons.curves import VariantCurve, curve_table, draw_curve
 from evaluator.comparisons.differences import Difference, find_differences, reward_cut, to_widest_window
@@ -84,7 +84,7 @@ class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
         Check of the log, where a rule was stated; else None.
     """
 
-    schema: ClassVar[str] = "evaluate.compare/2"
+    schema: ClassVar[str] = "evaluate.compare/3"
 
     results: Annotated[tuple[ReplayResult, ...], called("variants"), several]
     horizon: CommonHorizon
@@ -293,8 +293,9 @@ def compare_results(
         return found[variant, reference] if variant < reference else found[reference, variant].turned()
 
     values = [float(curve.value.estimate[-1]) if len(curve.rounds) else np.nan for curve in curves]
+    plausible = plausible_differences(plans, lived, baseline, rounds=horizon.rounds, fixed=horizon.fixed)
     verdict = find_verdict(
-        plans, judged, realised, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT
+        plans, judged, realised, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT, plausible=plausible
     )  # fmt: skip
     check = None
     if rule is not None:

@@ -95,7 +95,7 @@ def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]
     yield from warnings_section(_warnings(comparison), full=False)
     yield from resting(_together([interval_assumptions(result.findings) for result in results]))
     yield name_omitted(
-        "regret and uplift",
+        "regret and difference to the logging policy",
         "ranking" if len(results) > 1 else "",
         "cost of the window" if comparison.window_costs else "",
         "other outcomes" if any(result.outcomes for result in results) else "",
@@ -154,7 +154,7 @@ def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
 
 
 def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) -> list[Grid]:
-    """Return value, regret and uplift of each line: one table, or two where there is little room."""
+    """Return value, regret and difference to the logging policy of each line: one table, or two in little room."""
     numbers: list[Number] = [
         ("window", lambda i: window_text(results[i])),
         ("rounds", lambda i: f"{results[i].rounds:,}"),
@@ -164,7 +164,7 @@ def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) ->
     expected = [result.expected_value for result in results]
     if any(expected):
         numbers.append((f"expected value, {level}", lambda i: _ends(expected[i])))
-    against: list[Number] = [("regret", lambda i: results[i].regret), ("uplift", lambda i: results[i].uplift)]
+    against: list[Number] = [("regret", lambda i: results[i].regret), ("over logging", lambda i: results[i].uplift)]
     policies = [result.plan["policy"] for result in results]
     if layout.wide:
         return [_line_table(policies, [*numbers, *against], level)]

@@ -24,7 +24,7 @@ from evaluator.reports.chapter import Chapter
 from evaluator.reports.charts import first_chart
 from evaluator.reports.document import Column, Light, Run, Section, VerdictBlock, Words
 from evaluator.reports.documents import document_of, name_command_options_in_sections
-from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, split
+from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, split, stakes
 from evaluator.version import __version__
 from evaluator.visible import visible
 
@@ -132,6 +132,7 @@ def _environment() -> Environment:
         "styled": _styled,
         "split": split,
         "rule": rule_text,
+        "stakes": stakes,
         "worst_first": _worst_first,
         "verdict_colour": _VERDICT_COLOUR,
         "check_colour": _CHECK_COLOUR,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator import compare, replay
+from evaluator.comparisons.assumed_bound import plausible_maximum
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import ANYTIME
 from evaluator.log import Log
@@ -156,3 +158,61 @@ def test_where_refunds_have_no_bound_the_smallest_reward_is_what_nobody_knows(tm
         assert "with_meta" not in said
     found = compare(refunded, ["ucb1", "random"], windows=[50], reward_max=100.0)
     assert "could earn less than the smallest reward seen: name it (`reward_min`) to know" in found.ranking.conclusion
+
+
+STEADY = ["fixed:action=0", "fixed:action=1"]
+
+
+def test_a_verdict_waits_only_where_a_plausible_maximum_would_change_it() -> None:
+    log = bernoulli_log(6_000, (0.2, 0.6), mean_delay=5.0, seed=1).with_meta(reward_max=None)
+    money = np.exp(np.random.default_rng(2).standard_normal(log.conversions.num_rows))
+    log = replace(log, conversions=log.conversions.set_column(2, "value", pa.array(money)))
+    found = {}
+    for baseline, decision in zip(STEADY, ("ship", "don't"), strict=True):
+        verdict = compare(log, STEADY, baseline=baseline, ship_if="uplift > 0").verdict
+        assert verdict is not None
+        assert verdict.decision == decision
+        assert re.search(
+            r"also if a display can earn \d[\d.]* \(by a tail fitted to rewards\)", verdict.conditions[0].what
+        )
+        found[decision] = verdict.candidates[0].difference
+    # Just told with the largest reward seen as the largest possible, and not with the plausible one.
+    rule = f"uplift > {found['ship'].low - 0.01}"
+    waits = compare(log, STEADY, ship_if=rule).verdict
+    assert waits is not None
+    assert (waits.decision, waits.settle) == ("wait", ("`reward_max`, or a cap of the rewards (`cap`)",))
+    assert "only if no display can earn more than the" in waits.conditions[0].what
+    assert waits.candidates[0].difference.kind == UNKNOWN
+    named = compare(log, STEADY, ship_if=rule, reward_max=float(money.max())).verdict
+    assert named is not None
+    assert named.decision == "ship"
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: rng.exponential(size=2_000),
+        lambda rng: np.exp(rng.standard_normal(2_000)),
+        lambda rng: rng.random(2_000) ** (-1 / 1.5),
+    ],
+    ids=["exponential", "lognormal", "Pareto"],
+)
+def test_few_logs_have_a_reward_larger_than_is_plausible(draw: Any) -> None:
+    """One in a hundred by the tail fitted; with its own error one in ten at most, of rewards light and heavy."""
+    rng, beyond = np.random.default_rng(3), 0
+    for _ in range(300):
+        seen = draw(rng)
+        plausible = plausible_maximum(seen, seen.max())
+        assert seen.max() <= plausible <= 10 * seen.max()
+        beyond += draw(rng).max() > plausible
+    assert beyond <= 300 * 0.1 + 4 * (300 * 0.1 * 0.9) ** 0.5
+
+
+def test_a_refund_larger_than_any_seen_is_plausible_too() -> None:
+    log = bernoulli_log(6_000, (0.2, 0.6), mean_delay=5.0, seed=1).with_meta(reward_max=20.0)
+    money = np.exp(np.random.default_rng(2).standard_normal(log.conversions.num_rows)).clip(max=20.0)
+    refunded = np.where(np.arange(len(money)) % 7 == 0, -money, money)
+    log = replace(log, conversions=log.conversions.set_column(2, "value", pa.array(refunded)))
+    verdict = compare(log, STEADY, ship_if="uplift > 0").verdict
+    assert verdict is not None
+    assert re.search(r"also if a display can earn -\d[\d.]* \(", verdict.conditions[0].what)

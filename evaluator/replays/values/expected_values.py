@@ -81,7 +81,7 @@ def with_expected_value(result: ReplayResult, resampled: ResampledValues) -> Rep
 
 
 def expected_differences(
-    results: Sequence[ReplayResult], *, baseline: int = 0, level: float | None = None
+    results: Sequence[ReplayResult], *, baseline: int = 0, level: float | None = None, times: float = 1.0
 ) -> tuple[Interval, ...]:
     """Return expected value minus that of a baseline for each result, at the horizon that all share.
 
@@ -95,6 +95,8 @@ def expected_differences(
         Number of the result that all are compared with; its own difference is 0.
     level
         Confidence level of each interval; None for that of the replays.
+    times
+        Factor of the baseline's value: what is subtracted is so many times of it.
 
     Raises
     ------
@@ -109,8 +111,8 @@ def expected_differences(
     of = results[baseline]
     return tuple(
         spread_interval(
-            result.value.estimate - of.value.estimate,
-            np.subtract(result.resampled, of.resampled),
+            result.value.estimate - times * of.value.estimate,
+            np.subtract(result.resampled, times * np.asarray(of.resampled)),
             n=result.value.n,
             level=result.plan["options"]["level"] if level is None else level,
             target=f"difference of expected values at {result.rounds:,} rounds",
