@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from evaluator.comparisons.differences import FoundDifferences, turned
-from evaluator.comparisons.expected import ExpectedDifference, expected_difference
+from evaluator.comparisons.expected import FIRST_PART, ExpectedDifference, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.ship_rule import ShipRule
 from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
@@ -22,6 +24,11 @@ _MOST = 1_000.0
 _Z80 = 0.8416212335729143
 # How a bootstrap is asked for where there was none.
 _BOOTSTRAP = 200
+
+_NO_FOLLOW_UP = (
+    "nothing says how long conversions take, so that young displays may count as failures",
+    "an attribution_window in the spec, or a `window`",
+)
 
 UNCHECKED = Condition(
     "checks", None, "the log was not checked", "`evaluate check`, or a rule of your own (`ship_if`), which checks it"
@@ -47,17 +54,17 @@ def find_verdict(
 ) -> Verdict | None:
     """Return the verdict of a comparison of which the log is not yet checked; None without a variant to decide on.
 
-    What decides is the difference of expected values, from the common resampled logs; between policies that do not
-    learn, whose runs tell what they always earn, without a bootstrap the realised difference. Both at 1 - alpha / m,
-    for m variants.
+    What decides between policies that do not learn is their weighted difference, or, where displays have no weights,
+    what these runs earned; else the difference of expected values, from the common resampled logs. Each at 1 - alpha /
+    m, for m variants.
 
     Parameters
     ----------
     plans, results
         Plans and results of the variants; guardrails are answered for all together.
     found
-        Realised differences of pairs (lower number, higher number). Where a pair has none, its values cannot be
-        compared, whatever is expected of them.
+        Differences of pairs (lower number, higher number). Where a pair has neither a weighted nor a realised one, its
+        values cannot be compared, whatever is expected of them.
     baseline
         Number of the variant that the others are compared with.
     horizon
@@ -94,9 +101,14 @@ def _judged(
 ) -> _Judged:
     both, pair = (plans[i], plans[baseline]), (min(i, baseline), max(i, baseline))
     target: Target = "expected" if results[i].resampled and results[baseline].resampled else "realised"
+    if pair in found.weighted:
+        weighted = found.weighted[pair].difference(level)
+        return _judge_weighted(plans[i], weighted if i < baseline else weighted.turned(), rule)
     evidence = found.evidence.get(pair)
     if evidence is None:
         return _unknown(None, target, found.differences[pair].why_not, "a baseline whose values can be compared")
+    if target == "expected" and found.differences[pair].why_not_expected == FIRST_PART:
+        return _unknown(None, target, FIRST_PART, "a longer `horizon`")
     if target == "expected":
         expected = expected_difference(results[i], results[baseline], level=level)
         if expected.interval is None or math.isnan(expected.interval.low):
@@ -111,14 +123,40 @@ def _judged(
             return _unknown(interval, target, *missing)
     if biased := _why_biased(both):
         return _unknown(interval, target, *biased)
+    return _judge_interval(plans[i], interval, target, rule)
+
+
+def _judge_interval(plan: ReplayPlan, interval: Interval, target: Target, rule: ShipRule) -> _Judged:
+    """Return whether an interval at the adjusted level lies above the rule's limit."""
     limit = "0" if rule.limit == 0 else f"the {rule.limit:g} asked for"
     if interval.low > rule.limit:
         return _Judged(interval, target, Condition("difference", True, f"its interval lies above {limit}"))
     if interval.high <= rule.limit:
         return _Judged(interval, target, Condition("difference", False, f"its interval does not reach beyond {limit}"))
     said = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
-    more = _more_displays(interval, rule.limit, int(plans[i].maturity.used))
+    more = _more_displays(interval, rule.limit, int(plan.maturity.used))
     return _Judged(interval, target, Condition("difference", None, said, more))
+
+
+def _judge_weighted(plan: ReplayPlan, of: WeightedDifference, rule: ShipRule) -> _Judged:
+    """Return the same of a weighted difference, which knows whether either end rests on rewards enough."""
+    if of.withheld:
+        more = "right propensities, or a longer log of more rewards and users"
+        return _unknown(None, "weighted", of.withheld, more)
+    if not plan.maturity.known:
+        return _unknown(of.value, "weighted", *_NO_FOLLOW_UP)
+    judged = _judge_interval(plan, of.value, "weighted", rule)
+    met = judged.condition.met
+    if not of.value.n:
+        both = "both show every action with the same probability at every display: they are one policy"
+        return judged._replace(condition=replace(judged.condition, said=both))
+    if met is None or (of.low_known if met else of.high_known):
+        return judged
+    said = (
+        f"its rewards differ in size and are worth {math.floor(of.rewards):,} of equal weight: fewer than "
+        f"{NEEDED_OF_MONEY} tell nothing by this end of the interval"
+    )
+    return _unknown(of.value, "weighted", said, f"about {NEEDED_OF_MONEY / of.rewards:.2g} times as many displays")
 
 
 def _unknown(interval: Interval | None, target: Target, said: str, settle: str) -> _Judged:
@@ -152,8 +190,7 @@ def _why_biased(both: tuple[ReplayPlan, ReplayPlan]) -> tuple[str, str] | None:
     """Return why the values of either are not those that it would have live, and what mends it; None where they are."""
     for plan in both:
         if not plan.maturity.known:
-            said = "nothing says how long conversions take, so that young displays may count as failures"
-            return said, "an attribution_window in the spec, or a `window`"
+            return _NO_FOLLOW_UP
         if plan.options.accept_quantile > 0.0:
             return "accepting by a quantile of the propensities buys rounds by bias", "no `accept_quantile`"
         if plan.sampler == "queue":

@@ -21,7 +21,7 @@ class CompareOptions(Options):
 
     windows: Sequence[str | int | None] | None = WINDOWS.field()
     baseline: str | None = option(
-        None, "One of the policies, to compare the others with. Default: the first", flags=("-b",)
+        None, "One of the policies, to compare the others with. Default: the logging policy", flags=("-b",)
     )
     study: str | Path | None = option(
         None,

@@ -56,7 +56,8 @@ class WeightedDifference(WeightedValue):
     Parameters
     ----------
     p
-        P-value of "the two policies earn the same", for this one test; nan where there is no difference.
+        P-value of "the two policies earn the same", for this one test; 1 where nothing is concluded from the end
+        towards 0, nan where there is no difference.
     low_known, high_known
         Whether there are rewards enough to conclude anything from this end of the interval.
     """
@@ -208,14 +209,15 @@ class PairedValues:
             self._kind,
         )
         few = self.money and self.rewards < NEEDED_OF_MONEY
+        known = (not few or self.skewness >= 0.0, not few or self.skewness < 0.0)
         return WeightedDifference(
             value,
             self.error,
             self.skewness,
             self.rewards,
-            p=self._p(),
-            low_known=not few or self.skewness >= 0.0,
-            high_known=not few or self.skewness < 0.0,
+            p=self._p() if known[self.estimate < 0.0] else 1.0,
+            low_known=known[0],
+            high_known=known[1],
         )
 
     @property

@@ -141,7 +141,7 @@ WORLDS = {
     "soft against soft": World(target="soft", against="near"),
     "uneven logger": World(target="soft", skewed=1.0),
     "very uneven logger": World(target="soft", skewed=2.0),
-    "many actions": World(n=40_000, actions=30, target="best"),
+    "many actions": World(actions=20, target="best"),
     "rare": World(rate=0.01),
     "very rare": World(rate=0.004, target="best"),
     "frequent": World(rate=0.6, spread=0.3, target="best", n=3_000),

@@ -186,7 +186,7 @@ def test_columns_are_weighed_exactly_on_all_displays() -> None:
     np.testing.assert_allclose(found.action_share, target.mean(axis=0))
     assert replay(log, "columns", window=50, final="last:20%").final.displays == 600
     # Beside a policy that reads the action sets, in one scan.
-    both = compare(log, ["columns", "linucb"], windows=[50])
+    both = compare(log, ["columns", "linucb"], baseline="columns", windows=[50])
     assert both.results[0].final == found
     assert both.results[1].value == replay(LOG, "linucb", window=50).value
 

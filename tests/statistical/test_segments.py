@@ -221,7 +221,7 @@ def test_groups_that_a_policy_treats_differently_are_told_apart() -> None:
     )
     assert told.all()
     log = tidy(0, effect=0.8)
-    found = compare(log.log, ["fixed:action=1", "fixed:action=0"], by="place", window=150)
+    found = compare(log.log, ["fixed:action=1", "fixed:action=0"], baseline="fixed:action=1", by="place", window=150)
     (split,), (of,) = found.results[0].segments, found.segments
     helped = {f"p{i}" for i in range(8) if i % 2}
     assert {"p5", "p7"} <= {group.label for group in split.groups if group.uplift.low > 0} <= helped
