@@ -74,7 +74,7 @@ def test_neither_jobs_nor_batches_nor_company_matter(spec: str, final_policy: st
     # As text, in which an interval that is not given (nan) equals another.
     alone = repr(replay(LOG, spec, window=40, **options).final)
     assert alone == repr(execute(plan(LOG, spec, window=40, jobs=2, **options), batch_size=100).final)
-    together = compare(LOG, ["random", spec], windows=[40, 41], jobs=2, **options)
+    together = compare(LOG, ["random", spec], baseline="random", windows=[40, 41], jobs=2, **options)
     assert alone == repr(together.results[2].final)
     assert all(r.final is not None for r in together.results)
 
