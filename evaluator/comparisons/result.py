@@ -227,10 +227,11 @@ def with_logging(log: Log, policies: Sequence[Any], baseline: str | None) -> lis
     baseline
         Spec of the policy that the others are compared with; None where none is named.
     """
-    named = any(isinstance(policy, LoggingPolicy) for policy in policies)
-    if named or not policies or baseline is not None or log.meta.kept_share < 1.0:
+    logging = LoggingPolicy()
+    asked = baseline == logging.spec or (baseline is None and log.meta.kept_share == 1.0)
+    if not asked or not policies or any(isinstance(policy, LoggingPolicy) for policy in policies):
         return list(policies)
-    return [*policies, LoggingPolicy()]
+    return [*policies, logging]
 
 
 def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:

@@ -54,7 +54,7 @@ def intervals(name: str, horizon: int, bootstrap: int, seed: int) -> tuple[Ends,
     of = compare(
         log,
         list(POLICIES),
-        baseline=list(POLICIES)[0],
+        baseline=next(iter(POLICIES)),
         windows=[kind.window],
         horizon=horizon,
         bootstrap=bootstrap,

@@ -74,6 +74,7 @@ def test_the_baseline_is_the_logging_policy_in_a_line_of_its_own_unless_another_
         (["fixed", "ucb1"], None, ["fixed", "ucb1", "logging"]),
         (["fixed", "logging", "ucb1"], None, ["fixed", "logging", "ucb1"]),
         (["fixed", "ucb1"], "ucb1", ["fixed", "ucb1"]),
+        (["fixed", "ucb1"], "logging", ["fixed", "ucb1", "logging"]),
     ):
         found = compare(log, policies, baseline=baseline, windows=["50"])
         assert [result.policy for result in found.results] == lines

@@ -126,7 +126,7 @@ def found_of(known: Known, case: Case, *, repeats: int, seed: int, **options: An
     done = compare(
         known.log,
         list(POLICIES),
-        baseline=list(POLICIES)[0],
+        baseline=next(iter(POLICIES)),
         repeats=repeats,
         horizon=case.horizon,
         seed=seed,
