@@ -67,11 +67,13 @@ def compare_command(
     from evaluator.arguments import as_description, as_descriptions
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
-    from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison
+    from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import VariantRuns
+    from evaluator.comparisons.weighted_pairs import reads_users
     from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
+    from evaluator.policies.static import LoggingPolicy
 
     dataset, codes = one_log(log, dataset), o.codes_of(fail_on)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
@@ -90,14 +92,16 @@ def compare_command(
             baseline = study.baseline if baseline is None else baseline
             rule = study.rule if rule is None else rule
         descriptions = as_descriptions(specs)
-        store = None if folder is None else KeptResults(folder, descriptions)
+        named = None if baseline is None else as_description(baseline).spec
+        store = None if folder is None else KeptResults(folder, [*descriptions, LoggingPolicy()])
         o.kept_in = folder
         options = ReplayOptions(**replaying)
-        # With a rule the log is checked, and one of the checks needs the users of displays.
-        keep = options.keeps if rule is None else [*options.keeps, LIKE_USERS]
+        # Weighted differences are by users; and a rule has the log checked, by what users saw before, too.
+        keep = [*options.keeps, LIKE_USERS] if rule is not None or reads_users(descriptions) else options.keeps
         source = open_log(dataset, reading, keep)
+        descriptions = with_logging(source.log, descriptions, named)
         plans = plan_comparison(source.log, descriptions, windows or [None], options)
-        first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
+        first = find_baseline(plans, named)
         taken_up = _find_earlier_results(store, plans, source.log)
         with workers(cluster) as executor:
             where = None

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from evaluator.comparisons.assumed_bound import PlausibleDifferences
 from evaluator.comparisons.differences import FoundDifferences, turned
-from evaluator.comparisons.expected import ExpectedDifference, expected_difference
+from evaluator.comparisons.expected import FIRST_PART, ExpectedDifference, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.ship_rule import ShipRule
 from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
@@ -25,6 +27,11 @@ _MOST = 100.0
 _Z80 = 0.8416212335729143
 # How a bootstrap is asked for where there was none.
 _BOOTSTRAP = 200
+
+_NO_FOLLOW_UP = (
+    "nothing says how long conversions take, so that young displays may count as failures",
+    "an attribution_window in the spec, or a `window`",
+)
 
 UNCHECKED = Condition(
     "checks", None, "the log was not checked", "`evaluate check`, or a rule of your own (`ship_if`), which checks it"
@@ -56,17 +63,17 @@ def find_verdict(
 ) -> Verdict | None:
     """Return the verdict of a comparison of which the log is not yet checked; None without a variant to decide on.
 
-    What decides is the difference of expected values, from the common resampled logs; between policies that do not
-    learn, whose runs tell what they always earn, without a bootstrap the realised difference. Both at 1 - alpha / m,
-    for m variants.
+    What decides between policies that do not learn is their weighted difference, or, where displays have no weights,
+    what these runs earned; else the difference of expected values, from the common resampled logs. Each at 1 - alpha /
+    m, for m variants.
 
     Parameters
     ----------
     plans, results
         Plans and results of the variants; guardrails are answered for all together.
     found
-        Realised differences of pairs (lower number, higher number). Where a pair has none, its values cannot be
-        compared, whatever is expected of them.
+        Differences of pairs (lower number, higher number). Where a pair has neither a weighted nor a realised one, its
+        values cannot be compared, whatever is expected of them.
     baseline
         Number of the variant that the others are compared with.
     horizon
@@ -115,9 +122,18 @@ def _judged(
 ) -> _Judged:
     both, pair = (plans[i], plans[baseline]), (min(i, baseline), max(i, baseline))
     target: Target = "expected" if results[i].resampled and results[baseline].resampled else "realised"
+    if pair in found.weighted:
+
+        def weighted(level: float) -> WeightedDifference:
+            of = found.weighted[pair].difference(level)
+            return of if i < baseline else of.turned()
+
+        return _judge_weighted(plans[i], weighted, results[baseline].value, rule, level=level)
     evidence = found.evidence.get(pair)
     if evidence is None:
         return _unknown(None, target, found.differences[pair].why_not, "a baseline whose values can be compared")
+    if target == "expected" and found.differences[pair].why_not_expected == FIRST_PART:
+        return _unknown(None, target, FIRST_PART, "a longer `horizon`")
     if target == "expected":
         expected = expected_difference(results[i], results[baseline], level=level)
         if expected.interval is None or math.isnan(expected.interval.low):
@@ -199,20 +215,53 @@ def _not_told_from(
     """Return the other variants from which a variant's difference, of the kind that decides, is not told from 0."""
     like = []
     for j in others:
-        evidence = found.evidence.get((min(i, j), max(i, j)))
-        if i == j or evidence is None:
+        pair = (min(i, j), max(i, j))
+        interval = None
+        if i == j:
             continue
         if target == "expected":
             interval = expected_difference(results[i], results[j], level=level).interval
-        else:
-            interval = evidence.interval(1.0 - level)
+        elif target == "weighted" and pair in found.weighted:
+            interval = found.weighted[pair].difference(level).value
+        elif target == "realised" and pair in found.evidence:
+            interval = found.evidence[pair].interval(1.0 - level)
         if interval is not None and interval.low <= 0.0 <= interval.high:
             like.append(j)
     return tuple(like)
 
 
-def _unknown(interval: Interval | None, target: Target, said: str, settle: str) -> _Judged:
-    return _Judged(interval, target, Condition("difference", None, said, settle))
+def _judge_weighted(
+    plan: ReplayPlan,
+    weighted: Callable[[float], WeightedDifference],
+    baseline: Interval,
+    rule: ShipRule,
+    *,
+    level: float,
+) -> _Judged:
+    """Return the same of a weighted difference, which knows whether either end rests on rewards enough."""
+    of = weighted(level)
+    if of.withheld:
+        more = "right propensities, or a longer log of more rewards and users"
+        return _unknown(None, "weighted", of.withheld, more)
+    if not plan.maturity.known:
+        return _unknown(of.value, "weighted", *_NO_FOLLOW_UP)
+    share = share_of_baseline(lambda at: weighted(at).value, baseline, level=level)
+    judged = _judge_interval(plan, of.value, "weighted", rule, share)
+    met = judged.condition.met
+    if not of.value.n:
+        both = "both show every action with the same probability at every display: they are one policy"
+        return judged._replace(condition=replace(judged.condition, what=both))
+    if met is None or (of.low_known if met else of.high_known):
+        return judged
+    what = (
+        f"its rewards differ in size and are worth {math.floor(of.rewards):,} of equal weight: fewer than "
+        f"{NEEDED_OF_MONEY} tell nothing by this end of the interval"
+    )
+    return _unknown(of.value, "weighted", what, f"about {NEEDED_OF_MONEY / of.rewards:.2g} times as many displays")
+
+
+def _unknown(interval: Interval | None, target: Target, what: str, remedy: str) -> _Judged:
+    return _Judged(interval, target, Condition("difference", None, what, remedy))
 
 
 def _of_expected(results: Sequence[ReplayResult], i: int, baseline: int, found: ExpectedDifference) -> str:
@@ -240,8 +289,7 @@ def _why_biased(both: tuple[ReplayPlan, ReplayPlan]) -> tuple[str, str] | None:
     """Return why the values of either are not those that it would have live, and what mends it; None where they are."""
     for plan in both:
         if not plan.maturity.known:
-            said = "nothing says how long conversions take, so that young displays may count as failures"
-            return said, "an attribution_window in the spec, or a `window`"
+            return _NO_FOLLOW_UP
         if plan.options.accept_quantile > 0.0:
             return "accepting by a quantile of the propensities buys rounds by bias", "no `accept_quantile`"
         if plan.sampler == "queue":

@@ -22,7 +22,7 @@ class CompareOptions(Options):
     windows: Sequence[str | int | None] | None = WINDOWS.field()
     baseline: str | None = option(
         None,
-        "One of the policies, to compare the others with. Default: the first",
+        "One of the policies, to compare the others with. Default: the logging policy",
         question=TRIED,
         flags=("-b",),
     )

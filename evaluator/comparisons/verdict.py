@@ -28,7 +28,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.results.json_documents import Count, Level, Text, several
 
 Decision = Literal["ship", "wait", "don't"]
-Target = Literal["expected", "realised"]
+Target = Literal["expected", "realised", "weighted"]
 ConditionName = Literal["difference", "guardrails", "checks", "propensities", "audit", "users"]
 # Without these, no number decides.
 _RESTS_ON: tuple[ConditionName, ...] = ("checks", "propensities", "audit", "users")
@@ -79,8 +79,8 @@ class Candidate:
     difference
         Difference to the baseline with the interval that decides, at the adjusted level; None where there is none.
     target
-        Quantity that the difference is of: what the two policies are expected to earn, over logs and seeds, or what
-        these two runs earned.
+        Quantity that the difference is of: what the two policies are expected to earn, over logs and seeds; of two that
+        do not learn what they would earn, weighted over all displays; or what these two runs earned.
     conditions
         Conditions of the rule.
     uplift
@@ -211,6 +211,9 @@ def decide(candidates: Iterable[Candidate], *, rule: ShipRule, level: float, bas
     )
 
 
+_EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
+
+
 def _standing(of: Candidate) -> tuple[bool, bool, bool, float, float, bool]:
     """Return by what the headline's candidate is chosen: the largest first.
 
@@ -250,9 +253,9 @@ def _headline(of: Candidate, baseline: Line, candidates: Sequence[Candidate]) ->
     found = of.difference
     if found is None:
         return f"{start}: it has no difference to {baseline} to judge by"
-    earns = "is expected to earn" if of.target == "expected" else "earned, in these runs,"
+    earns = _EARNS[of.target]
     number = f"{found.estimate:+.3g} [{found.low:+.3g}, {found.high:+.3g}]"
-    return f"{start}: it {earns} {number} per round beyond {baseline}"
+    return f"{start}: it {earns} {number} per {'display' if of.target == 'weighted' else 'round'} beyond {baseline}"
 
 
 _START = {"ship": "Ship", "wait": "Wait with", "don't": "Don't ship"}

@@ -29,17 +29,20 @@ _MARKS = {
 }  # fmt: skip
 _GUARDRAIL_WIDTH, _GUARDRAIL_ROW, _MOST_GUARDRAILS = 400, 26, 40
 _ROOM = 0.08
+_KINDS = ["realised", "weighted", "expected"]
 
 
 def difference_chart(comparison: Comparison) -> Spec | None:
-    """Return a chart of every variant's difference to the baseline: realised and, if it was estimated, expected."""
+    """Return a chart of every variant's difference to the baseline: of values and, if it was estimated, expected."""
     rows: list[Row] = []
     for difference in comparison.differences:
         name = line_name(comparison.results[difference.variant], difference.variant)
-        for kind, interval in (("realised", difference.realised), ("expected", difference.expected)):
+        kind_of_values = "realised" if difference.weighted is None else "weighted"
+        for kind, interval in ((kind_of_values, difference.of_values), ("expected", difference.expected)):
             rows += _row(interval, name, kind)
     base = line_name(comparison.results[comparison.baseline], comparison.baseline)
-    kinds = "filled: of these runs; open: expected" if any(row["kind"] == "expected" for row in rows) else ""
+    filled = "filled: of these runs" + (", or weighted" if any(row["kind"] == "weighted" for row in rows) else "")
+    kinds = f"{filled}; open: expected" if any(row["kind"] == "expected" for row in rows) else ""
     return _intervals(rows, "Difference per round to the baseline", [f"baseline: {base}", *filter(None, [kinds])])
 
 
@@ -99,19 +102,17 @@ def _intervals(rows: Sequence[Row], title: str, subtitle: str | Iterable[str]) -
     if not 0 < len(rows) <= _MOST:
         return None
     names = list(dict.fromkeys(row["of"] for row in rows))
-    two = len({row["kind"] for row in rows}) > 1
+    two = any(row["kind"] == "expected" for row in rows)
     x = alt.X("estimate:Q", axis=alt.Axis(title=None), scale=alt.Scale(zero=True))
     y = alt.Y("of:N", sort=names, axis=alt.Axis(title=None, labelLimit=0))
-    place: dict[str, Any] = (
-        {"y": y, "yOffset": alt.YOffset("kind:N", sort=["realised", "expected"])} if two else {"y": y}
-    )
+    place: dict[str, Any] = {"y": y, "yOffset": alt.YOffset("kind:N", sort=_KINDS)} if two else {"y": y}
     base = alt.Chart(alt.InlineData(list(rows)))
     chart = alt.layer(
         alt.Chart(alt.InlineData([{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="zero:Q"),
         base.mark_rule(color=CORRECTED, strokeWidth=2.5).encode(x=alt.X("low:Q", title=None), x2="high:Q", **place),
         base.mark_point(color=CORRECTED, size=70, opacity=1, strokeWidth=2)
         .encode(x=x, fill=alt.Fill("kind:N", legend=None, scale=alt.Scale(
-            domain=["realised", "expected"], range=[CORRECTED, "transparent"])), description="told:N", **place),
+            domain=_KINDS, range=[CORRECTED, CORRECTED, "transparent"])), description="told:N", **place),
         base.mark_text(align="left", fontSize=11).encode(x=alt.value(_WIDTH + 8), text="said:N", **place),
     )  # fmt: skip
     about = [subtitle] if isinstance(subtitle, str) else list(subtitle)

@@ -72,7 +72,7 @@ def earned_more(name: str, seed: int) -> float:
     kind = KINDS[name]
     traffic = draw_traffic(kind.untidy, seed)
     log, _ = as_log(traffic, rows_of(traffic, seed))
-    results = compare(log, list(APART), windows=[kind.window], horizon=HORIZON, seed=seed).results
+    results = compare(log, list(APART), baseline=APART[0], windows=[kind.window], horizon=HORIZON, seed=seed).results
     return results[1].value.estimate - results[0].value.estimate
 
 
@@ -105,7 +105,7 @@ def decided_learning(name: str, seed: int) -> tuple[str, ...]:
 
 def _decision(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) -> str:
     try:
-        found = compare(log, list(policies), windows=[kind.window], **asked)  # type: ignore[arg-type]
+        found = compare(log, list(policies), baseline=policies[0], windows=[kind.window], **asked)  # type: ignore[arg-type]
     except EvaluatorError:
         return "refused"
     assert found.verdict is not None

@@ -88,10 +88,10 @@ def test_capped_rewards_are_those_of_a_log_whose_values_are_capped() -> None:
 
 
 def test_a_comparison_calls_no_difference_real_without_a_bound() -> None:
-    found = compare(PAID, ["random", "fixed:action=1"], windows=[50])
+    found = compare(PAID, ["thompson", "fixed:action=1"], baseline="thompson", windows=[50])
     assert {d.realised.kind for d in found.differences} == {UNKNOWN}
     assert "would be told from 0 at 95 %, all tests at once, if no display could earn more" in found.ranking.conclusion
-    bounded = compare(PAID, ["random", "fixed:action=1"], windows=[50], reward_max=100.0)
+    bounded = compare(PAID, ["thompson", "fixed:action=1"], baseline="thompson", windows=[50], reward_max=100.0)
     assert all(d.realised.kind.startswith("paired") for d in bounded.differences)
     assert "would" not in bounded.ranking.conclusion
 
@@ -156,7 +156,7 @@ def test_where_refunds_have_no_bound_the_smallest_reward_is_what_nobody_knows(tm
         assert open_end is None or f"if no display can earn {open_end}, which nobody knows" in said
         assert ("Name it (--reward-min, or reward_min in the spec)" in said) is ("--reward-min" not in given)
         assert "with_meta" not in said
-    found = compare(refunded, ["ucb1", "random"], windows=[50], reward_max=100.0)
+    found = compare(refunded, ["ucb1", "random"], baseline="ucb1", windows=[50], reward_max=100.0)
     assert "could earn less than the smallest reward seen: name it (`reward_min`) to know" in found.ranking.conclusion
 
 

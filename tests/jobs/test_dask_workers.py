@@ -148,7 +148,19 @@ def test_a_job_that_ends_every_worker_is_named_in_one_line(cluster: DaskProcesse
     (tmp_path / "mine.py").write_text(MINE)
     for _ in range(2):
         cluster.worker(again=True, IS_WORKER="yes")
-    words = ("compare", "-p", f"{tmp_path}/mine.py:Mine", "-w", "50", "-d", str(log), "--cluster", cluster.address)
+    words = (
+        "compare",
+        "-p",
+        f"{tmp_path}/mine.py:Mine",
+        "-b",
+        f"{tmp_path}/mine.py:Mine",
+        "-w",
+        "50",
+        "-d",
+        str(log),
+        "--cluster",
+        cluster.address,
+    )
     process = started(*words)
     _, said = finished(process)
     assert process.returncode == 1

@@ -12,9 +12,13 @@ from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import effective, spread_interval, too_few
 from evaluator.findings.codes import MIXED_HORIZONS, NO_SPREAD, PROPENSITIES_NOT_RESAMPLED, ordered
+from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.words.clusters import warning_of_few
+
+# Sampler of the logging policy.
+LOGGED: SamplerName = "logged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +89,8 @@ def expected_differences(
 ) -> tuple[Interval, ...]:
     """Return expected value minus that of a baseline for each result, at the horizon that all share.
 
+    The logging policy has none: its value is the mean of a log.
+
     The values of both come from the same resampled logs, so what the two have in common cancels.
 
     Parameters
@@ -101,12 +107,13 @@ def expected_differences(
     Raises
     ------
     ParameterError
-        There was no bootstrap, or the results have different numbers of rounds: their values then are expectations at
-        different horizons.
+        There was no bootstrap, or policies other than the logging one have different numbers of rounds: their values
+        then are expectations at different horizons.
     """
     if len({len(result.resampled) for result in results}) != 1 or not results[0].resampled:
         raise ParameterError("There are no common resampled replays.", remedy="replay all with the same `bootstrap`.")
-    if len({result.rounds for result in results}) != 1:
+    horizons = {result.rounds for result in results if result.plan["sampler"] != LOGGED}
+    if len(horizons) > 1:
         raise ParameterError("The replays have different numbers of rounds.", remedy="give a common `horizon`.")
     of = results[baseline]
     return tuple(
@@ -115,7 +122,7 @@ def expected_differences(
             np.subtract(result.resampled, times * np.asarray(of.resampled)),
             n=result.value.n,
             level=result.plan["options"]["level"] if level is None else level,
-            target=f"difference of expected values at {result.rounds:,} rounds",
+            target=f"difference of expected values at {max(horizons, default=of.rounds):,} rounds",
             clusters=None if of.clusters is None or result.clusters is None else min(of.clusters, result.clusters),
         )
         for result in results
