@@ -9,7 +9,7 @@ import pytest
 
 from tests.bench.weighted_differences import WORLDS, Found, on_log
 
-LOGS = 200
+LOGS = 120
 # Half of 1 - level, and 4 standard errors of a share of so many logs.
 ERROR = 0.025 + 4 * math.sqrt(0.025 * 0.975 / LOGS)
 SILENT = ("heavy money",)
