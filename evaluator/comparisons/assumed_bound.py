@@ -35,6 +35,8 @@ _FEWEST, _SHARE = 20, 0.1
 _LOGS = 100
 # No reward is plausible that is so many times the largest seen.
 _MOST = 10.0
+# What makes each bound known.
+_TO_KNOW = {"largest": "`reward_max`, or a cap of the rewards (`cap`)", "smallest": "`reward_min`"}
 
 
 def honest_difference(plan: ReplayPlan, found: Difference) -> Difference:
@@ -58,11 +60,14 @@ class PlausibleDifferences(NamedTuple):
         Differences to the baseline, of policies that do not learn.
     seen, bounds
         Clauses on the bounds that were seen, and on those that are plausible.
+    remedy
+        Clause on what makes the bounds known.
     """
 
     found: FoundDifferences
     seen: str
     bounds: str
+    remedy: str
 
 
 def plausible_differences(
@@ -95,7 +100,8 @@ def plausible_differences(
         if i != baseline and not (plan.policy.learns or plans[baseline].policy.learns)
     ]  # fmt: skip
     found = find_differences(wider, lived, pairs, rounds=rounds, fixed=fixed)
-    return PlausibleDifferences(found, " or ".join(seen), " or ".join(plausible))
+    known = ", and ".join(_TO_KNOW[end] for end in bounds)
+    return PlausibleDifferences(found, " or ".join(seen), " or ".join(plausible), known)
 
 
 def plausible_maximum(rewards: npt.NDArray[np.float64], largest: float) -> float:

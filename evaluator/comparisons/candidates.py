@@ -159,7 +159,7 @@ def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferenc
         what = f"{condition.what}, also if a display can earn {plausible.bounds}"
         return seen._replace(interval=interval, condition=Condition("difference", condition.met, what))
     what = f"{condition.what} only if no display can earn {plausible.seen}: {plausible.bounds} is plausible"
-    unknown = Condition("difference", None, what, "`reward_max`, or a cap of the rewards (`cap`)")
+    unknown = Condition("difference", None, what, plausible.remedy)
     return seen._replace(interval=interval, condition=unknown)
 
 
