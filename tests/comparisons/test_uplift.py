@@ -109,7 +109,7 @@ def test_without_pairs_the_baseline_lies_anywhere_in_its_interval() -> None:
 
 
 def test_per_cent_of_next_to_nothing_decide_nothing() -> None:
-    found = compare(shown((0.0, 0.5), n=2_000), STEADY, baseline=STEADY[0], ship_if="uplift > 1%")
+    found = compare(shown((0.0, 0.5), n=2_000), STEADY, baseline=STEADY[0], ship_if="uplift > 1%", reward="observed")
     assert found.verdict is not None
     assert found.verdict.decision == "wait"
     assert "not told to lie above 0" in by_name(found)["difference"].what

@@ -162,8 +162,9 @@ def test_too_few_clusters_are_named() -> None:
 def test_waiting_says_how_many_more_displays_would_tell() -> None:
     """Of a log whose estimate is the truth: the range holds the number that tells it on 80 % of logs."""
     rates, policies = (0.40, 0.448), ["fixed:action=0", "fixed:action=1"]
+    asked: dict[str, Any] = {"policies": policies, "baseline": policies[0], "reward": "observed"}
     for seed in range(100):
-        found = compare(shown(rates, n=4_000, seed=seed), policies).verdict
+        found = compare(shown(rates, n=4_000, seed=seed), **asked).verdict
         assert found is not None
         difference = found.candidates[0].difference
         assert difference is not None
@@ -176,11 +177,11 @@ def test_waiting_says_how_many_more_displays_would_tell() -> None:
     told = []
     for number in more.groups():
         n = 4_000 + int(number.replace(",", ""))
-        longer = [compare(shown(rates, n=n, seed=seed), policies).verdict for seed in range(1_000, 1_020)]
+        longer = [compare(shown(rates, n=n, seed=seed), **asked).verdict for seed in range(1_000, 1_020)]
         told.append(sum(of is not None and of.conditions[0].met is True for of in longer) / 20)
     assert told[0] < 0.8 < told[1]
     # A difference of the size of its standard error leaves open how much would tell it.
-    near = compare(shown((0.40, 0.41), n=4_000, seed=3), policies).verdict
+    near = compare(shown((0.40, 0.41), n=4_000, seed=3), **asked).verdict
     assert near is not None
     assert near.conditions[0].remedy == "a longer log: how much longer, this one does not tell"
 
