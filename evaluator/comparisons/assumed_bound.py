@@ -15,7 +15,7 @@ in 12 (exponential rewards) to 80 (lognormal ones) has a larger one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -35,6 +35,8 @@ _FEWEST, _SHARE = 20, 0.1
 _LOGS = 100
 # No reward is plausible that is so many times the largest seen.
 _MOST = 10.0
+# What makes each bound known.
+_TO_KNOW = {"largest": "`reward_max`, or a cap of the rewards (`cap`)", "smallest": "`reward_min`"}
 
 
 def honest_difference(plan: ReplayPlan, found: Difference) -> Difference:
@@ -58,19 +60,29 @@ class PlausibleDifferences(NamedTuple):
         Differences to the baseline, of policies that do not learn.
     seen, bounds
         Clauses on the bounds that were seen, and on those that are plausible.
+    remedy
+        Clause on what makes the bounds known.
     """
 
     found: FoundDifferences
     seen: str
     bounds: str
+    remedy: str
 
 
 def plausible_differences(
-    plans: Sequence[ReplayPlan], lived: Sequence[FirstRounds], baseline: int, *, rounds: int, fixed: bool
+    plans: Sequence[ReplayPlan],
+    lived: Sequence[FirstRounds],
+    baseline: int,
+    *,
+    weighted: Container[tuple[int, int]],
+    rounds: int,
+    fixed: bool,
 ) -> PlausibleDifferences | None:
     """Return differences to the baseline with plausible bounds of rewards; None where all bounds are known.
 
-    Parameters are those of `evaluator.comparisons.differences.find_differences`. O(T) a pair.
+    Parameters are those of `evaluator.comparisons.differences.find_differences`, and the pairs that have a weighted
+    difference, which decides. O(T) for each other pair.
     """
     open_ = next((plan for plan in plans if not plan.bounded), None)
     if open_ is None:
@@ -94,8 +106,12 @@ def plausible_differences(
         (min(i, baseline), max(i, baseline)) for i, plan in enumerate(plans)
         if i != baseline and not (plan.policy.learns or plans[baseline].policy.learns)
     ]  # fmt: skip
+    pairs = [pair for pair in pairs if pair not in weighted]
+    if not pairs:
+        return None
     found = find_differences(wider, lived, pairs, rounds=rounds, fixed=fixed)
-    return PlausibleDifferences(found, " or ".join(seen), " or ".join(plausible))
+    known = ", and ".join(_TO_KNOW[end] for end in bounds)
+    return PlausibleDifferences(found, " or ".join(seen), " or ".join(plausible), known)
 
 
 def plausible_maximum(rewards: npt.NDArray[np.float64], largest: float) -> float:

@@ -175,7 +175,7 @@ def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferenc
         what = f"{condition.what}, also if a display can earn {plausible.bounds}"
         return seen._replace(interval=interval, condition=Condition("difference", condition.met, what))
     what = f"{condition.what} only if no display can earn {plausible.seen}: {plausible.bounds} is plausible"
-    unknown = Condition("difference", None, what, "`reward_max`, or a cap of the rewards (`cap`)")
+    unknown = Condition("difference", None, what, plausible.remedy)
     return seen._replace(interval=interval, condition=unknown)
 
 
@@ -245,7 +245,7 @@ def _judge_weighted(
         return _unknown(None, "weighted", of.withheld, more)
     if not plan.maturity.known:
         return _unknown(of.value, "weighted", *_NO_FOLLOW_UP)
-    share = share_of_baseline(lambda at: weighted(at).value, baseline, level=level)
+    share = share_of_baseline(lambda at: weighted(at).value, baseline, level=level) if of.value.n else None
     judged = _judge_interval(plan, of.value, "weighted", rule, share)
     met = judged.condition.met
     if not of.value.n:

@@ -333,7 +333,9 @@ def compare_results(
         return found[variant, reference] if variant < reference else found[reference, variant].turned()
 
     values = [float(curve.value.estimate[-1]) if len(curve.rounds) else np.nan for curve in curves]
-    plausible = plausible_differences(plans, lived, baseline, rounds=horizon.rounds, fixed=horizon.fixed)
+    plausible = plausible_differences(
+        plans, whole, baseline, weighted=realised.weighted, rounds=horizon.rounds, fixed=horizon.fixed
+    )
     verdict = find_verdict(
         plans, judged, realised, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT, plausible=plausible
     )  # fmt: skip

@@ -184,12 +184,12 @@ def test_the_worst_of_three_is_not_named_for_being_open() -> None:
 def test_equal_candidates_tie() -> None:
     log = shown((0.2, 0.6, 0.6))
     policies = ["fixed:action=0", "fixed:action=1", "fixed:action=2"]
-    found = compare(log, policies, ship_if="uplift > 0.1").verdict
+    found = compare(log, policies, baseline=policies[0], ship_if="uplift > 0.1").verdict
     assert found is not None
     assert found.decision == "ship"
     assert {found.variant, *found.ties} == {1, 2}
     assert "; it ties with line" in found.headline
     # One that earns more by far ties with none.
-    apart = compare(shown((0.2, 0.4, 0.8)), policies, ship_if="uplift > 0.1").verdict
+    apart = compare(shown((0.2, 0.4, 0.8)), policies, baseline=policies[0], ship_if="uplift > 0.1").verdict
     assert apart is not None
     assert (apart.variant, apart.ties) == (2, ())

@@ -12,6 +12,7 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.comparisons.assumed_bound import plausible_maximum
+from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import ANYTIME
 from evaluator.log import Log
@@ -163,14 +164,20 @@ def test_where_refunds_have_no_bound_the_smallest_reward_is_what_nobody_knows(tm
 STEADY = ["fixed:action=0", "fixed:action=1"]
 
 
+def realised(log: Log, baseline: str, rule: str = "uplift > 0", **options: Any) -> Verdict:
+    """Return the verdict by what these runs earned, of rewards as they are seen by the horizon."""
+    verdict = compare(log, STEADY, baseline=baseline, ship_if=rule, reward="observed", **options).verdict
+    assert verdict is not None
+    return verdict
+
+
 def test_a_verdict_waits_only_where_a_plausible_maximum_would_change_it() -> None:
     log = bernoulli_log(6_000, (0.2, 0.6), mean_delay=5.0, seed=1).with_meta(reward_max=None)
     money = np.exp(np.random.default_rng(2).standard_normal(log.conversions.num_rows))
     log = replace(log, conversions=log.conversions.set_column(2, "value", pa.array(money)))
     found = {}
     for baseline, decision in zip(STEADY, ("ship", "don't"), strict=True):
-        verdict = compare(log, STEADY, baseline=baseline, ship_if="uplift > 0").verdict
-        assert verdict is not None
+        verdict = realised(log, baseline)
         assert verdict.decision == decision
         assert re.search(
             r"also if a display can earn \d[\d.]* \(by a tail fitted to rewards\)", verdict.conditions[0].what
@@ -178,13 +185,11 @@ def test_a_verdict_waits_only_where_a_plausible_maximum_would_change_it() -> Non
         found[decision] = verdict.candidates[0].difference
     # Just told with the largest reward seen as the largest possible, and not with the plausible one.
     rule = f"uplift > {found['ship'].low - 0.01}"
-    waits = compare(log, STEADY, ship_if=rule).verdict
-    assert waits is not None
+    waits = realised(log, STEADY[0], rule)
     assert (waits.decision, waits.settle) == ("wait", ("`reward_max`, or a cap of the rewards (`cap`)",))
     assert "only if no display can earn more than the" in waits.conditions[0].what
     assert waits.candidates[0].difference.kind == UNKNOWN
-    named = compare(log, STEADY, ship_if=rule, reward_max=float(money.max())).verdict
-    assert named is not None
+    named = realised(log, STEADY[0], rule, reward_max=float(money.max()))
     assert named.decision == "ship"
 
 
@@ -213,6 +218,6 @@ def test_a_refund_larger_than_any_seen_is_plausible_too() -> None:
     money = np.exp(np.random.default_rng(2).standard_normal(log.conversions.num_rows)).clip(max=20.0)
     refunded = np.where(np.arange(len(money)) % 7 == 0, -money, money)
     log = replace(log, conversions=log.conversions.set_column(2, "value", pa.array(refunded)))
-    verdict = compare(log, STEADY, ship_if="uplift > 0").verdict
-    assert verdict is not None
-    assert re.search(r"also if a display can earn -\d[\d.]* \(", verdict.conditions[0].what)
+    verdict = realised(log, STEADY[0])
+    assert re.search(r"only if no display can earn less than the -17\.2127 seen: -\d+ \(", verdict.conditions[0].what)
+    assert verdict.settle == ("`reward_min`",)

@@ -30,19 +30,21 @@ STEADY = ["fixed:action=0", "fixed:action=1"]
 
 @pytest.fixture(scope="module")
 def learned() -> Comparison:
-    return compare(shown((0.3, 0.8)), ["random", "ucb1"], bootstrap=40, horizon=1_000, ship_if="uplift > 5%")
+    return compare(
+        shown((0.3, 0.8)), ["random", "ucb1"], baseline="random", bootstrap=40, horizon=1_000, ship_if="uplift > 5%"
+    )
 
 
 def test_a_rule_in_per_cent_asks_for_a_share_of_what_the_baseline_earns() -> None:
     """.6 is 200 % more than .2, and the ends of the difference alone, over .2, are 180 and 220 %."""
     log = shown((0.2, 0.6), n=20_000)
     decisions = {
-        rule: compare(log, STEADY, ship_if=f"uplift > {rule}").verdict
+        rule: compare(log, STEADY, baseline=STEADY[0], ship_if=f"uplift > {rule}").verdict
         for rule in ("100%", "0.1", "200%", "300%", "-5%")
     }
     found = {rule: verdict.decision for rule, verdict in decisions.items() if verdict is not None}
     assert found == {"100%": "ship", "0.1": "ship", "200%": "wait", "300%": "don't", "-5%": "ship"}
-    of = compare(log, STEADY, ship_if="uplift > 200%")
+    of = compare(log, STEADY, baseline=STEADY[0], ship_if="uplift > 200%")
     assert by_name(of)["difference"].what == "its interval does not lie above the 200 % asked for"
     assert of.verdict is not None
     assert of.verdict.rule.relative
@@ -107,7 +109,7 @@ def test_without_pairs_the_baseline_lies_anywhere_in_its_interval() -> None:
 
 
 def test_per_cent_of_next_to_nothing_decide_nothing() -> None:
-    found = compare(shown((0.0, 0.5), n=2_000), STEADY, ship_if="uplift > 1%")
+    found = compare(shown((0.0, 0.5), n=2_000), STEADY, baseline=STEADY[0], ship_if="uplift > 1%", reward="observed")
     assert found.verdict is not None
     assert found.verdict.decision == "wait"
     assert "not told to lie above 0" in by_name(found)["difference"].what
@@ -126,7 +128,7 @@ def timed(rates: tuple[float, ...], *, n: int = 6_000) -> Log:
 
 def uplift_of(log: Log, difference: Interval, *, limit: float = 0.0, **options: Any) -> Uplift:
     """Return a difference between two fixed actions in the words of who decides."""
-    found = compare(log, STEADY, **options)
+    found = compare(log, STEADY, baseline=STEADY[0], **options)
     plans = plan_comparison(log, as_descriptions(STEADY), [None], ReplayOptions(**options))
     return find_uplift(plans[1], found.results[1], found.results[0], difference, None, limit=limit)
 
@@ -190,7 +192,7 @@ def test_a_test_of_a_policy_that_learns_lasts_as_long_as_it_learned(learned: Com
 
 def test_what_decides_is_said_in_per_cent_money_and_time_and_nothing_of_numbers_that_are_unsound() -> None:
     log = timed((0.2, 0.3))
-    verdict = compare(log, STEADY, ship_if="uplift > 0").verdict
+    verdict = compare(log, STEADY, baseline=STEADY[0], ship_if="uplift > 0").verdict
     assert verdict is not None
     share, chance, test = stakes(verdict)
     assert re.fullmatch(
@@ -208,7 +210,7 @@ def test_what_decides_is_said_in_per_cent_money_and_time_and_nothing_of_numbers_
     assert worse is not None
     assert [line.split(":")[0] for line in stakes(worse)] == ["Beyond line 2 (fixed", "Chance that it earns less"]
     # One run of a policy that learns says nothing of what to expect.
-    run = compare(log, ["random", "ucb1"]).verdict
+    run = compare(log, ["random", "ucb1"], baseline="random").verdict
     assert run is not None
     assert run.candidate.uplift is None
 
