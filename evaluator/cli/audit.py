@@ -71,7 +71,11 @@ def audit_command(
             read = reading_options(reading, [LIKE_USERS])
             place = None if executor is None and store is None else place_of(source.log, named, read)
             source = replace(source, log=source.log.without_outcomes())
-            with o.progress("twins and runs", steps(len(descriptions), asked), compiles=cluster is None) as advance:
+            with o.progress(
+                "twins and runs",
+                {"Replaying twins": asked.twins, "Playing live": steps(len(descriptions), asked) - asked.twins},
+                compiles=cluster is None,
+            ) as advance:
                 audit = run_audit(
                     source.log, descriptions, asked, advance=advance, kept=store, executor=executor, place=place
                 )

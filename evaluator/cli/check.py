@@ -45,6 +45,7 @@ def check_command(
     options, codes = CheckOptions(**checking), o.codes_of(fail_on)
     with new_folder(out) as save:
         source = open_log(one_log(log, dataset), reading, [*source_columns(options.cluster_by), LIKE_USERS])
+        o.doing("Testing the log")
         report = check_log(source.log, options)
         save(write_check, report, source=origin(source, reading), command=this_command())
     o.show(report, full=full, as_json=as_json)

@@ -109,7 +109,7 @@ def compare_command(
                 place = place_of(source.log, dataset, reading_options(reading, keep))
                 where = study_on(executor, place, descriptions, windows or [None], options)
             runs = VariantRuns(plans, kept=store, found=taken_up, workers=where)
-            with o.progress("displays", runs.total, compiles=cluster is None) as advance:
+            with o.progress("displays", runs.totals, compiles=cluster is None) as advance:
                 comparison = execute_comparison(
                     plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance
                 )

@@ -63,6 +63,7 @@ def show_command(
     """Show what a dataset's spec says and, where its files are at hand, what its log holds."""
     from evaluator.datasets import show
 
+    o.doing("Reading the log")
     with new_folder(out) as save:
         facts = show(dataset, **reading)
         if out is not None:
@@ -94,6 +95,7 @@ def validate_command(
     name = one_log(log, dataset)
     if name is None:
         raise UsageError("No log is named.", remedy="`evaluate datasets validate spec.toml`.")
+    o.doing("Reading the log")
     report = validate(name, **reading)
     if as_json:
         o.print_json(report)
@@ -130,7 +132,7 @@ def convert_command(
     """
     from evaluator.datasets import convert
 
-    with workers(cluster) as executor, o.progress("rows", None) as advance:
+    with workers(cluster) as executor, o.progress("rows", {"Converting": None}) as advance:
         done = convert(
             dataset, out, overwrite=overwrite, jobs=jobs, executor=executor, advance=advance, say=o.note, **reading
         )  # fmt: skip

@@ -40,7 +40,7 @@ def make_command(
     from evaluator.datasets import make
 
     asked = MakeOptions(**making)
-    with o.progress("rows", asked.rows if dataset != "shop" else None) as advance:
+    with o.progress("rows", {"Generating": asked.rows if dataset != "shop" else None}) as advance:
         made = make(dataset, out, rows=asked.rows, seed=asked.seed, jobs=asked.jobs, advance=advance)
     if as_json:
         from evaluator.datasets.facts import MadeShop, MadeTwin

@@ -128,7 +128,10 @@ def _spread(
     from evaluator.outputs.kept_jobs import KeptJobs
 
     store = None if folder is None else KeptJobs(folder, o.note)
-    with workers(cluster) as executor, o.progress("fits and tests", todo, compiles=cluster is None) as advance:
+    with (
+        workers(cluster) as executor,
+        o.progress("fits and tests", {"Fitting": todo}, compiles=cluster is None) as advance,
+    ):
         yield Spread(advance, store, executor, None if executor is None else place())
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Set
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import wraps
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from evaluator.findings.finding import Finding
     from evaluator.reports.document import Document
     from evaluator.reports.terminal import ReportConsole
+
+P = ParamSpec("P")
 
 debug = False
 stopped_by: int | None = None
@@ -104,6 +109,7 @@ def fail_on(codes: Set[str], findings: Iterable[Finding]) -> None:
 
 def say(sentence: str) -> None:
     """Print a result of one line."""
+    _end_work()
     typer.echo(visible(use_command_words(sentence)))
 
 
@@ -120,6 +126,7 @@ def stdout() -> ReportConsole:
     """Return the console of the result: coloured on a terminal, plain in a pipe, 120 or ``COLUMNS`` wide."""
     from evaluator.reports.terminal import ReportConsole
 
+    _end_work()
     console = ReportConsole()
     return console if console.is_terminal or _has_columns() else ReportConsole(width=120)
 
@@ -151,41 +158,140 @@ def print_json(value: Any) -> None:
     """Print JSON to stdout."""
     import json
 
+    _end_work()
     typer.echo(json.dumps(value, indent=2))
 
 
+class _Work:
+    """What a terminal shows of a command that works: what it does, how far it is, and at the end how long it took."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        counts = TextColumn("{task.fields[amount]}")
+        columns = (TextColumn("{task.description}"), BarColumn(20), counts, TimeRemainingColumn())
+        self.console, self._began = console, time.monotonic()
+        self._bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+        self.do("Starting")
+        self._bar.start()
+
+    def do(self, what: str, total: int | None = None) -> None:
+        """Show what is done now, of a number of steps; None: no end is known."""
+        for task in self._bar.task_ids:
+            self._bar.remove_task(task)
+        self._task = self._bar.add_task(what, total=total, amount="")
+
+    def say(self, what: str) -> None:
+        """Say in other words what is done now."""
+        self._bar.update(self._task, description=what)
+
+    def advance(self, done: int, unit: str, stages: Sequence[tuple[str, int | None]]) -> None:
+        """Show that so many steps more are done, never more than there are."""
+        self._bar.advance(self._task, done)
+        task = self._bar.tasks[0]
+        whole, steps = task.total, int(task.completed)
+        amount = f"{steps:,}" if whole is None else f"{min(steps, int(whole)):,} of {int(whole):,}"
+        ends = accumulate(count or 0 for _, count in stages)
+        stage = next((name for (name, _), end in zip(stages, ends, strict=True) if steps < end), stages[-1][0])
+        self._bar.update(self._task, description=stage, amount=f"{amount} {unit}")
+
+    def stop(self, *, finished: bool) -> None:
+        """Take it off the terminal; where the work is finished, say how long it took."""
+        global work, bar_console
+        self._bar.stop()
+        work = bar_console = None
+        if finished:
+            minutes, seconds = divmod(time.monotonic() - self._began, 60)
+            self.console.print(f"Took {f'{minutes:.0f} min ' * (minutes > 0)}{seconds:.1f} s.", highlight=False)
+
+
+# Of the command that works, while stderr is a terminal.
+work: _Work | None = None
+
+
+def at_work(command: Callable[P, None]) -> Callable[P, None]:
+    """Let a command show from its first moment that it works; it stops when the result is printed."""
+
+    @wraps(command)
+    def run(*arguments: P.args, **options: P.kwargs) -> None:
+        with _working():
+            command(*arguments, **options)
+
+    return run
+
+
 @contextmanager
-def progress(what: str, total: int | None, *, compiles: bool = False) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar if stderr is a terminal, and give the function that advances it; total None: unknown.
+def _working() -> Iterator[None]:
+    """Show work, if none is shown, while stderr is a terminal."""
+    global work, bar_console
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if work is not None or not console.is_terminal:
+        yield
+        return
+    started = work = _Work(console)
+    bar_console = console
+    finished = False
+    try:
+        yield
+        finished = True
+    finally:
+        if work is started:
+            started.stop(finished=finished)
+
+
+def doing(what: str) -> None:
+    """Show what a command does now."""
+    if work is not None:
+        work.do(what)
+
+
+def _end_work() -> None:
+    if work is not None:
+        work.stop(finished=True)
+
+
+@contextmanager
+def progress(unit: str, stages: Mapping[str, int | None], *, compiles: bool = False) -> Iterator[Callable[[int], None]]:
+    """Show how far the stages of a work are if stderr is a terminal, and give the function that advances them.
 
     Where policies are compiled in the block, signals wait for the next advance or the end of the block: an exception
     that a signal raised inside the compiler's callbacks would be printed and lost. A second signal does not wait. The
     bar names what is being compiled.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    global signals_wait, bar_console
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None if total is None else max(total, 1))
+    Parameters
+    ----------
+    unit, stages
+        What is counted, and the number of them in each stage, in order; None: no end is known.
+    compiles
+        Whether policies are compiled meanwhile.
+    """
+    global signals_wait
+    steps = [(name, count) for name, count in stages.items() if count != 0] or list(stages.items())
+    with _working():
+        shown = work
 
         def advance(done: int) -> None:
             _heed_signals()
-            bar.advance(task, done)
+            if shown is not None:
+                shown.advance(done, unit, steps)
 
-        def say(sentence: str) -> None:
-            bar.update(task, description=sentence or what)
-
+        if shown is not None:
+            known = [count for _, count in steps if count is not None]
+            shown.do(steps[0][0], max(sum(known), 1) if known else None)
+            shown.advance(0, unit, steps)
         signals_wait = compiles
-        bar_console = None if bar.disable else console
         try:
-            with _announce_compiling(say) if compiles and not bar.disable else nullcontext():
+            with (
+                _announce_compiling(lambda sentence: shown.say(sentence or steps[0][0]))
+                if compiles and shown is not None
+                else nullcontext()
+            ):
                 yield advance
         finally:
             signals_wait = False
-            bar_console = None
+        doing("Finishing")
     _heed_signals()
 
 

@@ -102,6 +102,6 @@ def compile_command(
             if names:
                 raise
             o.note(f"Left out: {error}")
-    with o.progress("policies", None, compiles=True):
+    with o.progress("policies", {"Compiling": None}, compiles=True):
         done = compile_loops(plans)
     o.say(f"Compiled for {', '.join(done)}." if done else "All is compiled already.")

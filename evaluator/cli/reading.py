@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evaluator.cli.lending import takes
-from evaluator.cli.options import note
+from evaluator.cli.options import at_work, doing, note
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import UsageError
 
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from evaluator.datasets import Reading
 
 # Commands keep the columns that they need by themselves; generated logs have a seed in their spec.
-reads_log = takes(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)
+_takes_reading = takes(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)
+
+
+def reads_log(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a log's reading; it shows from its first moment that it works."""
+    return _takes_reading(at_work(command))
 
 
 def one_log(log: str | None, dataset: str | None) -> str | None:
@@ -46,6 +51,7 @@ def one_place(first: tuple[str, str | None], second: tuple[str, str | None], wha
 
 def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str] = ()) -> Reading:
     """Read the named log with some extra columns; notes report a log that was not named, and rows that are left out."""
+    doing("Reading the log")
     from evaluator.datasets import read
 
     if dataset is None:
@@ -53,6 +59,7 @@ def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str
     done = read("synthetic" if dataset is None else dataset, **reading_options(reading, keep))
     if done.quarantine.num_rows:
         note(f"{done.quarantine.num_rows:,} bad rows were left out; --out writes them to quarantine.parquet.")
+    doing("Preparing")
     return done
 
 

@@ -109,7 +109,11 @@ def replay_command(
         plan = plan_replay(source.log, description, chosen)
         with (
             workers(cluster) as executor,
-            o.progress("displays", len(plan.rounds) * (1 + chosen.bootstrap), compiles=cluster is None) as advance,
+            o.progress(
+                "displays",
+                {"Replaying": len(plan.rounds), "Resampling": len(plan.rounds) * chosen.bootstrap},
+                compiles=cluster is None,
+            ) as advance,
         ):
             if in_units:
                 place = (

@@ -29,6 +29,7 @@ SCENARIO = Option(
 
 
 @takes(SimulateOptions, to="simulating")
+@o.at_work
 def simulate_command(
     simulating: dict[str, Any],
     policies: o.Policies,
@@ -78,7 +79,7 @@ def simulate_command(
         problem = load_problem(named)
         with (
             workers(cluster) as executor,
-            o.progress("runs", asked.runs * len(descriptions), compiles=cluster is None) as advance,
+            o.progress("runs", {"Simulating": asked.runs * len(descriptions)}, compiles=cluster is None) as advance,
         ):
             simulation = simulate(
                 problem, descriptions, asked, advance=advance, kept=store, executor=executor, scenario=named
