@@ -171,7 +171,7 @@ def test_money_ships_by_its_lower_end_and_is_refused_by_its_upper_one_only_with_
             assert found.verdict is not None
             condition = found.verdict.candidates[0].conditions[0]
             assert condition.met is (True if better else None if few else False)
-            assert ("rewards differ in size" in condition.said) is (few and not better)
+            assert ("rewards differ in size" in condition.what) is (few and not better)
 
 
 def test_displays_of_one_user_count_together_wherever_a_column_names_users(tmp_path: Any) -> None:
