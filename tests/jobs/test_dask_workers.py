@@ -119,7 +119,7 @@ def test_a_dead_scheduler_is_one_line_and_the_same_command_goes_on(
     assert process.returncode == 1
     last = said.splitlines()[-1]
     assert last.startswith("error: The workers are gone: their scheduler ended or cannot be reached")
-    assert last.endswith("the same command goes on there.")
+    assert last.endswith("it keeps its finished jobs and goes on from there.")
     assert "Traceback" not in said
     before = parts(out)
     assert len(before) > 30
