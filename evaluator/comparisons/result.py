@@ -84,7 +84,7 @@ class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
         Check of the log, where a rule was stated; else None.
     """
 
-    schema: ClassVar[str] = "evaluate.compare/2"
+    schema: ClassVar[str] = "evaluate.compare/3"
 
     results: Annotated[tuple[ReplayResult, ...], called("variants"), several]
     horizon: CommonHorizon

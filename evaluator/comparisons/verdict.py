@@ -38,16 +38,16 @@ class Condition:
         Name of the condition.
     met
         Whether it is met; None where that is not told.
-    said
-        Clause that says what was found.
-    settle
-        Clause that says what would settle it; empty where nothing is to be done.
+    what
+        Clause on what was found.
+    remedy
+        Clause on what would settle it; empty where nothing is to be done.
     """
 
     name: ConditionName
     met: bool | None
-    said: Text
-    settle: str = ""
+    what: Text
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ def decide(candidates: Iterable[Candidate], *, rule: ShipRule, level: float, bas
         decision=of.decision,
         variant=of.line.variant,
         headline=headline,
-        sentence=" ".join((headline, *(f"{_capital(one.said)}." for one in against))),
-        settle=() if of.decision == "don't" else tuple(one.settle for one in of.limits if one.settle),
+        sentence=" ".join((headline, *(f"{_capital(one.what)}." for one in against))),
+        settle=() if of.decision == "don't" else tuple(one.remedy for one in of.limits if one.remedy),
         rule=rule,
         level=level,
         baseline=baseline,

@@ -89,7 +89,7 @@ def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Secti
             replace(
                 one,
                 conditions=tuple(
-                    replace(c, said=translate(c.said), settle=translate(c.settle)) for c in one.conditions
+                    replace(c, what=translate(c.what), remedy=translate(c.remedy)) for c in one.conditions
                 ),
             )
             for one in verdict.candidates

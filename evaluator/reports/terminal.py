@@ -142,7 +142,7 @@ def _verdict(verdict: Verdict, *, brief: bool) -> Iterator[RenderableType]:
     for condition in verdict.conditions:
         mark, word, colour = MARKS[condition.met]
         if not (brief and condition.met):
-            table.add_row(condition.name, Text(f"{mark} {word}", style=colour), condition.said)
+            table.add_row(condition.name, Text(f"{mark} {word}", style=colour), condition.what)
     yield Padding(table, (0, 0, 0, 2), expand=False)
     if verdict.settle:
         yield Text(SETTLE)

@@ -35,7 +35,7 @@ def test_each_line_is_the_replay_alone(tmp_path: Path) -> None:
         assert one == other
     rounds = pq.read_table(tmp_path / "run" / "trajectory.parquet").group_by("variant").aggregate([([], "count_all")])
     assert sorted(rounds["count_all"].to_pylist()) == sorted(v["rounds"] for v in variants)
-    assert json.loads((tmp_path / "run" / "result.json").read_text())["schema"] == "evaluate.compare/2"
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["schema"] == "evaluate.compare/3"
     replays = manifest_of(tmp_path / "run")["replays"]
     assert [replay["policy"] for replay in replays] == ["otflinucb:alpha=0.5", "otflinucb:alpha=0.5", "ucb1", "ucb1"]
     assert not (tmp_path / "run.partial").exists()

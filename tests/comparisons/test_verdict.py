@@ -28,7 +28,7 @@ NAMES: tuple[ConditionName, ...] = ("difference", "guardrails", "checks", "prope
 
 
 def candidate(variant: int, estimate: float, **met: bool | None) -> Candidate:
-    conditions = tuple(Condition(name, met.get(name, True), f"{name} said", f"{name} settles") for name in NAMES)
+    conditions = tuple(Condition(name, met.get(name, True), f"{name} found", f"{name} settles") for name in NAMES)
     found = Interval(estimate, estimate - 1, estimate + 1, 10, 0.95, "test")
     return Candidate(Line(variant, "linucb", "500"), "wait", found, "expected", conditions)
 
@@ -72,7 +72,7 @@ def test_the_best_of_those_that_ship_is_named_else_of_those_that_wait() -> None:
     )
     waiting = decide([lines[0], lines[3]], rule=ANY_UPLIFT, level=0.95, baseline=BASELINE)
     assert (waiting.variant, waiting.decision) == (1, "wait")
-    assert waiting.sentence.endswith("Difference said.")
+    assert waiting.sentence.endswith("Difference found.")
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_too_few_clusters_are_named() -> None:
     log = replace(log, displays=log.displays.append_column("user", [np.arange(2_000) % 11]))
     words = {"horizon": 25, "bootstrap": 20, "cluster_by": "user"}
     found = compare(log, ["random", "ucb1"], **words)  # type: ignore[arg-type]
-    assert "too few clusters" in by_name(found)["difference"].said
-    assert by_name(found)["difference"].settle == "a log of more clusters"
+    assert "too few clusters" in by_name(found)["difference"].what
+    assert by_name(found)["difference"].remedy == "a log of more clusters"
 
 
 def test_waiting_says_how_many_more_displays_would_tell() -> None:
@@ -169,7 +169,7 @@ def test_waiting_says_how_many_more_displays_would_tell() -> None:
         assert difference is not None
         if abs(difference.estimate - 0.04) < 0.001:
             break
-    said = re.fullmatch(r"about ([\d,]+) more displays like the 4,000 replayed, .*", found.conditions[0].settle)
+    said = re.fullmatch(r"about ([\d,]+) more displays like the 4,000 replayed, .*", found.conditions[0].remedy)
     assert said is not None
     n = 4_000 + int(said[1].replace(",", ""))
     assert 10_000 < n < 100_000
@@ -188,7 +188,7 @@ def test_a_log_without_propensities_waits_for_them_and_one_that_chose_at_random_
         assert found.verdict is not None
         assert found.verdict.decision == "wait"
         assert by_name(found)["propensities"].met is False
-        assert "`propensity='uniform'`" in by_name(found)["propensities"].settle
+        assert "`propensity='uniform'`" in by_name(found)["propensities"].remedy
     known = compare(log, policies, ship_if="uplift > 0", propensity="uniform").verdict
     assert known is not None
     assert known.decision == "ship"
@@ -224,13 +224,13 @@ def test_what_the_difference_does_not_tell_is_said(options: dict[str, Any], word
         log = replace(log, conversions=log.conversions.set_column(2, "value", [value])).with_meta(reward_max=None)
     found = compare(log, ["fixed:action=0", "fixed:action=1"], **options)
     assert by_name(found)["difference"].met is None
-    assert words in by_name(found)["difference"].said
+    assert words in by_name(found)["difference"].what
 
 
 def test_where_nothing_says_how_long_conversions_take_nothing_ships() -> None:
     log = shown((0.2, 0.6)).with_meta(observed_until=6_000)
     found = compare(log, ["fixed:action=0", "fixed:action=1"], ship_if="uplift > 0")
-    assert "how long conversions take" in by_name(found)["difference"].said
+    assert "how long conversions take" in by_name(found)["difference"].what
 
 
 def test_a_failed_check_of_the_log_lets_nothing_ship() -> None:
@@ -245,7 +245,7 @@ def test_a_failed_check_of_the_log_lets_nothing_ship() -> None:
     assert found.verdict.decision == "wait"
     failed = found.check.having("fail")
     assert all(
-        of.name in by_name(found)["checks"].said and of.remedy in by_name(found)["checks"].settle for of in failed
+        of.name in by_name(found)["checks"].what and of.remedy in by_name(found)["checks"].remedy for of in failed
     )
 
 
@@ -257,7 +257,7 @@ def test_without_a_rule_the_log_is_not_checked() -> None:
     assert found.verdict.decision == "wait"
     known = with_checks(found.verdict, {"checks": [{"name": "overlap", "verdict": "warn", "remedy": ""}]})
     assert known.decision == "ship"
-    assert known.conditions[-1].said == "no check of the log failed, 1 warned"
+    assert known.conditions[-1].what == "no check of the log failed, 1 warned"
     assert compare(shown((0.2, 0.6)), ["random"]).verdict is None
 
 
@@ -338,7 +338,7 @@ def test_values_that_cannot_be_compared_decide_nothing_whatever_is_expected_of_t
     assert found.differences[0].realised is None
     assert found.verdict is not None
     assert (found.verdict.decision, found.verdict.candidates[0].difference) == ("wait", None)
-    assert by_name(found)["difference"].said == found.differences[0].why_not
+    assert by_name(found)["difference"].what == found.differences[0].why_not
 
 
 def test_the_log_is_checked_as_it_was_read_not_with_its_costs_taken_off() -> None:
