@@ -7,12 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from evaluator.comparisons.horizon import FirstRounds
 from evaluator.comparisons.realised import SAME, RealisedEvidence, in_order, p_values_of, weigh
 from evaluator.comparisons.weighted_pairs import reward_cut, weighted_values
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.paired import UNPAIRED
 from evaluator.estimates.weighted_difference import PairedValues, WeightedDifference
+from evaluator.log.schema import consecutive
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import reward_bounds
 from evaluator.results.json_documents import Count, ShareOrNull
@@ -188,7 +192,10 @@ def on_displays_of_both(
 
 
 def _read_by(other: FirstRounds, logged: FirstRounds) -> FirstRounds:
-    read = [of <= shown.max() for of, shown in zip(logged.displays, other.displays, strict=True)]
+    read: list[slice | npt.NDArray[np.bool_]] = [
+        slice(int(shown.max()) + 1 - int(of[0])) if consecutive(of) else of <= shown.max()
+        for of, shown in zip(logged.displays, other.displays, strict=True)
+    ]
     pairs = zip(logged.displays, logged.rewards, read, strict=True)
     displays, rewards = zip(*((of[kept], earned[kept]) for of, earned, kept in pairs), strict=True)
     return FirstRounds(displays, rewards)

@@ -97,7 +97,9 @@ def first_rounds(plan: ReplayPlan, result: ReplayResult, rounds: int) -> FirstRo
     """Return the first rounds of every repeat; rewards observed by the horizon are those observed by this one."""
     table = result.trajectory
     starts = np.searchsorted(to_numpy(table["repeat"]), np.arange(plan.options.repeats))
-    displays = tuple(to_numpy(table["display_id"])[start : start + rounds] - plan.before for start in starts)
+    numbers = to_numpy(table["display_id"])
+    numbers = numbers - plan.before if plan.before else numbers
+    displays = tuple(numbers[start : start + rounds] for start in starts)
     if plan.options.reward == "observed":
         return FirstRounds(displays, tuple(observed_rewards(plan, of_repeat) for of_repeat in displays))
     return FirstRounds(displays, tuple(to_numpy(table["reward"])[start : start + rounds] for start in starts))

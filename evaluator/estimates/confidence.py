@@ -207,11 +207,22 @@ def mean_sequence(
             f"Checkpoints run from {at.min()} to {at.max()}, but there are {x.size} observations.",
             remedy=f"checkpoints are numbers of observations, 0 to {x.size}.",
         )
-    scaled = x / (upper - lower)
-    sums = np.concatenate(([0.0], np.cumsum(scaled)))
-    predicted = (middle(lower, upper) + sums[:-1]) / np.arange(1, x.size + 1)
-    variation = np.concatenate(([0.0], np.cumsum((scaled - predicted) ** 2)))[at]
-    return interval_ends(sums[at], variation, at, upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
+    sums, variation = np.zeros(at.shape), np.zeros(at.shape)
+    total, spread = np.zeros(1), np.zeros(1)
+    for start in range(0, x.size, _BLOCK):  # so that what is made on the way stays in the cache
+        scaled = x[start : start + _BLOCK] / (upper - lower)
+        end = start + scaled.size
+        total = np.concatenate((total[-1:], scaled))
+        np.cumsum(total, out=total)
+        predicted = middle(lower, upper) + total[:-1]
+        predicted /= np.arange(start + 1.0, end + 1.0)
+        scaled -= predicted
+        scaled *= scaled
+        scaled[0] += spread[-1]
+        spread = np.cumsum(scaled, out=scaled)
+        here = (at > start) & (at <= end)
+        sums[here], variation[here] = total[at[here] - start], spread[at[here] - start - 1]
+    return interval_ends(sums, variation, at, upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
 
 
 def interval_ends(
@@ -369,8 +380,8 @@ def _checked(x: ArrayLike, upper: float, lower: float) -> Floats:
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 1:
         raise DataError(f"Observations have shape {x.shape}.", remedy="pass one number a round, shape (n,).")
-    outside = ~((x >= lower) & (x <= upper))
-    if outside.any():
+    if x.size and not (x.min() >= lower and x.max() <= upper):
+        outside = ~((x >= lower) & (x <= upper))
         first = int(outside.argmax())
         raise DataError(
             f"Observation {first} is {x[first]:g}, outside [{lower:g}, {upper:g}] ({outside.sum()} such in all).",

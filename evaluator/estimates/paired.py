@@ -40,6 +40,8 @@ UNPAIRED = f"unpaired, {ANYTIME}"
 # Beyond this a p-value is called 10^-300.
 _LARGEST_THRESHOLD = 300 * np.log(10.0)
 _HALVINGS = 50
+# Rounds summed at a time.
+_BLOCK = 65_536
 
 
 class RewardSums(NamedTuple):
@@ -62,11 +64,21 @@ class RewardSums(NamedTuple):
 
 def sums_of(rewards: Floats, *, upper: float, lower: float = 0.0) -> RewardSums:
     """Return the sums of rewards of rounds in order, shape (n,), each in [`lower`, `upper`]."""
-    x = (rewards - lower) / (upper - lower)
-    sums = np.cumsum(x)
-    predicted = (0.5 + sums - x) / np.arange(1, x.size + 1)
-    total = sums[-1] if x.size else 0.0
-    return RewardSums(np.asarray(x.size), np.asarray(total), np.asarray(((x - predicted) ** 2).sum()))
+    n = rewards.size
+    squares, sums = np.empty(n), np.zeros(1)
+    for start in range(0, n, _BLOCK):  # so that what is made on the way stays in the cache
+        x = rewards[start : start + _BLOCK] - lower
+        x /= upper - lower
+        sums_before = sums[-1]
+        sums = x.copy()
+        sums[0] += sums_before
+        np.cumsum(sums, out=sums)
+        predicted = 0.5 + sums
+        predicted -= x
+        predicted /= np.arange(start + 1.0, start + x.size + 1.0)
+        x -= predicted
+        np.multiply(x, x, out=squares[start : start + _BLOCK])
+    return RewardSums(np.asarray(n), np.asarray(sums[-1]), np.asarray(squares.sum()))
 
 
 def discordant(

@@ -41,7 +41,11 @@ class SparseRewards:
     def taken(self, rounds: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return the rewards of some rounds, in the order asked for."""
         out = np.zeros(len(rounds))
-        if len(self.at):
+        if 0 < len(self.at) < len(rounds) and (rounds[1:] > rounds[:-1]).all():
+            place = np.minimum(np.searchsorted(rounds, self.at), len(rounds) - 1)
+            found = rounds[place] == self.at
+            out[place[found]] = self.value[found]
+        elif len(self.at):
             place = np.minimum(np.searchsorted(self.at, rounds), len(self.at) - 1)
             found = self.at[place] == rounds
             out[found] = self.value[place[found]]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from evaluator.replays.learned.policy import LearnedPolicy, learned_policy
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.warm_start import displays_of
+from evaluator.replays.references import References
 
 
-def learned_by(plan: ReplayPlan, replay: Replay) -> LearnedPolicy:
+def learned_by(plan: ReplayPlan, replay: Replay, references: References) -> LearnedPolicy:
     """Return what a replay of a plan has learned. The two share their state."""
     log, start = plan.log, None if plan.start is None else plan.start.learned
     encoder = log.meta.encoder or (None if start is None else start.encoder)
     fits = plan.rounds.vectors == "context" and encoder is not None and encoder.dimensions == plan.setting.dimension
-    source = displays_of(log, plan.before, replay.read, plan.window)
+    source = references.source(plan, replay.read)
     return learned_policy(
         plan.policy,
         plan.setting,

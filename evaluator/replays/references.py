@@ -15,11 +15,13 @@ from evaluator.estimates.confidence import Interval, mean_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.eligible import sizes
 from evaluator.log.schema import ELIGIBLE, to_numpy
+from evaluator.replays.learned.about import LearnedFrom
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.set_sizes import SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
 from evaluator.replays.subsampled_log import evened
 from evaluator.replays.values.rewards import ArmSample, RewardBounds, logged_rewards
+from evaluator.replays.warm_start import displays_of
 
 T = TypeVar("T")
 
@@ -77,6 +79,11 @@ class References:
             probability=min(claimed if known else len(replay.displays) / max(replay.read, 1), 1.0),
             mean=float(every.mean()),
         )
+
+    def source(self, plan: ReplayPlan, read: int) -> LearnedFrom | None:
+        """Return which displays a replay goes through that reads so many: of a log on disk at the cost of a scan."""
+        key = ("source", plan.before, read, plan.window)
+        return self._once(key, lambda: displays_of(plan.log, plan.before, read, plan.window))
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         if key not in self._found:

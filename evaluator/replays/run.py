@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
@@ -31,8 +31,9 @@ from evaluator.findings.codes import (
     ordered,
 )
 from evaluator.findings.finding import Finding
+from evaluator.log import Log
 from evaluator.log.eligible import unpack
-from evaluator.log.schema import COST, ELIGIBLE, to_numpy
+from evaluator.log.schema import COST, ELIGIBLE, consecutive, take_rows, to_numpy
 from evaluator.replays.acceptance import (
     AcceptedDisplays,
     acceptance_warning,
@@ -152,15 +153,12 @@ def _execute_all(
     lanes, of_ends = lanes[:first_of_ends], iter(lanes[first_of_ends:])
     log = plans[0].log
     replays = [lane.replayed for lane in lanes]
-    # What was shown in the rounds of all lanes, looked up together: one more scan of a few columns.
-    shown = log.take(np.concatenate([replay.displays for replay in replays]), shown_columns(plans, lanes))
-    results, taken = [], 0
+    shown = _shown(log, [replay.displays for replay in replays], shown_columns(plans, lanes))
+    results = []
     references = References()
     repeats: list[RepeatEstimates] = []
-    for lane, replay in zip(lanes, replays, strict=True):
-        t = len(replay.displays)
-        repeats.append(estimate_repeat(lane, replay, shown.slice(taken, t), references))
-        taken += t
+    for lane, replay, rows in zip(lanes, replays, shown, strict=True):
+        repeats.append(estimate_repeat(lane, replay, rows, references))
         if len(repeats) == lane.plan.options.repeats:
             results.append(summarise_repeats(lane.plan, repeats, references))
             repeats = []
@@ -208,6 +206,22 @@ def _execute_all(
             for i, (plan, result, of) in enumerate(zip(plans, results, by_plan, strict=True))
         ]
     return list(zip(results, failures, strict=True))
+
+
+def _shown(log: Log, rounds: Sequence[npt.NDArray[np.int64]], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield what was shown in the rounds of each lane, looked up together: one more scan of a few columns.
+
+    A lane of the logging policy has them all, and the others take theirs from it.
+    """
+    most = max(rounds, key=len)
+    if consecutive(most) and most[0] == 0 and all(of.max(initial=0) <= most[-1] for of in rounds):
+        every = log.take(most, columns).combine_chunks()
+        yield from (take_rows(every, displays) for displays in rounds)
+        return
+    shown, taken = log.take(np.concatenate(rounds), columns), 0
+    for displays in rounds:
+        yield shown.slice(taken, len(displays))
+        taken += len(displays)
 
 
 def _with_weighted(
@@ -276,12 +290,16 @@ def _trajectory(
     reward: npt.NDArray[np.float64],
     observed: npt.NDArray[np.float64],
 ) -> pa.Table:
-    t = len(displays)
+    numbers = np.arange(len(displays) + 1)
+    repeat = np.zeros(len(displays), np.int32)  # of which only what is written takes memory
+    if lane.repeat:
+        repeat[:] = lane.repeat
+    in_order = lane.plan.before == 0 and consecutive(displays) and displays[0] == 0
     return pa.table(
         {
-            "repeat": pa.array(np.full(t, lane.repeat, np.int32)),
-            "round": pa.array(np.arange(1, t + 1)),
-            "display_id": pa.array(displays + lane.plan.before),
+            "repeat": pa.array(repeat),
+            "round": pa.array(numbers[1:]),
+            "display_id": pa.array(numbers[:-1] if in_order else displays + lane.plan.before),
             **{name: shown[name] for name in ("time", "action", "propensity")},
             "reward": pa.array(reward),
             "reward_observed": pa.array(observed),
@@ -343,7 +361,7 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         action_labels=tuple(labels),
         plan=plan.to_dict(),
         trajectory=trajectory,
-        learned=learned_by(plan, done[0].replay),
+        learned=learned_by(plan, done[0].replay, references),
         resampled=(),
         findings=ordered((*plan.findings, *_of_rounds(plan, done, t), *_of_estimates(plan, done, t, best.value))),
         meaning=meaning(plan, t, days),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from evaluator.errors import DataError, ParameterError
+from evaluator.estimates import confidence
 from evaluator.estimates.confidence import (
     gamma_exponential_boundary,
     log_mixture,
@@ -212,3 +213,11 @@ def test_tuning_and_checkpoints_out_of_range_are_refused() -> None:
         mean_interval([0.5], upper=1, tuned_for=0)
     with pytest.raises(ParameterError, match="Checkpoints"):
         mean_sequence([0.5], upper=1, at=np.array([2]))
+
+
+@pytest.mark.parametrize("n", [1, 7, 16, 50])
+def test_rounds_read_in_blocks_give_the_same_to_the_bit(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, at = np.random.default_rng(n).uniform(-0.5, 1.5, n), np.arange(n + 1)
+    whole = mean_sequence(x, lower=-0.5, upper=1.5, at=at)
+    monkeypatch.setattr(confidence, "_BLOCK", 8)
+    np.testing.assert_array_equal(mean_sequence(x, lower=-0.5, upper=1.5, at=at), whole)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluator.estimates import paired
 from evaluator.estimates.confidence import gamma_exponential_boundary, mean_interval
 from evaluator.estimates.paired import RewardSums, difference_of_sums, discordant, p_values, rounds_of, sums_of
 from evaluator.estimates.repeated import mean_sums
@@ -102,3 +103,11 @@ def test_rounds_are_found_in_any_order(asked: list[int], shown: list[int], n: in
     of = np.sort(of) if in_order else of
     expected = [list(of).index(display) if display in of else -1 for display in displays]
     assert rounds_of(displays, of).tolist() == expected
+
+
+@pytest.mark.parametrize("n", [0, 1, 16, 50])
+def test_rounds_summed_in_blocks_give_the_same_to_the_bit(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewards = np.random.default_rng(n).uniform(-0.5, 1.5, n)
+    whole = sums_of(rewards, lower=-0.5, upper=1.5)
+    monkeypatch.setattr(paired, "_BLOCK", 8)
+    assert sums_of(rewards, lower=-0.5, upper=1.5) == whole

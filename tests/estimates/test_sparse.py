@@ -53,3 +53,9 @@ def test_the_sums_of_gaps_are_scipys() -> None:
 
     x = np.concatenate([np.arange(1.0, 5000.0), 10.0 ** np.arange(4, 10)])
     np.testing.assert_allclose(_trigamma(x), polygamma(1, x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("rounds", [np.arange(12), np.arange(3, 9), np.array([0, 4, 5, 9, 10, 11])])
+def test_rounds_in_order_are_looked_up_from_the_rewards(rounds: np.ndarray) -> None:
+    dense = np.array([0.0, 0, 0, 2, 5, 0, 0, 0, 0, 1, 0, 3])
+    np.testing.assert_array_equal(SparseRewards.of(dense).taken(rounds), dense[rounds])

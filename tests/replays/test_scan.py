@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from evaluator.arguments import as_description
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.log import Log
+from evaluator.replays import references
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute, execute_all
 from evaluator.replays.shared_inputs import read_basis
+from evaluator.replays.values.rewards import observed_rewards
 from tests.logs import build_log
 
 N = 4000
@@ -106,3 +109,46 @@ def test_contexts_are_read_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Log, "batches", counting)
     execute_all(plans)
     assert read.count("context") == 1
+
+
+def addresses(table: pa.Table, name: str) -> int:
+    """Return where in memory a column of one chunk begins."""
+    return int(table[name].chunk(0).buffers()[1].address)
+
+
+def test_rounds_of_the_logging_policy_are_the_columns_of_the_log() -> None:
+    log = softmax_log()
+    alone = execute(plan_replay(log, as_description("logging"), ReplayOptions(window=40)))
+    basis = read_basis(log, ReplayOptions(window=40))
+    plans = [plan_replay(basis, as_description(name), ReplayOptions(window=40)) for name in ("linucb", "logging")]
+    for result in (alone, execute_all(plans)[1]):
+        table = result.trajectory
+        assert table["display_id"].to_numpy().tolist() == list(range(result.rounds)), "every display is a round"
+        assert table["round"].to_numpy().tolist() == list(range(1, result.rounds + 1))
+        for name in ("time", "action", "propensity"):
+            assert addresses(table, name) == addresses(log.displays, name), name
+        assert np.shares_memory(table["round"].to_numpy(), table["display_id"].to_numpy())
+
+
+def test_rewards_of_rounds_that_follow_each_other_are_those_of_any_rounds() -> None:
+    plan = plan_replay(softmax_log(), as_description("logging"), ReplayOptions(window=40, reward="observed"))
+    displays = np.arange(100, N)
+    assert observed_rewards(plan, displays).sum() > 0
+    other = np.append(displays, displays[-1])  # shown twice, and so not one after the other
+    played = observed_rewards(plan, other)[:-1]
+    late = observed_rewards(plan, displays)
+    assert (played >= late).all(), "one more round reveals no less"
+    np.testing.assert_array_equal(played[: -40 - 1], late[: -40 - 1])
+
+
+def test_where_replays_read_is_looked_up_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    looked_up = references.displays_of
+    monkeypatch.setattr(references, "displays_of", lambda *of: asked.append(of) or looked_up(*of))
+    basis = read_basis(softmax_log(), ReplayOptions(window=40))
+    plans = [plan_replay(basis, as_description(name), ReplayOptions(window=40)) for name in ("ucb1", "linucb")]
+    first, second = execute_all(plans)
+    assert len(asked) == 1
+    assert first.learned is not None
+    assert second.learned is not None
+    assert first.learned.learned_from == second.learned.learned_from != ()

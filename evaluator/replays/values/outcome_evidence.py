@@ -55,7 +55,8 @@ class _Evidence:
         return [self._logged.taken(displays) for displays in self.displays]
 
     def value(self, alpha: float) -> Interval:
-        different = len(np.unique(np.concatenate(self.displays)))
+        shown = self.displays
+        different = len(shown[0] if len(shown) == 1 else np.unique(np.concatenate(shown)))
         return self._honest(
             repeated_interval(self._lived, upper=reward_bounds(self.plan).upper, alpha=alpha, displays=different)
         )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.kernels.compiling import compiled
 from evaluator.log.costs import sales
-from evaluator.log.schema import to_numpy
+from evaluator.log.schema import consecutive, to_numpy
 from evaluator.replays.plan import ReplayPlan
 
 
@@ -55,14 +55,19 @@ def observed_rewards(plan: ReplayPlan, displays: npt.NDArray[np.int64]) -> npt.N
     A resampled log shows a display in several rounds.
     """
     t = len(displays)
-    low = np.searchsorted(plan.survey.display, displays, side="left")
-    counts = np.searchsorted(plan.survey.display, displays, side="right") - low
-    bounds = np.cumsum(counts)
-    of = np.arange(counts.sum()) + np.repeat(low - (bounds - counts), counts)
-    played = np.repeat(np.arange(t), counts)
+    if consecutive(displays):
+        first, end = np.searchsorted(plan.survey.display, [displays[0], displays[-1] + 1])
+        of = np.arange(first, end)
+        played = plan.survey.display[first:end] - displays[0]
+    else:
+        low = np.searchsorted(plan.survey.display, displays, side="left")
+        counts = np.searchsorted(plan.survey.display, displays, side="right") - low
+        bounds = np.cumsum(counts)
+        of = np.arange(counts.sum()) + np.repeat(low - (bounds - counts), counts)
+        played = np.repeat(np.arange(t), counts)
     shown = plan.rounds.delay[of] <= np.minimum(plan.window.rounds, t - 1 - played)
     value = to_numpy(plan.log.conversions["value"])[of[shown]]
-    return np.bincount(played[shown], weights=value, minlength=t).astype(np.float64)
+    return np.bincount(played[shown], weights=value, minlength=t).astype(np.float64, copy=False)
 
 
 class RewardBounds(NamedTuple):
