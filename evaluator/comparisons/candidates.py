@@ -25,7 +25,7 @@ from evaluator.replays.words.unknown_maximum import with_honest_kind
 # Beyond so many times the log nobody plans.
 _MOST = 100.0
 _Z80 = 0.8416212335729143
-# How a bootstrap is asked for where there was none.
+# How a bootstrap is asked for where none was wanted.
 _BOOTSTRAP = 200
 
 _BY_THE_RUN = "the number of rounds compared depended on the run", "a smaller `horizon`"

@@ -30,7 +30,7 @@ from evaluator.replays.rounds.reorder import GatheredDisplays, LogOrder, gather
 from evaluator.replays.rounds.stream import LogPiece, blocks
 from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.values.bootstrap_refits import ClusterDraws, refitted, rests_on_delays, rests_on_frequencies
-from evaluator.replays.values.expected_values import ResampledValues
+from evaluator.replays.values.expected_values import LOGGED, ResampledValues
 from evaluator.replays.values.rewards import logged_rewards, observed_rewards
 from evaluator.streams import Stream, random_stream
 
@@ -254,8 +254,12 @@ class _ResampledLog:
         for lanes in shared.values():
             drawn = orders[lanes[0].repeat]
             own = drawn[_kept(piece, drawn, lanes[0], uniform[lanes[0].repeat])]
+            for lane in lanes:
+                if lane.follows:
+                    lane.follow(piece.first + own)
+            lanes = [lane for lane in lanes if not lane.follows]
             vectors = {lane.plan.rounds.vectors for lane in lanes}
-            for at in range(0, len(own), _PART):
+            for at in range(0, len(own) if lanes else 0, _PART):
                 part = own[at : at + _PART]
                 lanes = [lane for lane in lanes if not lane.done]
                 if not lanes:
@@ -343,6 +347,16 @@ class _Lane:
     def complete(self) -> bool:
         """Whether T rounds were reached."""
         return self._accepted >= self.rounds
+
+    @property
+    def follows(self) -> bool:
+        """Whether every display is a round, so that nothing has to be replayed: the logging policy's."""
+        return self.plan.sampler == LOGGED
+
+    def follow(self, displays: Numbers) -> None:
+        """Take the next displays, which have these numbers in the log, for rounds."""
+        self._displays.append(displays)
+        self._accepted += len(displays)
 
     def read(self, displays: Numbers, gathered: GatheredDisplays) -> None:
         """Replay the next displays, which have these numbers in the log."""
