@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from evaluator import Log, check, compare, load
 from evaluator.comparisons.candidates import UNCHECKED
@@ -177,6 +178,23 @@ def test_as_many_logs_are_resampled_as_a_verdict_on_policies_that_learn_needs_wh
     none = [np.full(len(log), np.nan)]
     absent = replace(absent, displays=log.displays.set_column(log.schema.names.index("propensity"), "propensity", none))
     assert resampled(["random", "ucb1"], absent) == set()
+
+
+def test_by_default_a_policy_that_learns_ships_where_it_is_better_by_far_and_hardly_ever_where_all_earn_alike() -> None:
+    logs, asked = 8, {"policies": ["random", "ucb1"], "baseline": "random"}
+
+    def differences(rates: tuple[float, float], seeds: range) -> list[Interval]:
+        found = [compare(shown(rates, n=800, seed=seed), **asked).verdict for seed in seeds]  # type: ignore[arg-type]
+        return [of.candidate.difference for of in found if of is not None and of.candidate.difference is not None]
+
+    alike = differences((0.4, 0.4), range(logs))
+    assert len(alike) == logs
+    assert sum(of.low > 0.0 for of in alike) <= binom.ppf(0.999, logs, 0.025)
+    # Of a rule that lies six standard errors of the estimate below what is true.
+    better = differences((0.3, 0.6), range(logs))
+    estimates = [of.estimate for of in better]
+    limit = np.mean(estimates) - 6.0 * np.std(estimates, ddof=1)
+    assert all(of.low > limit for of in better)
 
 
 def test_too_few_clusters_are_named() -> None:
