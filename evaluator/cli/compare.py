@@ -28,6 +28,8 @@ EXAMPLES = (
     "Examples: evaluate compare -p otflinucb:alpha=0.1 -p otflinucb:alpha=1 -p delayed-klucb --windows 500,2000 "
     "--jobs 2   |   evaluate compare --study shop/study.toml --out study1"
 )
+# Displays that a verdict draws for its resampled logs, beyond which that is said before: minutes.
+LONG = 1_000_000_000
 
 
 @reads_log
@@ -70,7 +72,7 @@ def compare_command(
     from evaluator.comparisons.log_places import place_of
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
-    from evaluator.comparisons.variant_runs import VariantRuns
+    from evaluator.comparisons.variant_runs import MOST, VariantRuns
     from evaluator.comparisons.weighted_pairs import reads_users
     from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
@@ -113,6 +115,11 @@ def compare_command(
                 where = study_on(executor, place, descriptions, windows or [None], options)
             pairs = pairs_to_expect(plans, first) if draws is None else ()
             runs = VariantRuns(plans, kept=store, found=taken_up, workers=where, pairs=pairs)
+            if pairs and (most := runs.totals["Resampling"]) > LONG:
+                o.note(
+                    f"The verdict on policies that learn takes up to {MOST} resampled logs, {most:,} displays to draw: "
+                    "as long as so many replays. `bootstrap=0` leaves them out."
+                )
             with o.progress("displays", runs.totals, compiles=cluster is None) as advance:
                 comparison = execute_comparison(
                     plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance
