@@ -12,6 +12,7 @@ from evaluator.arguments import PolicyLike, as_description, as_descriptions, fro
 from evaluator.audits.options import AuditOptions
 from evaluator.blas import one_blas_thread
 from evaluator.checks.options import CheckOptions
+from evaluator.comparisons.candidates import pairs_to_expect
 from evaluator.comparisons.log_places import at_a_place
 from evaluator.comparisons.options import CompareOptions
 from evaluator.comparisons.resampled_replay import execute_in_jobs, refuse_nothing_to_spread
@@ -153,7 +154,7 @@ def compare(
     """
     refuse_unknown("compare", options, CompareOptions, ReplayOptions)
     given = under_own_names(CompareOptions, under_own_names(ReplayOptions, options))
-    own = CompareOptions(**{name: given.pop(name, None) for name in ("windows", "study", "ship_if")})
+    own = CompareOptions(**{name: given.pop(name, None) for name in ("windows", "study", "ship_if", "bootstrap")})
     cut_offs, rule = own.asked_windows, own.rule
     descriptions = as_descriptions(policies)
     reading: dict[str, Any] = {}
@@ -167,7 +168,8 @@ def compare(
         baseline = asked.baseline if baseline is None else baseline
         rule = asked.rule if rule is None else rule
         said = asked.options
-    chosen = ReplayOptions(**{**said, **given})
+    draws = said.pop("bootstrap", None) if own.bootstrap is None else own.bootstrap
+    chosen = ReplayOptions(**{**said, **given, "bootstrap": draws or 0})
     keep = [*chosen.keeps, LIKE_USERS] if rule is not None or reads_users(descriptions) else chosen.keeps
     reading |= {"keep": keep} if keep else {}
     named = None if isinstance(log, Log) else str("synthetic" if log is None else log)
@@ -179,9 +181,9 @@ def compare(
         first, workers = find_baseline(plans, spec), None
         if executor is not None and place is not None:
             workers = study_on(executor, place, descriptions, cut_offs or (None,), chosen)
-        return execute_comparison(
-            plans, baseline=first, rule=rule, log=logged, runs=VariantRuns(plans, workers=workers)
-        )
+        pairs = pairs_to_expect(plans, first) if draws is None else ()
+        runs = VariantRuns(plans, workers=workers, pairs=pairs)
+        return execute_comparison(plans, baseline=first, rule=rule, log=logged, runs=runs)
 
 
 @shows(AuditOptions)

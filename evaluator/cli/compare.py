@@ -28,11 +28,13 @@ EXAMPLES = (
     "Examples: evaluate compare -p otflinucb:alpha=0.1 -p otflinucb:alpha=1 -p delayed-klucb --windows 500,2000 "
     "--jobs 2   |   evaluate compare --study shop/study.toml --out study1"
 )
+# Displays that a verdict draws for its resampled logs, beyond which that is said before: minutes.
+LONG = 1_000_000_000
 
 
 @reads_log
 @takes(CompareOptions, to="comparing")
-@takes(ReplayOptions, to="replaying", but=("window",))
+@takes(ReplayOptions, to="replaying", but=("window", "bootstrap"))
 def compare_command(
     context: typer.Context,
     reading: dict[str, Any],
@@ -65,11 +67,12 @@ def compare_command(
     and what was assumed.
     """
     from evaluator.arguments import as_description, as_descriptions
+    from evaluator.comparisons.candidates import pairs_to_expect
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
-    from evaluator.comparisons.variant_runs import VariantRuns
+    from evaluator.comparisons.variant_runs import MOST, VariantRuns
     from evaluator.comparisons.weighted_pairs import reads_users
     from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
@@ -79,6 +82,7 @@ def compare_command(
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         asked = CompareOptions(**comparing)
         specs, windows, baseline, rule = policies or [], asked.asked_windows, asked.baseline, asked.rule
+        draws = asked.bootstrap
         if asked.study is not None:
             from evaluator.comparisons.study_file import read_study
 
@@ -91,11 +95,12 @@ def compare_command(
             windows = study.windows if windows is None else windows
             baseline = study.baseline if baseline is None else baseline
             rule = study.rule if rule is None else rule
+            draws = replaying.pop("bootstrap", None) if draws is None else draws
         descriptions = as_descriptions(specs)
         named = None if baseline is None else as_description(baseline).spec
         store = None if folder is None else KeptResults(folder, [*descriptions, LoggingPolicy()])
         o.kept_in = folder
-        options = ReplayOptions(**replaying)
+        options = ReplayOptions(**{**replaying, "bootstrap": draws or 0})
         # Weighted differences are by users; and a rule has the log checked, by what users saw before, too.
         keep = [*options.keeps, LIKE_USERS] if rule is not None or reads_users(descriptions) else options.keeps
         source = open_log(dataset, reading, keep)
@@ -108,7 +113,13 @@ def compare_command(
             if executor is not None:
                 place = place_of(source.log, dataset, reading_options(reading, keep))
                 where = study_on(executor, place, descriptions, windows or [None], options)
-            runs = VariantRuns(plans, kept=store, found=taken_up, workers=where)
+            pairs = pairs_to_expect(plans, first) if draws is None else ()
+            runs = VariantRuns(plans, kept=store, found=taken_up, workers=where, pairs=pairs)
+            if pairs and (most := runs.totals["Resampling"]) > LONG:
+                o.note(
+                    f"The verdict on policies that learn takes up to {MOST} resampled logs, {most:,} displays to draw: "
+                    "as long as so many replays. `bootstrap=0` leaves them out."
+                )
             with o.progress("displays", runs.totals, compiles=cluster is None) as advance:
                 comparison = execute_comparison(
                     plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance

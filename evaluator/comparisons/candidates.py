@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from evaluator.comparisons.assumed_bound import PlausibleDifferences
-from evaluator.comparisons.differences import FoundDifferences, turned
-from evaluator.comparisons.expected import FIRST_PART, ExpectedDifference, expected_difference
+from evaluator.comparisons.differences import FoundDifferences, turned, why_none
+from evaluator.comparisons.expected import FIRST_PART, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.ship_rule import ShipRule
@@ -25,9 +25,10 @@ from evaluator.replays.words.unknown_maximum import with_honest_kind
 # Beyond so many times the log nobody plans.
 _MOST = 100.0
 _Z80 = 0.8416212335729143
-# How a bootstrap is asked for where there was none.
+# How a bootstrap is asked for where none was wanted.
 _BOOTSTRAP = 200
 
+_BY_THE_RUN = "the number of rounds compared depended on the run", "a smaller `horizon`"
 _NO_FOLLOW_UP = (
     "nothing says how long conversions take, so that young displays may count as failures",
     "an attribution_window in the spec, or a `window`",
@@ -56,6 +57,7 @@ def find_verdict(
     results: Sequence[ReplayResult],
     found: FoundDifferences,
     *,
+    at: Sequence[ReplayResult],
     baseline: int,
     horizon: CommonHorizon,
     rule: ShipRule,
@@ -74,10 +76,13 @@ def find_verdict(
     found
         Differences of pairs (lower number, higher number). Where a pair has neither a weighted nor a realised one, its
         values cannot be compared, whatever is expected of them.
+    at
+        Results as they were at the common horizon, with their values on resampled logs
+        (`evaluator.comparisons.expected.at_horizon`).
     baseline
         Number of the variant that the others are compared with.
     horizon
-        Common horizon of the realised differences.
+        Common horizon of the differences.
     rule
         Rule that was stated before the run.
     plausible
@@ -90,7 +95,7 @@ def find_verdict(
     each = 1.0 - (1.0 - level) / len(others)
     candidates = []
     for i in others:
-        asked = (plans, results, i, baseline)
+        asked = (plans, results, at, i, baseline)
         judged = _judged(*asked, found, horizon=horizon, rule=rule, level=each)
         if plausible is not None and judged.target == "realised" and judged.condition.met is not None:
             wider = _judged(*asked, plausible.found, horizon=horizon, rule=rule, level=each)
@@ -99,7 +104,7 @@ def find_verdict(
         if results[i].guardrails:
             conditions.append(_guardrails(results[i].guardrails))
         conditions += [_propensities(plans[i]), UNCHECKED]
-        like = _not_told_from(results, found, i, others, target=judged.target, level=each)
+        like = _not_told_from(at, found, i, others, target=judged.target, level=each)
         candidates.append(
             Candidate(
                 line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions),
@@ -109,9 +114,23 @@ def find_verdict(
     return decide(candidates, rule=rule, level=level, baseline=line_of(baseline, results[baseline]))
 
 
+def pairs_to_expect(plans: Sequence[ReplayPlan], baseline: int) -> tuple[tuple[int, int], ...]:
+    """Return the pairs (variant, baseline) that are decided by expected values, and those that are ranked beside them.
+
+    None, where no policy learns, or where a verdict would wait whatever is expected: so no log is resampled in vain.
+    """
+    of = plans[baseline]
+    pairs = [
+        (i, baseline) for i, plan in enumerate(plans)
+        if i != baseline and _propensities(plan).met and not (_why_biased((plan, of)) or why_none(plan, of, 1))
+    ]  # fmt: skip
+    return tuple(pairs) if any(plans[i].policy.learns or of.policy.learns for i, _ in pairs) else ()
+
+
 def _judged(
     plans: Sequence[ReplayPlan],
     results: Sequence[ReplayResult],
+    at: Sequence[ReplayResult],
     i: int,
     baseline: int,
     found: FoundDifferences,
@@ -121,7 +140,7 @@ def _judged(
     level: float,
 ) -> _Judged:
     both, pair = (plans[i], plans[baseline]), (min(i, baseline), max(i, baseline))
-    target: Target = "expected" if results[i].resampled and results[baseline].resampled else "realised"
+    target: Target = "expected" if at[i].resampled and at[baseline].resampled else "realised"
     if pair in found.weighted:
 
         def weighted(level: float) -> WeightedDifference:
@@ -135,12 +154,17 @@ def _judged(
     if target == "expected" and found.differences[pair].why_not_expected == FIRST_PART:
         return _unknown(None, target, FIRST_PART, "a longer `horizon`")
     if target == "expected":
-        expected = expected_difference(results[i], results[baseline], level=level)
+        expected = expected_difference(at[i], at[baseline], level=level)
         if expected.interval is None or math.isnan(expected.interval.low):
             few = "the log has too few clusters for an interval of what to expect"
-            return _unknown(None, target, expected.why_not or few, _of_expected(results, i, baseline, expected))
+            more = (
+                "a longer log: on this one the two hardly ever differ" if expected.why_not else "a log of more clusters"
+            )
+            return _unknown(None, target, expected.why_not or few, more)
+        if not horizon.fixed:
+            return _unknown(expected.interval, target, *_BY_THE_RUN)
         interval = expected.interval
-        share = expected_share(results[i], results[baseline], level=level)
+        share = expected_share(at[i], at[baseline], level=level)
     else:
 
         def realised(level: float) -> Interval:
@@ -148,7 +172,7 @@ def _judged(
             return of if i < baseline else turned(of)
 
         interval, share = realised(level), share_of_baseline(realised, results[baseline].value, level=level)
-        missing = _why_runs_do_not_tell(both, horizon)
+        missing = _why_biased(both) or _why_runs_do_not_tell(both, horizon)
         if missing is not None:
             return _unknown(interval, target, *missing)
     if biased := _why_biased(both):
@@ -264,24 +288,15 @@ def _unknown(interval: Interval | None, target: Target, what: str, remedy: str) 
     return _Judged(interval, target, Condition("difference", None, what, remedy))
 
 
-def _of_expected(results: Sequence[ReplayResult], i: int, baseline: int, found: ExpectedDifference) -> str:
-    """Return what gives the two an interval of their expected difference."""
-    if not found.why_not:
-        return "a log of more clusters"
-    if results[i].rounds != results[baseline].rounds:
-        return f"a common horizon: `horizon={min(results[i].rounds, results[baseline].rounds)}`"
-    return "a longer log: on this one the two hardly ever differ"
-
-
 def _why_runs_do_not_tell(both: tuple[ReplayPlan, ReplayPlan], horizon: CommonHorizon) -> tuple[str, str] | None:
     """Return why what two runs earned decides nothing, and what would; None where it does."""
-    with_horizon = f"`bootstrap={_BOOTSTRAP}` and `horizon={horizon.rounds}`"
-    if any(plan.policy.learns for plan in both):
-        return "policies that learn fare otherwise in another run: these two say little of what to expect", with_horizon
-    if any(plan.clusters is not None for plan in both):
-        return "what these runs earned is of the clusters of this log, not of new ones", with_horizon
     if not horizon.fixed:
-        return "the number of rounds compared depended on the run", "a smaller `horizon`"
+        return _BY_THE_RUN
+    if any(plan.policy.learns for plan in both):
+        other = "policies that learn fare otherwise in another run: these two say little of what to expect"
+        return other, f"`bootstrap={_BOOTSTRAP}`"
+    if any(plan.clusters is not None for plan in both):
+        return "what these runs earned is of the clusters of this log, not of new ones", f"`bootstrap={_BOOTSTRAP}`"
     return None
 
 

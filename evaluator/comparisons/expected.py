@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from evaluator.comparisons.horizon import first_rounds
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.expected_values import LOGGED, expected_differences
+from evaluator.replays.values.expected_values import LOGGED, ResampledValues, expected_differences
 
 # Resampled logs on which two replays must have earned differently: the spread of fewer is known to a quarter at best.
 FEWEST_DIFFERENT = 10
@@ -41,22 +43,43 @@ class ExpectedDifference(NamedTuple):
     why_not: str
 
 
+def at_horizon(
+    plan: ReplayPlan, result: ReplayResult, rounds: int, resampled: ResampledValues | None = None
+) -> ReplayResult:
+    """Return a result as it was after so many rounds, as far as differences of expected values read it.
+
+    The logging policy's is of all its rounds. Where no value of these rounds is given, those of resampled logs stay
+    only if the result is of so many rounds.
+    """
+    if resampled is not None:
+        result = replace(result, resampled=tuple(resampled.values.tolist()), clusters=resampled.clusters)
+    if result.plan["sampler"] == LOGGED or result.rounds == rounds:
+        return result
+    read = tuple(round(of * rounds / max(result.rounds, 1)) for of in result.read)
+    if resampled is None:
+        return replace(result, rounds=rounds, read=read, resampled=())
+    lived = first_rounds(plan, result, rounds)
+    value = replace(
+        result.value,
+        estimate=float(np.mean([of.mean() for of in lived.rewards])),
+        n=len(np.unique(np.concatenate(lived.displays))),
+    )
+    return replace(result, value=value, rounds=rounds, read=read)
+
+
 def expected_difference(
     variant: ReplayResult, reference: ReplayResult, *, level: float | None = None
 ) -> ExpectedDifference:
     """Return what a variant is expected to earn per round beyond a reference, at a level, None for the replays' own.
 
-    None without a bootstrap; where the two ended after different numbers of rounds, so that these are expectations at
-    different horizons, unless one is the logging policy, which learns in no round; and where they earned alike on all
-    but a few resampled logs: a spread of 0 would be read as a difference known to be 0, and says only that it was not
-    seen.
+    Both are of one number of rounds (`at_horizon`), unless one is the logging policy, which learns in no round. None
+    without a bootstrap, and where the two earned alike on all but a few resampled logs: a spread of 0 would be read as
+    a difference known to be 0, and says only that it was not seen.
     """
     from scipy.special import stdtr, stdtrit
 
     if not (variant.resampled and reference.resampled):
         return ExpectedDifference(None, math.nan, "")
-    if LOGGED not in (variant.plan["sampler"], reference.plan["sampler"]) and variant.rounds != reference.rounds:
-        return ExpectedDifference(None, math.nan, "the two ended after different numbers of rounds")
     gaps = np.subtract(variant.resampled, reference.resampled)
     size = max(float(np.abs([variant.resampled, reference.resampled]).max()), 1e-300)
     different = int((np.abs(gaps) > 1e-12 * size).sum())
@@ -81,7 +104,7 @@ def why_not_expected(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult
     """
     sets = plans[0].sets
     logged = [plan.sampler == LOGGED for plan in plans]
-    if sets is None or sets.moving < 0 or logged.count(True) != 1 or not results[0].resampled:
+    if sets is None or sets.moving < 0 or logged.count(True) != 1:
         return ""
     other = logged.index(False)
     read = min(results[other].read, default=0) / max(len(plans[other].rounds), 1)

@@ -28,8 +28,11 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.resampled import Draws
 
-# Values of replays of resampled logs, by the number of the log: the value, and whether all rounds were reached.
-DrawsFound = dict[int, tuple[float, bool]]
+# Values of replays of resampled logs, by the number of the log: the value, whether all rounds were reached, the value
+# of the first rounds, as many as the study compares, and their number.
+DrawsFound = dict[int, tuple[float, bool, float, int]]
+# Columns of a table of them.
+_COLUMNS = ["variant", "number", "value", "complete", "compared", "rounds"]
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,8 @@ class KeptResults:
         key = self.questions.key(_bare(plan))
         write_kept(self.folder, part_name, key, written(result, key))
 
-    def keep_draws(self, plans: Sequence[ReplayPlan], numbers: range, draws: Draws) -> None:
-        """Write the values of some plans' replays of the resampled logs with these numbers; as `keep`."""
+    def keep_draws(self, plans: Sequence[ReplayPlan], numbers: range, draws: Draws, rounds: int) -> None:
+        """Write the values of some plans' replays of these resampled logs, compared after so many rounds; as `keep`."""
         keys = [self.questions.key(plan) for plan in plans]
         table = pa.table(
             {
@@ -126,9 +129,11 @@ class KeptResults:
                 "number": pa.array([b for b in numbers for _ in keys]),
                 "value": pa.array(draws.values.reshape(-1)),
                 "complete": pa.array(draws.complete.reshape(-1)),
+                "compared": pa.array(draws.compared.reshape(-1)),
+                "rounds": pa.array([rounds] * draws.values.size),
             }
         )
-        key = hashlib.sha256(json.dumps([sorted(keys), numbers.start, numbers.stop]).encode()).hexdigest()
+        key = hashlib.sha256(json.dumps([sorted(keys), numbers.start, numbers.stop, rounds]).encode()).hexdigest()
         sink = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata({RESULT: json.dumps({"key": key})}), sink)
         write_kept(self.folder, part_name, key, sink.getvalue().to_pybytes())
@@ -155,9 +160,9 @@ class KeptResults:
             elif not any(variant in numbers for variant, *_ in rows):
                 others += 1
             else:
-                for variant, number, value, complete in rows:
+                for variant, number, *values in rows:
                     if variant in numbers:
-                        found.draws.setdefault(numbers[variant], {})[number] = value, complete
+                        found.draws.setdefault(numbers[variant], {})[number] = tuple(values)
         return replace(found, damaged=damaged, others=others)
 
 
@@ -166,13 +171,13 @@ def _bare(plan: ReplayPlan) -> ReplayPlan:
     return replace(plan, options=replace(plan.options, bootstrap=0))
 
 
-def _draws(content: bytes, key: str) -> list[tuple[str, int, float, bool]] | None:
+def _draws(content: bytes, key: str) -> list[tuple[Any, ...]] | None:
     """Return the rows of a table of draws; none of another file, None of one under another name."""
     try:
         table = pq.read_table(pa.BufferReader(content))
         if json.loads(table.schema.metadata[RESULT])["key"] != key:
             return None
-        if table.column_names != ["variant", "number", "value", "complete"]:
+        if table.column_names != _COLUMNS:
             return []
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError):

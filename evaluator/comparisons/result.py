@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from evaluator.comparisons.assumed_bound import honest_difference, honest_rankin
 from evaluator.comparisons.candidates import find_verdict
 from evaluator.comparisons.curves import VariantCurve, curve_table, draw_curve
 from evaluator.comparisons.differences import Difference, find_differences, to_widest_window
-from evaluator.comparisons.expected import expected_difference, why_not_expected
+from evaluator.comparisons.expected import at_horizon, expected_difference, why_not_expected
 from evaluator.comparisons.horizon import (
     CommonHorizon,
     FirstRounds,
@@ -49,6 +50,7 @@ from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.support import rarest_warning
+from evaluator.replays.values.expected_values import ResampledValues
 from evaluator.replays.values.outcome_evidence import judged_together
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import Count, JsonDocument, called, in_document, several
@@ -281,8 +283,9 @@ def execute_comparison(
     advance
         Function called with the number of displays read since the last call.
     """
-    results = (VariantRuns(plans) if runs is None else runs).run(advance)
-    return compare_results(plans, results, baseline=baseline, rule=rule, log=log)
+    runs = VariantRuns(plans) if runs is None else runs
+    results = runs.run(advance)
+    return compare_results(plans, results, baseline=baseline, rule=rule, log=log, resampled=runs.compared)
 
 
 def compare_results(
@@ -292,10 +295,12 @@ def compare_results(
     baseline: int = 0,
     rule: ShipRule | None = None,
     log: Log | None = None,
+    resampled: Mapping[int, ResampledValues] = MappingProxyType({}),
 ) -> Comparison:
     """Compare finished replays of one log at their common horizon; check the log where a rule was stated.
 
-    Parameters are those of `execute_comparison`, and the results of the plans.
+    Parameters are those of `execute_comparison`, the results of the plans, and what resampled logs say of them after
+    the rounds of the common horizon (`VariantRuns.compared`).
 
     Raises
     ------
@@ -322,8 +327,12 @@ def compare_results(
     ]
     realised = find_differences(plans, whole, asked, rounds=horizon.rounds, fixed=horizon.fixed, jobs=options.jobs)
     unbounded = next((plan for plan in plans if not plan.bounded), plans[0])
+    at = [
+        at_horizon(plan, result, horizon.rounds, resampled.get(i)) if i in compared else result
+        for i, (plan, result) in enumerate(zip(plans, results, strict=True))
+    ]
     found = {
-        pair: honest_difference(unbounded, of if of.realised is None else _with_expected(of, plans, results))
+        pair: honest_difference(unbounded, of if of.realised is None else _with_expected(of, plans, at))
         for pair, of in realised.differences.items()
     }
     realised = realised._replace(differences=found)
@@ -337,7 +346,7 @@ def compare_results(
         plans, whole, baseline, weighted=realised.weighted, rounds=horizon.rounds, fixed=horizon.fixed
     )
     verdict = find_verdict(
-        plans, judged, realised, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT, plausible=plausible
+        plans, judged, realised, at=at, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT, plausible=plausible
     )  # fmt: skip
     check = None
     if rule is not None:
@@ -406,6 +415,8 @@ def _same_rounds(plans: Sequence[ReplayPlan], lived: Sequence[FirstRounds]) -> l
 
 def _with_expected(of: Difference, plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]) -> Difference:
     both = of.variant, of.reference
+    if not all(results[i].resampled for i in both):
+        return of
     if why := why_not_expected([plans[i] for i in both], [results[i] for i in both]):
         return replace(of, why_not_expected=why)
     expected = expected_difference(results[of.variant], results[of.reference])

@@ -183,14 +183,15 @@ def scans(plans: Sequence[ReplayPlan], left: Sequence[int], work: int | None) ->
     return groups
 
 
-def blocks_of_draws(plans: Sequence[ReplayPlan], group: Sequence[int], work: int | None) -> Iterator[range]:
-    """Yield which resampled logs of some variants are replayed in one job."""
+def blocks_of_draws(
+    plans: Sequence[ReplayPlan], group: Sequence[int], work: int | None, logs: range
+) -> Iterator[range]:
+    """Yield which of the resampled logs with these numbers are replayed in one job, of some variants."""
     lanes = sum(plans[i].options.repeats for i in group)
     displays = max(len(plans[i].rounds) for i in group)
     size = TOGETHER if work is None else min(max(work // max(lanes * displays, 1), -(-FEWEST // lanes)), TOGETHER)
-    logs = plans[group[0]].options.bootstrap
-    for start in range(0, logs, size):
-        yield range(start, min(start + size, logs))
+    for start in range(logs.start, logs.stop, size):
+        yield range(start, min(start + size, logs.stop))
 
 
 class StudyWorkers(NamedTuple):

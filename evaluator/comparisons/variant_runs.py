@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evaluator.comparisons import variant_jobs
+from evaluator.comparisons.expected import at_horizon, why_not_expected
+from evaluator.comparisons.horizon import CommonHorizon, common_horizon, comparable
 from evaluator.comparisons.kept import FoundResults, KeptResults
 from evaluator.comparisons.variant_jobs import (
     DrawsJob,
@@ -19,16 +21,21 @@ from evaluator.comparisons.variant_jobs import (
     blocks_of_draws,
     scans,
 )
+from evaluator.estimates.standard_errors import error_of_spread, too_few
 from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.expected_values import ResampledValues, clusters_shown, with_expected_value
+from evaluator.replays.values.expected_values import LOGGED, ResampledValues, clusters_shown, with_expected_value
 from evaluator.replays.values.resampled import Lived
 
 J = TypeVar("J", bound=VariantJob)
 
 NOTHING = FoundResults({}, 0, 0)
+# Resampled logs that decide, where their number was not asked for: so many at first, and so many more each time until
+# other ones would move no end of a deciding interval by more than this share of its half-width (one standard error, by
+# the spread of the values: no number asks which side of a rule an end is on), and no more than the most.
+FIRST, STEP, MOST, ENOUGH = 100, 50, 200, 0.075
 
 
 class VariantRuns:
@@ -44,6 +51,9 @@ class VariantRuns:
         What is there already.
     workers
         Who computes; None for the threads of this process.
+    pairs
+        Pairs (variant, baseline) whose expected difference decides, where no number of resampled logs was asked for: as
+        many are replayed as it needs (`ENOUGH`). None of them: no log is resampled.
     """
 
     def __init__(
@@ -53,6 +63,7 @@ class VariantRuns:
         kept: KeptResults | None = None,
         found: FoundResults = NOTHING,
         workers: StudyWorkers | None = None,
+        pairs: Sequence[tuple[int, int]] = (),
     ) -> None:
         self._plans = plans
         self._kept = kept
@@ -61,24 +72,33 @@ class VariantRuns:
         if workers is not None:
             self._work = variant_jobs.WORK
         self._draws = plans[0].options.bootstrap
+        self._pairs = () if self._draws else tuple(pairs)
         self._results = dict(found.results)
         self._bare = {i: result for i, result in found.bare.items() if i not in self._results}
-        self._values = {i: dict(of) for i, of in found.draws.items() if i not in self._results}
-        self._asked = [i for i in range(len(plans)) if i not in self._results]
-        self._keys = {i: "" if workers is None else workers.questions.key(plans[i]) for i in self._asked}
+        self._values = {i: dict(of) for i, of in found.draws.items()}
+        self._horizon: CommonHorizon | None = None
+        self._keys = {i: "" if workers is None else workers.questions.key(plan) for i, plan in enumerate(plans)}
+        self.compared: dict[int, ResampledValues] = {}
 
     @property
     def totals(self) -> dict[str, int]:
-        """Displays that `run` tells of, by what it does with them."""
-        resampled = self._resampled() if self._draws else ()
+        """Displays that `run` tells of, by what it does with them; of resampled logs at most."""
+        lines = sorted({i for pair in self._pairs for i in pair})
+        if self._draws:
+            lines = [i for i in range(len(self._plans)) if i not in self._results]
+        resampled = self._resampled(lines, range(self._draws or MOST))
         return {
             "Replaying": sum(job.displays for job in self._replays()),
             "Resampling": sum(job.displays for job in resampled),
         }
 
     def run(self, advance: Callable[[int], None] = lambda displays: None) -> list[ReplayResult]:
-        """Return the results of all variants, in their order."""
-        plans = self._plans
+        """Return the results of all variants, in their order.
+
+        `compared` then has what the resampled logs say of those that are compared, after the rounds of the common
+        horizon; of the logging policy after all of its own.
+        """
+        plans, total = self._plans, self.totals["Resampling"]
         for job, (found,) in self._finished(self._replays(), advance):
             for i, result in zip(job.variants, found, strict=True):
                 if self._draws:
@@ -87,16 +107,78 @@ class VariantRuns:
                         self._kept.keep_bare(plans[i], result)
                 else:
                     self._finish(i, result)
+        replayed = [self._results.get(i) or self._bare[i] for i in range(len(plans))]
+        if len(plans) > 1 and any(result.rounds for result in replayed):
+            self._horizon = common_horizon(plans, replayed)
+        rounds = self._horizon.rounds if self._horizon else 0
+        for i, values in self._values.items():
+            self._values[i] = {b: of for b, of in values.items() if of[-1] == rounds}
         if self._draws:
-            self._close([i for i in self._asked if i not in self._results])
-            for block, (draws,) in self._finished(self._resampled(), advance):
-                if self._kept is not None:
-                    self._kept.keep_draws([plans[i] for i in block.variants], block.numbers, draws)
-                for column, i in enumerate(block.variants):
-                    pairs = zip(draws.values[:, column].tolist(), draws.complete[:, column].tolist(), strict=True)
-                    self._values.setdefault(i, {}).update(zip(block.numbers, pairs, strict=True))
-                self._close(block.variants)
+            self._close([i for i in range(len(plans)) if i not in self._results])
+            lacking = [i for i, result in enumerate(replayed) if i not in self._results or self._own(result) is None]
+            self._resample(lacking, range(self._draws), advance)
+            for i in comparable(replayed) if self._horizon else ():
+                own = self._own(self._results[i])
+                self.compared[i] = self._compared(i, self._draws) if own is None else own
+        elif self._pairs and self._horizon is not None:
+            left = total
+            pairs = self._telling(replayed)
+            lines = sorted({i for pair in pairs for i in pair})
+            logs = range(FIRST)
+            while lines:
+                left -= self._resample(lines, logs, advance)
+                self.compared = {i: self._compared(i, logs.stop) for i in lines}
+                gaps = [
+                    self.compared[i].values - self.compared[j].values for i, j in pairs
+                    if self._plans[i].policy.learns or self._plans[j].policy.learns
+                ]  # fmt: skip
+                if logs.stop == MOST or max(map(error_of_spread, gaps), default=0.0) <= ENOUGH:
+                    break
+                logs = range(logs.stop, logs.stop + STEP)
+            advance(max(left, 0))
         return [self._results[i] for i in range(len(plans))]
+
+    def _telling(self, replayed: Sequence[ReplayResult]) -> list[tuple[int, int]]:
+        """Return the pairs whose expected difference tells something of what its replays are to decide."""
+        if self._horizon is None or not self._horizon.fixed:
+            return []
+        plans, compared = self._plans, set(comparable(replayed))
+        few = [too_few(clusters_shown(plan, _shown(plan, replayed[i]))) for i, plan in enumerate(plans)]
+        at = [at_horizon(plan, of, self._horizon.rounds) for plan, of in zip(plans, replayed, strict=True)]
+        return [
+            (i, j) for i, j in self._pairs
+            if {i, j} <= compared and not (few[i] or few[j] or why_not_expected((plans[i], plans[j]), (at[i], at[j])))
+        ]  # fmt: skip
+
+    def _own(self, result: ReplayResult) -> ResampledValues | None:
+        """Return what a finished result says of the rounds that are compared, where these are all of its own."""
+        rounds = self._horizon.rounds if self._horizon else 0
+        if result.plan["sampler"] != LOGGED and rounds not in (0, result.rounds):
+            return None
+        return ResampledValues(np.array(result.resampled), 0, result.clusters)
+
+    def _compared(self, variant: int, logs: int) -> ResampledValues:
+        """Return the values of a variant's first rounds in the first resampled logs."""
+        plan, result = self._plans[variant], self._results[variant]
+        in_order = [self._values[variant][b] for b in range(logs)]
+        clusters = clusters_shown(plan, _shown(plan, result))
+        return ResampledValues(
+            np.array([value for *_, value, _ in in_order]), sum(not one[1] for one in in_order), clusters
+        )
+
+    def _resample(self, variants: Sequence[int], logs: range, advance: Callable[[int], None]) -> int:
+        """Replay variants on resampled logs, as far as that is left; return for how many displays that counts."""
+        jobs = self._resampled(variants, logs)
+        rounds = self._horizon.rounds if self._horizon else 0
+        for block, (draws,) in self._finished(jobs, advance):
+            if self._kept is not None:
+                self._kept.keep_draws([self._plans[i] for i in block.variants], block.numbers, draws, rounds)
+            for column, i in enumerate(block.variants):
+                values = (of[:, column].tolist() for of in draws)
+                drawn = ((*of, rounds) for of in zip(*values, strict=True))
+                self._values.setdefault(i, {}).update(zip(block.numbers, drawn, strict=True))
+            self._close(block.variants)
+        return sum(job.displays for job in jobs)
 
     def _finished(self, jobs: Sequence[J], advance: Callable[[int], None]) -> Iterator[tuple[J, Any]]:
         """Yield each job with its result as soon as it is finished."""
@@ -110,18 +192,18 @@ class VariantRuns:
 
     def _replays(self) -> list[ReplayJob]:
         """Return the jobs of the replays that are left."""
-        left = [i for i in self._asked if i not in self._bare]
+        left = [i for i in range(len(self._plans)) if i not in self._results and i not in self._bare]
         return [
             ReplayJob(*self._about(group), self._name(group), max(len(self._plans[i].rounds) for i in group))
             for group in scans(self._plans, left, self._work)
         ]
 
-    def _resampled(self) -> list[DrawsJob]:
-        """Return the jobs of the resampled replays that are left."""
+    def _resampled(self, variants: Sequence[int], logs: range) -> list[DrawsJob]:
+        """Return the jobs that are left of variants' replays of resampled logs."""
         jobs = []
-        left = [i for i in self._asked if len(self._values.get(i, ())) < self._draws]
+        left = [i for i in variants if not self._values.get(i, {}).keys() >= set(logs)]
         for group in scans(self._plans, left, self._work):
-            for numbers in blocks_of_draws(self._plans, group, self._work):
+            for numbers in blocks_of_draws(self._plans, group, self._work, logs):
                 some = [i for i in group if not self._values.get(i, {}).keys() >= set(numbers)]
                 if some:
                     jobs.append(
@@ -129,11 +211,25 @@ class VariantRuns:
                             *self._about(some),
                             f"{self._name(some)}, resampled logs {numbers.start + 1:,} to {numbers.stop:,}",
                             len(numbers) * max(len(self._plans[i].rounds) for i in some),
-                            tuple(_lived(self._bare[i]) if i in self._bare else () for i in some),
+                            tuple(self._lived(i) for i in some),
                             numbers,
                         )
                     )
         return jobs
+
+    def _lived(self, variant: int) -> tuple[Lived, ...]:
+        """Return how far each repeat of a variant came; where its rounds decide alone, as far as they are compared."""
+        result = self._bare.get(variant) or self._results.get(variant)
+        if result is None:
+            return ()
+        rounds = np.bincount(to_numpy(result.trajectory["repeat"]), minlength=len(result.read))
+        most = self._horizon.rounds if self._horizon else 0
+        if result.plan["sampler"] == LOGGED:
+            most = result.rounds
+        return tuple(
+            Lived(int(t) if self._draws else most, read, min(most, int(t)))
+            for t, read in zip(rounds, result.read, strict=True)
+        )
 
     def _about(self, group: Sequence[int]) -> tuple[Study | None, tuple[int, ...], tuple[str, ...]]:
         """Return the study of some variants, their numbers and their keys."""
@@ -147,7 +243,7 @@ class VariantRuns:
         return f"The replay of {first.policy.spec} with window {first.window.describe(first.clock)}{more}"
 
     def _close(self, variants: Sequence[int]) -> None:
-        """Finish those of some variants whose resampled replays are all there."""
+        """Finish those of some variants whose resampled replays are all there, where their results ask for these."""
         for i in variants:
             values = self._values.get(i, {})
             if i in self._results or len(values) < self._draws:
@@ -155,8 +251,8 @@ class VariantRuns:
             plan, bare = self._plans[i], self._bare[i]
             in_order = [values[b] for b in range(self._draws)]
             found = ResampledValues(
-                np.array([value for value, _ in in_order]),
-                sum(not complete for _, complete in in_order),
+                np.array([value for value, *_ in in_order]),
+                sum(not complete for _, complete, *_ in in_order),
                 clusters_shown(plan, _shown(plan, bare)),
             )
             self._finish(i, with_expected_value(bare, found))
@@ -165,12 +261,6 @@ class VariantRuns:
         if self._kept is not None:
             self._kept.keep(self._plans[variant], result)
         self._results[variant] = result
-
-
-def _lived(result: ReplayResult) -> tuple[Lived, ...]:
-    """Return how far each repeat of a replay came."""
-    rounds = np.bincount(to_numpy(result.trajectory["repeat"]), minlength=len(result.read))
-    return tuple(Lived(int(t), read) for t, read in zip(rounds, result.read, strict=True))
 
 
 def _shown(plan: ReplayPlan, result: ReplayResult) -> list[np.ndarray]:

@@ -164,6 +164,32 @@ def spread_interval(
     return Interval(estimate, estimate - half, estimate + half, n, level, kind)
 
 
+def error_of_spread(resampled: ArrayLike) -> float:
+    """Return the Monte Carlo standard error of the spread s of resampled values, as a share of s.
+
+        sqrt((k - 1) / 4 B),    k the kurtosis of the values, no less than a bell's 3,
+
+    the delta method's (Cramer. Mathematical Methods of Statistics, 1946: Section 27.4): with other B resampled logs
+    both ends of `estimate +- t s` would move by about this share of the half-width. A bell's is 11 % after 40 values,
+    7 % after 100 and 5 % after 200.
+
+    Parameters
+    ----------
+    resampled
+        Values V_b of a statistic on B resampled logs, shape (B,).
+
+    Examples
+    --------
+    >>> round(error_of_spread([0.0, 1.0] * 50), 3), round(error_of_spread([0.0] * 90 + [1.0] * 10), 3)
+    (0.071, 0.133)
+    """
+    values = np.asarray(resampled, np.float64)
+    off = values - values.mean()
+    variance = float((off**2).mean())
+    kurtosis = float((off**4).mean()) / variance**2 if variance > 0.0 else 3.0
+    return math.sqrt((max(kurtosis, 3.0) - 1.0) / (4.0 * len(values)))
+
+
 def widened_by(values: ArrayLike, *, level: float) -> float:
     """Return f >= 1, by how much estimate +- t s is too short for tails like those of these resampled values.
 

@@ -45,7 +45,6 @@ class BareReplayKeywords(TypedDict, total=False):
     repeats: int
     jobs: int
     level: float
-    bootstrap: int
     objective: Literal["profit", "revenue"] | None
     learn_from: Literal["objective", "revenue"]
 
@@ -67,6 +66,7 @@ class ReplayKeywords(SharedKeywords, total=False):
     """Options of `evaluator.replay` and `evaluator.plan`."""
 
     window: str | int | None
+    bootstrap: int
     guardrail: str
 
 
@@ -76,6 +76,7 @@ class CompareKeywords(SharedKeywords, total=False):
     windows: str | int | Sequence[str | int | None] | None
     study: str | Path | None
     ship_if: str | None
+    bootstrap: int | None
     window: str | int | None
 
 
@@ -83,6 +84,7 @@ class AuditKeywords(BareReplayKeywords, total=False):
     """Options of `evaluator.audit`."""
 
     window: str | int | None
+    bootstrap: int
     twins: int
     displays: int | None
 

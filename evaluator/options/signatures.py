@@ -24,18 +24,23 @@ def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F
     Parameters
     ----------
     *options
-        Dataclasses whose fields are the keywords.
+        Dataclasses whose fields are the keywords; a field that several have is the first one's.
     leave_out
         Names of fields that are not keywords of this function.
     """
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function, eval_str=False)
-        listed = [keyword for cls in options for keyword in _keywords(cls, leave_out)]
+        out: list[tuple[type[Options], Sequence[str]]] = []
+        names = [*leave_out]
+        for cls in options:
+            out.append((cls, tuple(names)))
+            names += [field.name for field in dataclasses.fields(cls)]
+        listed = [keyword for one in out for keyword in _keywords(*one)]
         named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         function.__signature__ = signature.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
         if function.__doc__ is not None:
-            docs = "\n".join(parameter_docs(cls, leave_out=leave_out) for cls in options)
+            docs = "\n".join(parameter_docs(cls, leave_out=names) for cls, names in out)
             # Before Python 3.13 the lines of a docstring keep the indentation of the source.
             function.__doc__ = inspect.cleandoc(function.__doc__).replace(_PLACE, docs.rstrip("\n"))
         return function

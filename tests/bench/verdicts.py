@@ -15,6 +15,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,8 @@ from tests.untidy.writing import as_log
 STEADY = (("random", "fixed:action=2"), ("fixed:action=2", "random"), ("fixed:action=0", "fixed:action=1"))
 LEARNING, APART = ("random", "ucb1", "klucb"), ("random", "ucb1")
 OUTCOMES = ("ship", "wait", "don't", "refused")
-HORIZON, BOOTSTRAP = 500, 100
+# Rounds after which policies that learn are compared, where what they earn in so many is to be known.
+HORIZON = 500
 
 
 def steady(kind: Kind, seed: int, *, beyond: float = 0.0, per_cent: bool = False) -> Iterator[str]:
@@ -53,7 +55,7 @@ def steady(kind: Kind, seed: int, *, beyond: float = 0.0, per_cent: bool = False
 
 
 def learning(kind: Kind, seed: int, *, jobs: int = 2) -> str:
-    """Return the decision on policies that learn, on a log whose actions all earn the same."""
+    """Return the decision on policies that learn, on a log whose actions all earn the same, as it is by default."""
     k = kind.untidy.n_actions
     worth = None if kind.untidy.mean_values is None else (20.0,) * k
     same = replace(kind.untidy, means=(0.4,) * k, mean_values=worth)
@@ -62,9 +64,7 @@ def learning(kind: Kind, seed: int, *, jobs: int = 2) -> str:
         log, _ = as_log(traffic, rows_of(traffic, seed))
     except EvaluatorError:
         return "refused"
-    return _decision(
-        log, LEARNING, kind, seed=seed, ship_if="uplift > 0", horizon=HORIZON, bootstrap=BOOTSTRAP, jobs=jobs
-    )  # fmt: skip
+    return _decision(log, LEARNING, kind, seed=seed, ship_if="uplift > 0", jobs=jobs)
 
 
 def earned_more(name: str, seed: int) -> float:
@@ -72,7 +72,8 @@ def earned_more(name: str, seed: int) -> float:
     kind = KINDS[name]
     traffic = draw_traffic(kind.untidy, seed)
     log, _ = as_log(traffic, rows_of(traffic, seed))
-    results = compare(log, list(APART), baseline=APART[0], windows=[kind.window], horizon=HORIZON, seed=seed).results
+    asked: dict[str, Any] = {"windows": [kind.window], "horizon": HORIZON, "bootstrap": 0, "seed": seed}
+    results = compare(log, list(APART), baseline=APART[0], **asked).results
     return results[1].value.estimate - results[0].value.estimate
 
 
@@ -81,7 +82,7 @@ def apart(name: str, rule: str, seed: int) -> tuple[str, ...]:
     kind = KINDS[name]
     traffic = draw_traffic(kind.untidy, seed)
     log, _ = as_log(traffic, rows_of(traffic, seed))
-    return (_decision(log, APART, kind, seed=seed, ship_if=rule, horizon=HORIZON, bootstrap=BOOTSTRAP),)
+    return (_decision(log, APART, kind, seed=seed, ship_if=rule, horizon=HORIZON),)
 
 
 def decisions_apart(by: Spread, names: Sequence[str], seeds: range) -> Iterator[list[tuple[str, ...]]]:

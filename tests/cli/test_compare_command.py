@@ -205,3 +205,12 @@ def test_weighted_values_that_were_asked_for_are_shown() -> None:
         value, robust = variant["final"]["dr"]["value"], variant["doubly_robust"]["value"]
         assert f"{kind} {' '.join(as_written(value, values))} {as_written(robust, robusts)[0]}" in said
     assert "Weighted values" not in evaluate("compare", "-p", "random", "-p", "ucb1", *SHORT).out
+
+
+def test_a_verdict_that_takes_long_says_so_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("compare", "-p", "ucb1", "--limit", "1000", "--window", "50")
+    said = "takes up to 200 resampled logs, 200,000 displays to draw"
+    assert said not in evaluate(*words).err
+    monkeypatch.setattr("evaluator.cli.compare.LONG", 100_000)
+    assert said in evaluate(*words).err
+    assert said not in evaluate(*words, "--bootstrap", "0").err

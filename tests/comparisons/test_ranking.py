@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from evaluator import compare
+from evaluator import compare, replay
 from evaluator.comparisons.realised import SAME
 from evaluator.comparisons.result import Comparison
 from evaluator.errors import ParameterError
@@ -35,7 +35,8 @@ def test_a_difference_is_found_and_ranked() -> None:
         assert test.adjusted >= test.difference.weighted.p
         assert test.apart == (test.adjusted <= 0.05)
     # One that learns has no weights: then all are ranked by what these runs earned.
-    runs = compare(log, ["fixed:action=0", "ucb1", "fixed:action=1"], baseline="fixed:action=0").ranking
+    learns = ["fixed:action=0", "ucb1", "fixed:action=1"]
+    runs = compare(log, learns, baseline="fixed:action=0", bootstrap=0).ranking
     assert (runs.target, runs.ahead_of[2]) == ("realised", (0, 1))
     assert runs.conclusion.startswith("In these runs, ")
     for test in runs.tests:
@@ -57,14 +58,24 @@ def test_a_bootstrap_ranks_expected_values() -> None:
         assert (not interval.low <= 0 <= interval.high) == (test.difference.expected_p < 0.05)
 
 
-def test_different_numbers_of_rounds_have_no_expected_difference() -> None:
-    found = compare(
-        bernoulli_log(3000, [0.4, 0.6], mean_delay=5, seed=4), ["ucb1", "klucb"], baseline="ucb1", bootstrap=20
-    )
-    (d,) = found.differences
-    assert (d.expected, d.why_not_expected) == (None, "the two ended after different numbers of rounds")
-    assert found.ranking.target == "realised"
-    assert d.why_not_expected in said(found)
+def test_different_numbers_of_rounds_are_compared_after_as_many_as_both_reach() -> None:
+    """Replays that end later tell the same of the first rounds as those that were to end there."""
+    log = bernoulli_log(3000, [0.4, 0.6], mean_delay=5, seed=4)
+    found = compare(log, ["ucb1", "klucb"], baseline="ucb1", bootstrap=20, repeats=2)
+    rounds = [result.rounds for result in found.results]
+    assert rounds[0] != rounds[1]
+    assert found.horizon.rounds < min(rounds)
+    asked = compare(log, ["ucb1", "klucb"], baseline="ucb1", bootstrap=20, repeats=2, horizon=found.horizon.rounds)
+    (one,), (other,) = found.differences, asked.differences
+    assert one.expected is not None
+    assert other.expected is not None
+    assert (one.expected.kind, one.expected.n, one.why_not_expected) == (other.expected.kind, other.expected.n, "")
+    for end in ("estimate", "low", "high"):
+        assert np.isclose(getattr(one.expected, end), getattr(other.expected, end), rtol=0, atol=1e-14)
+    assert found.ranking.target == "expected"
+    # Each result still is what a replay gives for it alone.
+    assert found.results[0].resampled == replay(log, "ucb1", bootstrap=20, repeats=2).resampled
+    assert found.results[0].resampled != asked.results[0].resampled
 
 
 def test_the_same_displays_are_not_an_interval() -> None:

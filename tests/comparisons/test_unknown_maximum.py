@@ -89,10 +89,11 @@ def test_capped_rewards_are_those_of_a_log_whose_values_are_capped() -> None:
 
 
 def test_a_comparison_calls_no_difference_real_without_a_bound() -> None:
-    found = compare(PAID, ["thompson", "fixed:action=1"], baseline="thompson", windows=[50])
+    found = compare(PAID, ["thompson", "fixed:action=1"], baseline="thompson", windows=[50], bootstrap=0)
     assert {d.realised.kind for d in found.differences} == {UNKNOWN}
     assert "would be told from 0 at 95 %, all tests at once, if no display could earn more" in found.ranking.conclusion
-    bounded = compare(PAID, ["thompson", "fixed:action=1"], baseline="thompson", windows=[50], reward_max=100.0)
+    known: dict[str, Any] = {"windows": [50], "reward_max": 100.0, "bootstrap": 0}
+    bounded = compare(PAID, ["thompson", "fixed:action=1"], baseline="thompson", **known)
     assert all(d.realised.kind.startswith("paired") for d in bounded.differences)
     assert "would" not in bounded.ranking.conclusion
 
@@ -115,7 +116,7 @@ def test_reports_say_so_in_the_row(tmp_path: Any) -> None:
     capped = " ".join(evaluate("replay", *words, "--cap", "3", "--full").out.split())
     assert "not anytime-valid" not in capped
     assert "at most 3 a display, which leaves out" in capped
-    both = " ".join(evaluate("compare", *words, "-p", "random", "--full").out.split())
+    both = " ".join(evaluate("compare", *words, "-p", "random", "--bootstrap", "0", "--full").out.split())
     for said in (
         "only if no display can earn more than the largest reward seen, which nobody knows",
         "approximate 95% bands",
@@ -144,7 +145,7 @@ def test_where_refunds_have_no_bound_the_smallest_reward_is_what_nobody_knows(tm
 
     refunded = paid(np.where(np.arange(len(MONEY)) % 7 == 0, -MONEY, MONEY))
     write_canonical(refunded, tmp_path)
-    words = ("compare", "-d", str(tmp_path), "-p", "ucb1", "-p", "random", "--window", "50")
+    words = ("compare", "-d", str(tmp_path), "-p", "ucb1", "-p", "random", "--window", "50", "--bootstrap", "0")
     most, least = ("--reward-max", "100"), ("--reward-min", "-100")
     for given, open_end in (
         ((), "more than the largest reward seen or less than the smallest reward seen"),
@@ -157,7 +158,8 @@ def test_where_refunds_have_no_bound_the_smallest_reward_is_what_nobody_knows(tm
         assert open_end is None or f"if no display can earn {open_end}, which nobody knows" in said
         assert ("Name it (--reward-min, or reward_min in the spec)" in said) is ("--reward-min" not in given)
         assert "with_meta" not in said
-    found = compare(refunded, ["ucb1", "random"], baseline="ucb1", windows=[50], reward_max=100.0)
+    asked: dict[str, Any] = {"windows": [50], "reward_max": 100.0, "bootstrap": 0}
+    found = compare(refunded, ["ucb1", "random"], baseline="ucb1", **asked)
     assert "could earn less than the smallest reward seen: name it (`reward_min`) to know" in found.ranking.conclusion
 
 

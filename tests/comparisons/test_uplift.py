@@ -210,7 +210,7 @@ def test_what_decides_is_said_in_per_cent_money_and_time_and_nothing_of_numbers_
     assert worse is not None
     assert [line.split(":")[0] for line in stakes(worse)] == ["Beyond line 2 (fixed", "Chance that it earns less"]
     # One run of a policy that learns says nothing of what to expect.
-    run = compare(log, ["random", "ucb1"], baseline="random").verdict
+    run = compare(log, ["random", "ucb1"], baseline="random", bootstrap=0).verdict
     assert run is not None
     assert run.candidate.uplift is None
 

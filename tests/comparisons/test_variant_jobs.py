@@ -60,6 +60,10 @@ def test_results_of_workers_are_those_of_this_process(executor: Executor, tmp_pa
     for log in (LOG, load("synthetic", limit=2_000), "synthetic", load(tmp_path / "log"), tmp_path / "log"):
         options = OPTIONS | ({"bootstrap": 0} if log == "synthetic" else {})
         assert said(compare(log, POLICIES, executor=executor, **options)) == said(compare(log, POLICIES, **options))
+    decides: dict[str, Any] = {"windows": [50], "baseline": "random"}
+    found = compare(LOG, POLICIES, executor=executor, **decides)
+    assert all(of.expected is not None for of in found.differences)
+    assert said(found) == said(compare(LOG, POLICIES, **decides))
 
 
 class Pickled(ThreadPoolExecutor):

@@ -11,9 +11,10 @@ import pytest
 
 from evaluator.arguments import as_description
 from evaluator.comparisons import kept, variant_jobs
-from evaluator.comparisons.kept import KeptResults
+from evaluator.comparisons.candidates import pairs_to_expect
+from evaluator.comparisons.kept import FoundResults, KeptResults
 from evaluator.comparisons.result import plan_comparison
-from evaluator.comparisons.variant_runs import VariantRuns
+from evaluator.comparisons.variant_runs import FIRST, STEP, VariantRuns
 from evaluator.outputs.kept_folder import kept_beside, part_files
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.result import ReplayResult
@@ -81,6 +82,46 @@ def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
     assert times > 5
     # Three scans of two variants; on each of them, four blocks of resampled logs. None of them was written twice.
     assert kinds == {"kept_name": 6, "part_name": 6 + 3 * 4}
+
+
+def test_what_decides_goes_on_after_any_stop_and_tells_of_no_more_than_was_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = plan_comparison(LOG, POLICIES, [50], ReplayOptions(jobs=2))
+    pairs = pairs_to_expect(plans, 2)
+    assert pairs == ((0, 2), (1, 2))
+    told: list[int] = []
+    whole = VariantRuns(plans, pairs=pairs)
+    total = sum(whole.totals.values())
+    whole.run(told.append)
+    assert 0.9 * total < sum(told) <= total
+    monkeypatch.setattr(variant_jobs, "TOGETHER", 40)
+    write, written = kept.write_kept, Counter[str]()
+
+    def killed(*arguments: object) -> None:
+        write(*arguments)  # type: ignore[arg-type]
+        written[arguments[1].__name__] += 1  # type: ignore[attr-defined]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kept, "write_kept", killed)
+    for _ in range(20):
+        own = KeptResults(tmp_path, POLICIES)
+        runs = VariantRuns(plans, kept=own, found=own.find(plans, LOG), pairs=pairs)
+        try:
+            runs.run()
+            break
+        except KeyboardInterrupt:
+            pass
+    logs = len(whole.compared[0].values)
+    assert set(runs.compared) == {0, 1, 2}
+    for i, of in whole.compared.items():
+        np.testing.assert_array_equal(runs.compared[i].values, of.values)
+    # Three results; and the resampled logs in blocks of 40, none of them twice.
+    assert written == {"kept_name": 3, "part_name": 3 + (logs - FIRST) // STEP * 2}
+    # Where other lines are compared, it is after another number of rounds, and what was kept says nothing of these.
+    fewer = VariantRuns(plans[1:], found=FoundResults({}, 0, 0, draws={0: {0: (9.0, True, 9.0, 7)}}), pairs=((0, 1),))
+    fewer.run()
+    assert fewer.compared[0].values[0] != 9.0
 
 
 def test_results_that_are_kept_are_written_after_scans_of_bounded_work(

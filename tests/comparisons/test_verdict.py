@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from evaluator import Log, check, compare, load
 from evaluator.comparisons.candidates import UNCHECKED
@@ -17,6 +19,7 @@ from evaluator.comparisons.lines import Line
 from evaluator.comparisons.log_conditions import with_audit, with_checks
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.ship_rule import ANY_UPLIFT, ShipRule, parse_ship_rule
+from evaluator.comparisons.variant_runs import FIRST, MOST
 from evaluator.comparisons.verdict import Candidate, Condition, ConditionName, Decision, decide
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
@@ -140,19 +143,58 @@ def test_a_difference_is_seen_from_the_baseline_wherever_it_stands() -> None:
 
 def test_policies_that_learn_wait_for_what_is_to_be_expected_of_them() -> None:
     log = shown((0.1, 0.8))
-    runs = compare(log, ["random", "ucb1"], baseline="random", ship_if="uplift > 0")
+    asked = {"policies": ["random", "ucb1"], "baseline": "random", "ship_if": "uplift > 0"}
+    runs = compare(log, **asked, bootstrap=0)  # type: ignore[arg-type]
     assert runs.verdict is not None
     assert runs.verdict.decision == "wait"
-    horizon = runs.horizon.rounds
-    assert f"`bootstrap=200` and `horizon={horizon}`" in runs.verdict.settle
-    found = compare(
-        log, ["random", "ucb1"], baseline="random", ship_if="uplift > 0", bootstrap=40, horizon=horizon
-    ).verdict
-    assert found is not None
-    assert (found.decision, found.candidates[0].target) == ("ship", "expected")
-    different = compare(log, ["random", "ucb1"], baseline="random", ship_if="uplift > 0", bootstrap=20, sampler="queue")
+    assert "`bootstrap=200`" in runs.verdict.settle
+    different = compare(log, **asked, bootstrap=20, sampler="queue")  # type: ignore[arg-type]
     assert different.verdict is not None
     assert different.verdict.decision == "wait"
+
+
+def test_as_many_logs_are_resampled_as_a_verdict_on_policies_that_learn_needs_whatever_its_rule() -> None:
+    log, asked = shown((0.1, 0.8), n=1_500), {"windows": [50], "baseline": "random"}
+
+    def resampled(policies: Sequence[str], log: Log = log, **more: Any) -> set[int]:
+        found = compare(log, policies, **{**asked, **more})
+        assert not any(result.resampled for result in found.results)
+        kinds = [of.expected.kind for of in found.differences if of.expected is not None]
+        return {int(re.search(r"of (\d+) resampled", kind)[1]) for kind in kinds}  # type: ignore[index]
+
+    (logs,) = resampled(["random", "ucb1", "klucb"])
+    assert FIRST <= logs <= MOST
+    for rule, decision in (("uplift > 0", "ship"), ("uplift > 0.3", "wait"), ("uplift > 5", "don't")):
+        found = compare(log, ["random", "ucb1"], ship_if=rule, **asked)  # type: ignore[arg-type]
+        assert found.verdict is not None
+        assert (found.verdict.decision, found.verdict.candidate.target) == (decision, "expected")
+        assert f"of {logs} resampled" in str(found.verdict.candidate.difference)
+    # A number is a number; where no policy learns, or the verdict waits whatever is expected, none is needed.
+    assert resampled(["random", "ucb1"], bootstrap=0) == set()
+    assert resampled(["random", "fixed:action=1"]) == set()
+    for biased in ({"sampler": "queue"}, {"clock": "wall"}, {"accept_quantile": 0.05}, {"propensity": "estimate"}):
+        assert resampled(["random", "ucb1"], **biased) == set(), biased
+    absent = log.with_meta(propensity="absent")
+    none = [np.full(len(log), np.nan)]
+    absent = replace(absent, displays=log.displays.set_column(log.schema.names.index("propensity"), "propensity", none))
+    assert resampled(["random", "ucb1"], absent) == set()
+
+
+def test_by_default_a_policy_that_learns_ships_where_it_is_better_by_far_and_hardly_ever_where_all_earn_alike() -> None:
+    logs, asked = 8, {"policies": ["random", "ucb1"], "baseline": "random"}
+
+    def differences(rates: tuple[float, float], seeds: range) -> list[Interval]:
+        found = [compare(shown(rates, n=800, seed=seed), **asked).verdict for seed in seeds]  # type: ignore[arg-type]
+        return [of.candidate.difference for of in found if of is not None and of.candidate.difference is not None]
+
+    alike = differences((0.4, 0.4), range(logs))
+    assert len(alike) == logs
+    assert sum(of.low > 0.0 for of in alike) <= binom.ppf(0.999, logs, 0.025)
+    # Of a rule that lies six standard errors of the estimate below what is true.
+    better = differences((0.3, 0.6), range(logs))
+    estimates = [of.estimate for of in better]
+    limit = np.mean(estimates) - 6.0 * np.std(estimates, ddof=1)
+    assert all(of.low > limit for of in better)
 
 
 def test_too_few_clusters_are_named() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from scipy.stats import binom
 
-from tests.bench.verdicts import learning, steady
+from tests.bench.verdicts import apart, earned_more, learning, steady
 from tests.untidy.kinds import KINDS
 
 # Those whose numbers a defect moves, and those that move intervals.
@@ -32,6 +33,15 @@ def test_policies_that_learn_do_not_ship_where_all_earn_alike() -> None:
     found = [learning(KINDS[name], seed) for name in ("tidy", "growth", "revenue") for seed in range(8)]
     assert "refused" not in found
     assert found.count("ship") <= binom.ppf(0.999, len(found), ERROR)
+
+
+def test_a_policy_that_learns_ships_six_standard_errors_above_the_rule_and_hardly_ever_on_it() -> None:
+    found = [earned_more("tidy", seed) for seed in range(100, 300)]
+    truth, error = np.mean(found), np.std(found, ddof=1)
+    far = [one for seed in range(20) for one in apart("tidy", f"uplift > {truth - 6.0 * error:.12f}", seed)]
+    assert set(far) == {"ship"}
+    on_it = [one for seed in range(40) for one in apart("tidy", f"uplift > {truth:.12f}", seed)]
+    assert on_it.count("ship") <= binom.ppf(0.999, len(on_it), ERROR)
 
 
 def test_what_earns_far_more_than_was_asked_ships() -> None:

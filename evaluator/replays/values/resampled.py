@@ -30,7 +30,7 @@ from evaluator.replays.rounds.reorder import GatheredDisplays, LogOrder, gather
 from evaluator.replays.rounds.stream import LogPiece, blocks
 from evaluator.replays.rounds.thinning import Thinning
 from evaluator.replays.values.bootstrap_refits import ClusterDraws, refitted, rests_on_delays, rests_on_frequencies
-from evaluator.replays.values.expected_values import ResampledValues
+from evaluator.replays.values.expected_values import LOGGED, ResampledValues
 from evaluator.replays.values.rewards import logged_rewards, observed_rewards
 from evaluator.streams import Stream, random_stream
 
@@ -48,10 +48,11 @@ Floats = npt.NDArray[np.float64]
 
 
 class Lived(NamedTuple):
-    """How far an original replay came: rounds, and displays read for them."""
+    """How far an original replay came: rounds, and displays read for them; and after how many rounds it is compared."""
 
     rounds: int
     read: int
+    compared: int = 0
 
 
 class Draws(NamedTuple):
@@ -63,10 +64,14 @@ class Draws(NamedTuple):
         Mean reward per round of each plan in each resampled log, shape (logs, plans).
     complete
         Whether all repeats of a plan reached the rounds of the original replays, shape (logs, plans).
+    compared
+        Mean reward of each plan's first rounds, as many as replays are compared by, shape (logs, plans); nan where none
+        are.
     """
 
     values: Floats
     complete: npt.NDArray[np.bool_]
+    compared: Floats
 
     def of(self, plan: int, clusters: float | None) -> ResampledValues:
         """Return what these say of a plan, by its index, whose rounds are worth so many clusters."""
@@ -118,7 +123,7 @@ class Resampling:
             Function called with the number of displays drawn since the last call.
         """
         shape = len(numbers), len(self._asked)
-        values, complete = np.full(shape, np.nan), np.zeros(shape, np.bool_)
+        values, complete, compared = np.full(shape, np.nan), np.zeros(shape, np.bool_), np.full(shape, np.nan)
         with ThreadPoolExecutor(jobs) as pool:
             for queued, together in ((False, TOGETHER), (True, jobs)):
                 chosen = [i for i, one in enumerate(self._asked) if (one.plan.sampler == "queue") == queued]
@@ -129,9 +134,9 @@ class Resampling:
                     _estimate_anew(logs)
                     _read(logs, pool, advance)
                     found = list(pool.map(_ResampledLog.values, logs))
-                    values[start : start + len(logs), chosen] = [[value for value, _ in of] for of in found]
-                    complete[start : start + len(logs), chosen] = [[whole for _, whole in of] for of in found]
-        return Draws(values, complete)
+                    for column, into in enumerate((values, complete, compared)):
+                        into[start : start + len(logs), chosen] = [[one[column] for one in of] for of in found]
+        return Draws(values, complete, compared)
 
 
 def _read(logs: Sequence[_ResampledLog], pool: ThreadPoolExecutor, advance: Callable[[int], None]) -> None:
@@ -249,8 +254,12 @@ class _ResampledLog:
         for lanes in shared.values():
             drawn = orders[lanes[0].repeat]
             own = drawn[_kept(piece, drawn, lanes[0], uniform[lanes[0].repeat])]
+            for lane in lanes:
+                if lane.follows:
+                    lane.follow(piece.first + own)
+            lanes = [lane for lane in lanes if not lane.follows]
             vectors = {lane.plan.rounds.vectors for lane in lanes}
-            for at in range(0, len(own), _PART):
+            for at in range(0, len(own) if lanes else 0, _PART):
                 part = own[at : at + _PART]
                 lanes = [lane for lane in lanes if not lane.done]
                 if not lanes:
@@ -259,18 +268,18 @@ class _ResampledLog:
                 for lane in lanes:
                     lane.read(piece.first + part, gathered)
 
-    def values(self) -> list[tuple[float, bool]]:
-        """Return the value of each plan over all its repeats' rounds, and whether all of them reached these."""
+    def values(self) -> list[tuple[float, bool, float]]:
+        """Return the value of each plan over all its repeats' rounds, whether all reached these, and over the first."""
         repeats = self.asked[0].plan.options.repeats
         lanes, self._lanes = self._lanes, []
         return [_mean_over(lanes[at : at + repeats]) for at in range(0, len(lanes), repeats)]
 
 
-def _mean_over(repeats: Sequence[_Lane]) -> tuple[float, bool]:
-    values, rounds = [lane.value() for lane in repeats], [lane.rounds for lane in repeats]
-    return float(np.average(values, weights=rounds)) if min(rounds) else float("nan"), all(
-        lane.complete for lane in repeats
-    )
+def _mean_over(repeats: Sequence[_Lane]) -> tuple[float, bool, float]:
+    values, compared = zip(*(lane.values() for lane in repeats), strict=True)
+    rounds = [lane.rounds for lane in repeats]
+    whole = float(np.average(values, weights=rounds)) if min(rounds) else float("nan")
+    return whole, all(lane.complete for lane in repeats), float(np.mean(compared))
 
 
 def _kept(piece: LogPiece, drawn: Numbers, lane: _Lane, uniform: Floats) -> npt.NDArray[np.bool_]:
@@ -296,7 +305,7 @@ class _Lane:
         self.plan = plan = asked.plan
         self.repeat = repeat
         original = asked.lived[repeat]
-        self.rounds = original.rounds
+        self.rounds, self._compared = original.rounds, original.compared
         # Young displays weigh more and are the last of the log: no more of them than the original replay read.
         young = plan.maturity.correction is not None and plan.sampler != "queue"
         self.used = original.read if young else plan.rounds.used
@@ -339,6 +348,16 @@ class _Lane:
         """Whether T rounds were reached."""
         return self._accepted >= self.rounds
 
+    @property
+    def follows(self) -> bool:
+        """Whether every display is a round, so that nothing has to be replayed: the logging policy's."""
+        return self.plan.sampler == LOGGED
+
+    def follow(self, displays: Numbers) -> None:
+        """Take the next displays, which have these numbers in the log, for rounds."""
+        self._displays.append(displays)
+        self._accepted += len(displays)
+
     def read(self, displays: Numbers, gathered: GatheredDisplays) -> None:
         """Replay the next displays, which have these numbers in the log."""
         batch = gathered.batch(self.plan.rounds)
@@ -351,13 +370,16 @@ class _Lane:
             self._displays.append(accepted)
             self._accepted += len(accepted)
 
-    def value(self) -> float:
-        """Return the mean reward of the first T rounds."""
+    def values(self) -> tuple[float, float]:
+        """Return the mean reward of the first T rounds, and of those that are compared."""
         shown = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
         if isinstance(self._replaying, QueueReplay):
             shown = shown[self._replaying.result().displays]
             self._accepted = len(shown)
-        shown = shown[: self.rounds]
+        whole = self._mean(shown[: self.rounds])
+        return whole, whole if self._compared == self.rounds else self._mean(shown[: self._compared])
+
+    def _mean(self, shown: Numbers) -> float:
         if not len(shown):
             return float("nan")
         if self._rewards is None:
