@@ -129,6 +129,8 @@ class Policy:
     needs: ClassVar[tuple[Need, ...]] = ()
     # The one column of the displays it reads, where no other vectors will do.
     reads: ClassVar[str] = ""
+    # Parameter whose value a spec may give without its name: `target:NAME`.
+    first: ClassVar[str] = ""
     # Whether it learns from a zero reward that it is told of, as a conversion of value 0; no log tells of any.
     takes_zeros: ClassVar[bool] = False
     # Whether it is told rewards as shares of the setting's `reward_max` less its `reward_min`, or in the log's own

@@ -25,6 +25,7 @@ POLICIES = {
     "fixed": "evaluator.policies.static:FixedAction",
     "logging": "evaluator.policies.static:LoggingPolicy",
     "columns": "evaluator.policies.columns:ColumnsPolicy",
+    "target": "evaluator.policies.columns:TargetPolicy",
     "ucb1": "evaluator.policies.naive_ucb:UCB1",
     "klucb": "evaluator.policies.naive_ucb:KLUCB",
     "thompson": "evaluator.policies.naive_thompson:BetaThompson",
@@ -102,6 +103,8 @@ def resolve(spec: str, *, files: bool = True) -> Any:
         if brought is None:
             raise UnknownNameError(f"Unknown policy {name!r}.", remedy=nearest(_plain(name), names()))
         cls = points[brought].load()
+    if first := getattr(cls, "first", ""):
+        return as_policy(cls, _with_first(cls, name, rest, first))
     return as_policy(cls, _parameters(cls, name, rest))
 
 
@@ -223,6 +226,12 @@ def _parameters(cls: type, name: str, text: str) -> dict[str, Any]:
             raise ParameterError(f"{name}: parameter {key.strip()!r} is given twice.", remedy="give it once.")
         parameters[key.strip()] = _literal(value.strip())
     return parameters
+
+
+def _with_first(cls: type, name: str, text: str, first: str) -> dict[str, Any]:
+    """Return the parameters of a spec whose one word is the value of its first parameter, as it is written."""
+    value = text.removeprefix(f"{first}=") if "," not in text else ""
+    return {first: value.strip()} if value and "=" not in value else _parameters(cls, name, text)
 
 
 def _literal(text: str) -> Any:
