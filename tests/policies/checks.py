@@ -34,7 +34,7 @@ WINDOW = 20
 
 
 def layouts(policy: Policy) -> tuple[Layout, ...]:
-    if policy.reads == "target":
+    if policy.reads.startswith("target"):
         return ("target",)
     return ("sets", "contexts", "catalogue") if policy.contextual else ("none",)
 
@@ -94,6 +94,8 @@ def another(policy: Policy, name: str) -> object:
         return next(choice for choice in typing.get_args(hint) if choice != value)
     if hint is int:
         return value + 1
+    if hint == str | None:
+        return "another"
     assert hint is float
     return 0.75 * value or 0.25
 
@@ -113,7 +115,8 @@ def check_unknown_parameter_is_refused(policy: Policy) -> None:
 
 def check_wrong_types_are_refused(policy: Policy) -> None:
     for name in policy.parameters:
-        for wrong in (True, [], "word", 1j):
+        words = typing.get_type_hints(type(policy))[name] == str | None
+        for wrong in (True, [], *([] if words else ["word"]), 1j):
             with pytest.raises(ParameterError, match=rf"^{policy.name}: parameter {name}\b"):
                 as_policy(type(policy), {name: wrong})
 
