@@ -22,7 +22,7 @@ from evaluator.replays.loop import among, engine, kernel
 from tests.logs import build_log
 
 K, N, D = 6, 900, 5
-CHOOSING = [name for name in POLICIES if resolve(name).among and name != "columns"]
+CHOOSING = [name for name in POLICIES if resolve(name).among and name not in ("columns", "target")]
 Truths = npt.NDArray[np.bool_]
 
 
@@ -218,7 +218,7 @@ def test_uniform_propensities_are_one_over_the_size_of_the_set() -> None:
 def test_policies_without_an_answer_are_refused_with_those_that_have_one(policy: str) -> None:
     with pytest.raises(ParameterError, match="cannot choose among some of its actions") as refused:
         plan(log_with(random_sets()), policy, window=60, horizon=100)
-    assert "take one that can: random, fixed, columns, ucb1" in str(refused.value)
+    assert "take one that can: random, fixed, columns, target, ucb1" in str(refused.value)
 
 
 @pytest.mark.parametrize("sampler", ["keep", "queue"])
