@@ -80,20 +80,23 @@ def example_block(epilog: str) -> str:
 
 def command_page() -> str:
     """Return the page of commands."""
+    from evaluator.cli.help import by_panel, by_question
+
     parts = [
-        "# Commands\n\n*Every command with its options, as `--help` prints them.* [Options by name](options.md).\n\n"
+        "# Commands\n\n*Every command with its options: first those that `--help` lists, by the questions that they "
+        "answer, then the rest, which `--help-all` lists.* [Options by name](options.md).\n\n"
         "The examples are of a made-up shop:\n\n```sh\nevaluate datasets make shop -o shop\n```\n"
     ]
     for name, command in commands():
         parts.append(f"## evaluate {name}\n")
         parts.append(inspect.cleandoc(command.help or "") + "\n")
-        panels: dict[str, list[tuple[object, ...]]] = {}
-        for p in command.params:
-            if not getattr(p, "hidden", False) and p.name != "help":
-                panel = getattr(p, "rich_help_panel", None) or "Options"
-                panels.setdefault(panel, []).append((words(p), shown_default(p), said(getattr(p, "help", "") or "")))
-        for panel, rows in panels.items():
-            parts.append(table((panel, "default", "what it does"), rows))
+        listed, others = by_question(command)
+        for tables in (listed, by_panel(others)):
+            if tables is not listed:
+                parts.append("With `--help-all`:\n")
+            for head, parameters in tables.items():
+                rows = [(words(p), shown_default(p), said(getattr(p, "help", "") or "")) for p in parameters]
+                parts.append(table((head, "default", "what it does"), rows))
         if command.epilog:
             parts.append(example_block(command.epilog))
     return "\n".join(parts)

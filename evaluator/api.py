@@ -15,10 +15,11 @@ from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.log_places import at_a_place
 from evaluator.comparisons.options import CompareOptions
 from evaluator.comparisons.resampled_replay import execute_in_jobs, refuse_nothing_to_spread
-from evaluator.comparisons.result import Comparison, execute_comparison, find_baseline, plan_comparison
+from evaluator.comparisons.result import Comparison, execute_comparison, find_baseline, plan_comparison, with_logging
 from evaluator.comparisons.study_file import read_study
 from evaluator.comparisons.variant_jobs import study_on
 from evaluator.comparisons.variant_runs import VariantRuns
+from evaluator.comparisons.weighted_pairs import reads_users
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log
@@ -121,7 +122,8 @@ def compare(
     policies
         Policies, each as `replay` takes it.
     baseline
-        The policy whose first variant the others are compared with; None takes the first of all.
+        The policy whose first variant the others are compared with; None takes the logging policy, in a line of its own
+        where it is not among the policies.
     executor
         Executor whose workers compute, such as ``distributed.Client(address).get_executor()``, the same to the bit;
         None for threads of this process. Workers open the log themselves: one that is no converted folder is written
@@ -166,12 +168,13 @@ def compare(
         rule = asked.rule if rule is None else rule
         said = asked.options
     chosen = ReplayOptions(**{**said, **given})
-    keep = chosen.keeps if rule is None else [*chosen.keeps, LIKE_USERS]
+    keep = [*chosen.keeps, LIKE_USERS] if rule is not None or reads_users(descriptions) else chosen.keeps
     reading |= {"keep": keep} if keep else {}
     named = None if isinstance(log, Log) else str("synthetic" if log is None else log)
     own_log = log.checked() if isinstance(log, Log) else load("synthetic" if log is None else log, **reading)
     spec = None if baseline is None else as_description(baseline).spec
     with nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, reading) as (logged, place):
+        descriptions = with_logging(logged, descriptions, spec)
         plans = plan_comparison(logged, descriptions, cut_offs or (None,), chosen)
         first, workers = find_baseline(plans, spec), None
         if executor is not None and place is not None:

@@ -1,7 +1,7 @@
-"""Errors that teach: what is wrong, where, how to repair it.
+"""Errors of the package: each says what is wrong, where it is wrong, and how to repair it.
 
-Every error of the package is one line, carries an exit code for the command line, and is also a builtin,
-so that ``except ValueError`` keeps working in a notebook.
+Every error prints as one line and carries an exit code for the command line. Most are also a builtin error, so that
+``except ValueError`` works in a notebook.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Self
 
 from evaluator.visible import visible
 
-# Characters of a message: what quotes a value of a file is as long as the file makes it.
+# Largest number of characters of a message: a message may quote a value of a file, which may have any length.
 LONGEST = 1_200
-# Files of a folder among which the nearest name is looked for.
+# Largest number of files of a folder that are searched for the nearest name.
 _LOOKED_THROUGH = 10_000
-# Where Python prints tracebacks of itself; the command line says which option prints it.
+# Remedy in Python, which prints tracebacks by itself; the command line names the option that prints them.
 SEE_TRACEBACK = "the traceback shows where"
 
 
 def _one_line(text: str) -> str:
-    r"""Return a text without control characters, its middle left out where it is very long.
+    r"""Return a text without control characters; a very long text loses its middle.
 
     >>> print(_one_line("ad\x1b[2J, line 3"))
     ad\x1b[2J, line 3
@@ -39,7 +39,7 @@ def _one_line(text: str) -> str:
 
 
 class EvaluatorError(Exception):
-    """Base of all errors raised on purpose: one printable line, whatever the values that it quotes.
+    """Base class of all errors that are raised on purpose: one printable line, whatever values it quotes.
 
     Parameters
     ----------
@@ -53,20 +53,20 @@ class EvaluatorError(Exception):
     # Whether names in backticks are keys of a file, and not options.
     quotes_keys = False
 
-    def __new__(cls, *told: str, **_: str) -> Self:
-        """Return an error that is yet to be told what is wrong, also where a worker's is made anew.
+    def __new__(cls, *message: str, **_: str) -> Self:
+        """Create the error, also where the error of a Dask worker is created again in this process.
 
-        That goes by the ``__new__`` of a class; the one of the first builtin among its bases refuses what is an OSError
-        too, and Dask sends some other error then.
+        Python calls the ``__new__`` of the first builtin among the bases. That one refuses a class that is an OSError
+        as well, and Dask would then send another error.
         """
-        return (OSError if issubclass(cls, OSError) else Exception).__new__(cls, *told)
+        return (OSError if issubclass(cls, OSError) else Exception).__new__(cls, *message)
 
     def __init__(self, what: str, *, remedy: str = "") -> None:
         self.what = _one_line(what)
         self.remedy = _one_line(remedy)
-        told = f"{self.what} Hint: {self.remedy}" if remedy else self.what
-        super().__init__(told)
-        self.args = (told,)  # OSError takes those of __new__ for its own
+        message = f"{self.what} Hint: {self.remedy}" if remedy else self.what
+        super().__init__(message)
+        self.args = (message,)  # OSError keeps the arguments of __new__ otherwise
 
     def __str__(self) -> str:
         # KeyError would print the repr of its argument.
@@ -80,11 +80,11 @@ class DataError(EvaluatorError, ValueError):
 
 
 class SpecError(DataError):
-    """A dataset's ``spec.toml`` does not say what it must."""
+    """A dataset's ``spec.toml`` lacks a key, or a key or its value is wrong."""
 
 
 class SourceError(DataError, OSError):
-    """A source file is missing, truncated, or in another format than its spec says."""
+    """A source file is missing or truncated, or has another format than its spec says."""
 
 
 class LogError(DataError):
@@ -100,7 +100,7 @@ class NoRoundsError(DataError):
 
 
 class UsageError(EvaluatorError, ValueError):
-    """The call's words do not fit (exit code 2)."""
+    """A call's options or arguments are wrong, or do not fit together (exit code 2)."""
 
     exit_code = 2
 
@@ -114,25 +114,25 @@ class ParameterError(UsageError):
 
 
 class UnknownOptionError(UsageError, TypeError):
-    """A function has no such option; the message says where it lives, if anywhere."""
+    """A function has no such option; the message names the functions that have it, if any."""
 
 
 class KeyOfFileError(ParameterError):
-    """A key of a file is unknown, or its value does not fit; the message names it as it stands there."""
+    """A key of a file is unknown or has a wrong value; the message spells the key as the file does."""
 
     quotes_keys = True
 
 
 class OutputExistsError(UsageError, FileExistsError):
-    """The output is there already and would be overwritten."""
+    """The output exists already and would be overwritten."""
 
 
 class OutputInUseError(UsageError, BlockingIOError):
-    """Another process writes the output at this moment."""
+    """Another process is writing the output."""
 
 
 class OutputError(EvaluatorError, OSError):
-    """The output cannot be written: the disk is full, or the folder may not be written."""
+    """The output cannot be written: the disk is full, or the user may not write to the folder."""
 
 
 class PolicyError(EvaluatorError, RuntimeError):
@@ -140,20 +140,20 @@ class PolicyError(EvaluatorError, RuntimeError):
 
 
 class WorkerError(EvaluatorError, RuntimeError):
-    """Workers are gone, ended by what they were given, or refused: they have another version, or read another log."""
+    """Workers cannot be reached, crashed on a job, or were refused: they run another version or read another log."""
 
 
 def nearest(name: str, known: Iterable[str], *, listed: Iterable[str] | None = None) -> str:
-    """Return a sentence naming the known word nearest to `name`, or those that begin so, or all of them.
+    """Return a phrase that names the known word nearest to `name`, the known words that begin with it, or all of them.
 
     Parameters
     ----------
     name
         Word that is not known.
     known
-        Words that are.
+        Words that are known.
     listed
-        Those to name where none is near, and the rest are counted; None for all.
+        Words to name where no known word is near; the other words are counted. None for all words.
 
     >>> nearest("otflinucp", ["otflinucb", "ucb1"])
     'did you mean otflinucb?'
@@ -174,9 +174,9 @@ def nearest(name: str, known: Iterable[str], *, listed: Iterable[str] | None = N
 
 
 def nearest_file(path: str | PathLike[str], otherwise: str) -> str:
-    """Return a sentence that names the file or folder whose path is nearest to one that is not there, else `otherwise`.
+    """Return a phrase that names the existing path nearest to a path that does not exist, or else `otherwise`.
 
-    Each part of the path that is not there is compared with what its folder holds; patterns are not.
+    Each missing part of the path is compared with the names in its folder; parts that are patterns are not compared.
 
     >>> nearest_file("absent/of/all", "name a file.")
     'name a file.'
@@ -198,7 +198,7 @@ def nearest_file(path: str | PathLike[str], otherwise: str) -> str:
 
 
 def refuse_no_utf8(name: str) -> None:
-    r"""Raise if a file's name is not UTF-8: JSON, Arrow and half of all libraries could not write it down.
+    r"""Raise if a file's name is not UTF-8: JSON, Arrow and many libraries cannot write such a name.
 
     Raises
     ------

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import documented, option
+from evaluator.options.shared import INTERVALS
 from evaluator.replays.options import BareReplayOptions, ReplayOptions
 
 
@@ -14,9 +15,20 @@ from evaluator.replays.options import BareReplayOptions, ReplayOptions
 class AuditOptions(BareReplayOptions):
     """Options of an audit: its own, and those of the replays of every twin."""
 
-    twins: int = option(200, "Logs drawn from the fitted truth, and replayed", example="50", flags=("-n",), at_least=10)
+    twins: int = option(
+        200,
+        "Logs drawn from the fitted truth, and replayed",
+        example="50",
+        question=INTERVALS,
+        flags=("-n",),
+        at_least=10,
+    )
     displays: int | None = option(
-        None, "Displays of a twin. Default: as many as the log has", example="1000000", at_least=200
+        None,
+        "Displays of a twin. Default: as many as the log has",
+        example="1000000",
+        question=INTERVALS,
+        at_least=200,
     )
 
     def __post_init__(self) -> None:

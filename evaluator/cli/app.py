@@ -1,4 +1,4 @@
-"""``evaluate``: commands, exit codes, one-line errors."""
+"""The command ``evaluate``: its commands, its exit codes, and its errors, each in one line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ app = App(
     epilog="Example: evaluate replay --policy otflinucb --window 2000",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 
 
@@ -63,20 +63,20 @@ app.add_typer(policies.app, name="policies")
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:
-    again = options.stopped_by is not None
+    is_second = options.stopped_by is not None
     options.stopped_by = signum
-    if again or not options.signals_wait:
-        # As an exception, so that half-written output is removed on the way out.
+    if is_second or not options.signals_wait:
+        # An exception lets every block remove its half-written output.
         sys.exit(128 + signum)
 
 
 def main() -> None:
-    """Run the command line; every error is one line on stderr, with a traceback under ``--debug``."""
+    """Run the command line; every error is one line on stderr, and ``--debug`` adds the traceback."""
     guard_streams()
     one_blas_thread_from_the_start()
     for sent in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sent, _stop)
-    # A closed terminal ends a command as the others do, but for one started under nohup. Windows has no such signal.
+    # A closed terminal stops a command, too, unless nohup started it. Windows has no such signal.
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _stop)
     try:
@@ -85,7 +85,7 @@ def main() -> None:
                 refuse_no_utf8(word)
             app()
     except EvaluatorError as error:
-        # Errors of the library speak Python; this is the one place that turns them into words of the command line.
+        # Errors of the library name options as Python does; only here their names become those of the command line.
         line = str(error) if error.quotes_keys else use_command_words(str(error))
         _fail(error, line, error.exit_code)
     except OSError as error:

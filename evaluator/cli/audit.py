@@ -1,4 +1,4 @@
-"""``evaluate audit``."""
+"""The command ``evaluate audit``."""
 
 from __future__ import annotations
 
@@ -67,11 +67,15 @@ def audit_command(
         store = None if folder is None else KeptJobs(folder, o.note)
         source = open_log(named, reading, [LIKE_USERS])
         with workers(cluster) as executor:
-            # Known by all that the log holds, whoever computes.
+            # The fingerprint covers the whole log: with and without workers, results have the same keys.
             read = reading_options(reading, [LIKE_USERS])
             place = None if executor is None and store is None else place_of(source.log, named, read)
             source = replace(source, log=source.log.without_outcomes())
-            with o.progress("twins and runs", steps(len(descriptions), asked), compiles=cluster is None) as advance:
+            with o.progress(
+                "twins and runs",
+                {"Replaying twins": asked.twins, "Playing live": steps(len(descriptions), asked) - asked.twins},
+                compiles=cluster is None,
+            ) as advance:
                 audit = run_audit(
                     source.log, descriptions, asked, advance=advance, kept=store, executor=executor, place=place
                 )

@@ -1,4 +1,4 @@
-"""``evaluate check``."""
+"""The command ``evaluate check``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from evaluator.cli.lending import offered, takes
 from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_log, open_log, reads_log
 from evaluator.cli.replaying import origin
+from evaluator.options.shared import KEPT
 
 EXAMPLES = "Examples: evaluate check shop/spec.toml   |   evaluate check shop/spec.toml --cluster-by every:1d"
 
@@ -29,7 +30,7 @@ def check_command(
     out: Annotated[
         Path | None, offered("out", o.OUT.but(help="New folder for page, findings, result, report and manifest"))
     ] = None,
-    fail_on: o.FailOn = None,
+    fail_on: Annotated[list[str] | None, offered("fail_on", o.FAIL_ON.but(question=KEPT))] = None,
     debug: o.Debug = False,
 ) -> None:
     """Say whether a log is fit for replay, by testing on it what a replay rests on.
@@ -44,6 +45,7 @@ def check_command(
     options, codes = CheckOptions(**checking), o.codes_of(fail_on)
     with new_folder(out) as save:
         source = open_log(one_log(log, dataset), reading, [*source_columns(options.cluster_by), LIKE_USERS])
+        o.doing("Testing the log")
         report = check_log(source.log, options)
         save(write_check, report, source=origin(source, reading), command=this_command())
     o.show(report, full=full, as_json=as_json)

@@ -1,4 +1,4 @@
-"""``evaluate compare``."""
+"""The command ``evaluate compare``."""
 
 from __future__ import annotations
 
@@ -60,17 +60,20 @@ def compare_command(
     """Replay several policies, each with several windows, in one scan of the log, and compare them.
 
     Prints the verdict, and one line a policy and window with its value, which replay gives for it alone, and its
-    difference to a baseline at a common horizon. --full adds regret and uplift, a ranking that says which differences
-    are told from 0 (of these runs; of the expected values with --bootstrap), regret curves, and what was assumed.
+    difference to a baseline at a common horizon. --full adds regret, the difference to the logging policy, a ranking
+    that says which differences are told from 0 (of these runs; of the expected values with --bootstrap), regret curves,
+    and what was assumed.
     """
     from evaluator.arguments import as_description, as_descriptions
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
-    from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison
+    from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import VariantRuns
+    from evaluator.comparisons.weighted_pairs import reads_users
     from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
+    from evaluator.policies.static import LoggingPolicy
 
     dataset, codes = one_log(log, dataset), o.codes_of(fail_on)
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
@@ -80,7 +83,7 @@ def compare_command(
             from evaluator.comparisons.study_file import read_study
 
             study = read_study(asked.study)
-            given = _given(context)
+            given = _list_given(context)
             dataset = study.dataset if dataset is None else dataset
             reading = {**{name: value for name, value in study.reading.items() if name not in given}, **reading}
             replaying = {**replaying, **{name: value for name, value in study.options.items() if name not in given}}
@@ -89,14 +92,16 @@ def compare_command(
             baseline = study.baseline if baseline is None else baseline
             rule = study.rule if rule is None else rule
         descriptions = as_descriptions(specs)
-        store = None if folder is None else KeptResults(folder, descriptions)
+        named = None if baseline is None else as_description(baseline).spec
+        store = None if folder is None else KeptResults(folder, [*descriptions, LoggingPolicy()])
         o.kept_in = folder
         options = ReplayOptions(**replaying)
-        # A rule has the log checked, by what users saw before, too.
-        keep = options.keeps if rule is None else [*options.keeps, LIKE_USERS]
+        # Weighted differences are by users; and a rule has the log checked, by what users saw before, too.
+        keep = [*options.keeps, LIKE_USERS] if rule is not None or reads_users(descriptions) else options.keeps
         source = open_log(dataset, reading, keep)
+        descriptions = with_logging(source.log, descriptions, named)
         plans = plan_comparison(source.log, descriptions, windows or [None], options)
-        first = find_baseline(plans, None if baseline is None else as_description(baseline).spec)
+        first = find_baseline(plans, named)
         taken_up = _find_earlier_results(store, plans, source.log)
         with workers(cluster) as executor:
             where = None
@@ -104,7 +109,7 @@ def compare_command(
                 place = place_of(source.log, dataset, reading_options(reading, keep))
                 where = study_on(executor, place, descriptions, windows or [None], options)
             runs = VariantRuns(plans, kept=store, found=taken_up, workers=where)
-            with o.progress("displays", runs.total, compiles=cluster is None) as advance:
+            with o.progress("displays", runs.totals, compiles=cluster is None) as advance:
                 comparison = execute_comparison(
                     plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance
                 )
@@ -114,12 +119,13 @@ def compare_command(
         o.note(wrote(out))
     beside = () if comparison.check is None else comparison.check.findings
     o.fail_on(
-        codes, [*comparison.findings, *(one for result in comparison.results for one in result.findings), *beside]
+        codes,
+        [*comparison.findings, *(finding for result in comparison.results for finding in result.findings), *beside],
     )
 
 
 def _find_earlier_results(store: KeptResults | None, plans: Sequence[ReplayPlan], log: Log) -> FoundResults:
-    """Return the results that are there already, having said what was found and what not."""
+    """Return the results that earlier runs kept, and report which of them are used."""
     from evaluator.comparisons.variant_runs import NOTHING
 
     if store is None:
@@ -139,7 +145,7 @@ def _find_earlier_results(store: KeptResults | None, plans: Sequence[ReplayPlan]
     return earlier
 
 
-def _given(context: typer.Context) -> set[str]:
-    """Return the options that stand on the command line."""
+def _list_given(context: typer.Context) -> set[str]:
+    """Return the names of the options that the user gave on the command line."""
     sources = ((name, context.get_parameter_source(name)) for name in context.params)
     return {name for name, source in sources if source is not None and source.name == "COMMANDLINE"}

@@ -1,6 +1,7 @@
-"""What shells complete: names of policies, bundled datasets and scenarios, logs nearby, columns of the log named.
+"""Completions for shells: policies, bundled datasets and scenarios, logs in the folder, columns of the named log.
 
-A shell waits for each answer, so nothing here loads polars, numba or numpy. Where nothing fits, shells offer files.
+A shell waits for each answer, so that this module loads neither polars nor numba nor numpy. Where no completion fits,
+shells offer files.
 """
 
 from __future__ import annotations
@@ -15,55 +16,55 @@ from typing import Any
 import typer
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-# Endings of the files that a spec is drafted from, packed or not.
-DATA_SUFFIXES = {".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".feather", ".ipc"}
 
 
 def policy_names(incomplete: str) -> list[str]:
-    """Return the policies whose names begin so; of a list with commas, those that its last may be."""
+    """Return the policies that complete a name, or the last name of a list with commas."""
     from evaluator.policies.registry import names
 
-    return _last_of_list(incomplete, names())
+    return _complete_last(incomplete, names())
 
 
 def dataset_names(incomplete: str) -> list[str]:
-    """Return the bundled datasets and scenarios whose names begin so, and the specs and converted folders nearby."""
+    """Return the bundled datasets and scenarios, the specs and the converted folders that complete a name."""
     from evaluator.datasets.locate import bundled_names
 
-    return [*_that_begin(bundled_names(), incomplete), *_paths(incomplete, _is_log)]
+    return [*_filter_names(bundled_names(), incomplete), *_find_paths(incomplete, _is_log)]
 
 
 def scenario_names(incomplete: str) -> list[str]:
-    """Return the bundled scenarios whose names begin so, and the specs nearby."""
+    """Return the bundled scenarios and the specs that complete a name."""
     from evaluator.datasets.locate import bundled_scenarios
 
-    return [*_that_begin(bundled_scenarios(), incomplete), *_paths(incomplete, _is_spec)]
+    return [*_filter_names(bundled_scenarios(), incomplete), *_find_paths(incomplete, _is_spec)]
 
 
 def finding_codes(incomplete: str) -> list[str]:
-    """Return the codes of findings that begin so; of a list with commas, those that its last may be."""
+    """Return the codes of findings that complete a code, or the last code of a list with commas."""
     from evaluator.findings.catalogue import catalogue
 
-    return _last_of_list(incomplete, ["warn", *catalogue()])
+    return _complete_last(incomplete, ["warn", *catalogue()])
 
 
 def data_files(incomplete: str) -> list[str]:
-    """Return the files of rows that a spec can be drafted from, whose paths begin so."""
-    return _paths(incomplete, lambda path: bool(DATA_SUFFIXES & set(path.suffixes)) and path.is_file())
+    """Return the data files that complete a path."""
+    from evaluator.datasets.locate import DATA_SUFFIXES
+
+    return _find_paths(incomplete, lambda path: bool(DATA_SUFFIXES & set(path.suffixes)) and path.is_file())
 
 
-def _that_begin(names: Iterable[str], incomplete: str) -> list[str]:
+def _filter_names(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in sorted(names) if name.startswith(incomplete)]
 
 
-def _paths(incomplete: str, fits: Callable[[Path], bool]) -> list[str]:
-    """Return the paths that begin so and fit, as they were begun."""
+def _find_paths(incomplete: str, fits: Callable[[Path], bool]) -> list[str]:
+    """Return the fitting paths that complete a path, with the folder as the user wrote it."""
     folder, slash, name = incomplete.rpartition("/")
     try:
         paths = [path for path in Path(f"{folder}{slash}" or ".").iterdir() if path.name.startswith(name)]
         return sorted(f"{folder}{slash}{path.name}" for path in paths if not path.name.startswith(".") and fits(path))
     except OSError:
-        return []  # a shell has no place for what is wrong with a folder
+        return []  # a shell cannot show an error about the folder
 
 
 def _is_spec(path: Path) -> bool:
@@ -71,25 +72,25 @@ def _is_spec(path: Path) -> bool:
 
 
 def _is_log(path: Path) -> bool:
-    return _is_spec(path) or any((path / one).is_file() for one in ("spec.toml", "meta.json"))
+    return _is_spec(path) or any((path / name).is_file() for name in ("spec.toml", "meta.json"))
 
 
 def made_names(incomplete: str) -> list[str]:
-    """Return the datasets that can be made and whose names begin so."""
+    """Return the datasets of `evaluate datasets make` that complete a name."""
     from evaluator.datasets.make_options import MADE
 
     return [name for name in MADE if name.startswith(incomplete)]
 
 
 def column_names(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the columns of the log that begin so, where its spec or its text file tells them at once."""
+    """Return the columns that complete a name, if the spec or the first line of a text file lists the columns."""
     try:
-        return _last_of_list(incomplete, _columns(context.params))
+        return _complete_last(incomplete, _read_columns(context.params))
     except (OSError, ValueError):
-        return []  # a shell has no place for what is wrong with a file; the command will say it
+        return []  # a shell cannot show an error about the file; the command will report it
 
 
-# By the name of the option or argument.
+# Functions that complete an option or argument, by its name.
 COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "policy": policy_names,
     "policies": policy_names,
@@ -112,14 +113,15 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
 }
 
 
-def _last_of_list(incomplete: str, words: Iterable[str]) -> list[str]:
+def _complete_last(incomplete: str, words: Iterable[str]) -> list[str]:
+    """Return the words that complete the last word of a list with commas, each after the rest of the list."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
 
 
-def _columns(given: dict[str, Any]) -> list[str]:
+def _read_columns(given: dict[str, Any]) -> list[str]:
     if (file := given.get("file")) is not None:
-        return _header(Path(file), {})
+        return _read_header(Path(file), {})
     named = given.get("log") or given.get("dataset")
     if named is None:
         return []
@@ -131,11 +133,11 @@ def _columns(given: dict[str, Any]) -> list[str]:
     if "columns" in source:
         return [str(column) for column in source["columns"]]
     path = given.get("path")
-    return _header(Path(path) if path else spec.parent / str(source.get("files", "")), source)
+    return _read_header(Path(path) if path else spec.parent / str(source.get("files", "")), source)
 
 
-def _header(file: Path, source: dict[str, Any]) -> list[str]:
-    """Return the first line of a text file, packed or not."""
+def _read_header(file: Path, source: dict[str, Any]) -> list[str]:
+    """Return the names in the first line of a text file, compressed or not; empty for another format."""
     packed = file.suffix == ".gz"
     suffix = Path(file.stem).suffix if packed else file.suffix
     separator = _SEPARATORS.get(f".{source['format']}" if "format" in source else suffix)

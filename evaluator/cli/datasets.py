@@ -1,4 +1,4 @@
-"""``evaluate datasets``."""
+"""The commands ``evaluate datasets``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from evaluator.cli.reading import one_log, reads_log
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
-from evaluator.options.shared import DATASET, JOBS
+from evaluator.options.shared import DATASET, JOBS, KEPT, WHICH_LOG
 
 app = App(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
 
-_NAME = DATASET.but(help="Bundled name, a spec.toml, or a converted folder, on disk or in a bucket.")
+_NAME = DATASET.but(
+    help="Bundled name, a spec.toml, or a converted folder, on disk or in a bucket.", question=WHICH_LOG
+)
 _JOBS = "Threads; with two or more a large log of many Parquet files is written in parts, which hold the same"
 Name = Annotated[str, placed(_NAME, completes="dataset")]
 
@@ -61,6 +63,7 @@ def show_command(
     """Show what a dataset's spec says and, where its files are at hand, what its log holds."""
     from evaluator.datasets import show
 
+    o.doing("Reading the log")
     with new_folder(out) as save:
         facts = show(dataset, **reading)
         if out is not None:
@@ -92,6 +95,7 @@ def validate_command(
     name = one_log(log, dataset)
     if name is None:
         raise UsageError("No log is named.", remedy="`evaluate datasets validate spec.toml`.")
+    o.doing("Reading the log")
     report = validate(name, **reading)
     if as_json:
         o.print_json(report)
@@ -114,7 +118,9 @@ def convert_command(
     dataset: Name,
     out: Annotated[str, placed(o.OUT.but(help="New folder, on disk or in a bucket: s3://bucket/shop-log."))],
     reading: dict[str, Any],
-    overwrite: Annotated[bool, offered("overwrite", Option(default=False, help="Replace a converted folder"))] = False,
+    overwrite: Annotated[
+        bool, offered("overwrite", Option(default=False, help="Replace a converted folder", question=KEPT))
+    ] = False,
     jobs: Annotated[int, offered("jobs", JOBS.but(help=_JOBS, panel=""))] = 1,
     cluster: SimulateCluster = None,
     as_json: o.AsJson = False,
@@ -126,7 +132,7 @@ def convert_command(
     """
     from evaluator.datasets import convert
 
-    with workers(cluster) as executor, o.progress("rows", None) as advance:
+    with workers(cluster) as executor, o.progress("rows", {"Converting": None}) as advance:
         done = convert(
             dataset, out, overwrite=overwrite, jobs=jobs, executor=executor, advance=advance, say=o.note, **reading
         )  # fmt: skip

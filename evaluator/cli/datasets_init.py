@@ -1,4 +1,4 @@
-"""``evaluate datasets init``."""
+"""The command ``evaluate datasets init``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from evaluator.cli.lending import offered, placed
 from evaluator.cli.output import new_file
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
+from evaluator.options.shared import WHICH_LOG
 from evaluator.visible import visible
 
 if TYPE_CHECKING:
@@ -24,9 +25,16 @@ EXAMPLES = (
     "Examples: evaluate datasets init shop/displays.csv --conversions shop/sales.csv | "
     "evaluate datasets init shop/displays.csv --conversions shop/sales.csv -o shop/draft.toml"
 )
-DATA = Option(default=None, help="CSV, TSV, JSON lines, Parquet or Arrow file of displays, or a glob or folder.")
+DATA = Option(
+    default=None,
+    help="CSV, TSV, JSON lines, Parquet or Arrow file of displays, or a glob or folder.",
+    question=WHICH_LOG,
+)
 CONVERSIONS = Option(
-    default=None, help="File, glob or folder of a second table, of conversions", example="sales.parquet"
+    default=None,
+    help="File, glob or folder of a second table, of conversions",
+    example="sales.parquet",
+    question=WHICH_LOG,
 )
 OUT = o.OUT.but(help="New spec; its files are named relative to it. Default: printed", example="spec.toml", panel="")
 
@@ -58,7 +66,7 @@ def init_command(
 
 
 def _validate(drafted: Draft, out: Path | None) -> None:
-    """Read every row by the draft, and say what came of it and what to type next."""
+    """Read every row as the draft says, and print the number of rows and the next commands."""
     from tempfile import TemporaryDirectory
 
     from evaluator.datasets import validate
@@ -84,7 +92,7 @@ def _has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _answer(question: Question) -> Callable[[str], str]:
+def _check_answer(question: Question) -> Callable[[str], str]:
     def checked(answer: str) -> str:
         if question.choices is not None and answer.strip() not in question.choices:
             raise typer.BadParameter(f"one of {', '.join(map(visible, question.choices))}")
@@ -97,8 +105,8 @@ def _ask(question: Question) -> str:
     o.note(f"{question.key}: {question.why}")
     words = visible(question.words)
     try:
-        answer: str = typer.prompt(words, default=question.guess, value_proc=_answer(question), err=True)
-    except typer.Abort:  # Ctrl-D: what Ctrl-C does, `stopping` says
+        answer: str = typer.prompt(words, default=question.guess, value_proc=_check_answer(question), err=True)
+    except typer.Abort:  # Ctrl-D; `stopping` handles Ctrl-C
         typer.echo(err=True)
         raise UsageError(
             f"{question.key}: the answers ended here.", remedy="answer it, or take the guesses: `< /dev/null`."

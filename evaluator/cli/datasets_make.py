@@ -1,4 +1,4 @@
-"""``evaluate datasets make``."""
+"""The command ``evaluate datasets make``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from evaluator.cli import options as o
 from evaluator.cli.lending import offered, placed, takes
 from evaluator.datasets.make_options import MakeOptions
-from evaluator.options.shared import DATASET
+from evaluator.options.shared import DATASET, WHICH_LOG
 
 EXAMPLES = (
     "Examples: evaluate datasets make shop -o my-shop && evaluate replay -d my-shop/spec.toml -p linucb --window 7d | "
@@ -21,7 +21,7 @@ WHAT = r"shop, a small example of files of your own; criteo_twin; or a spec.toml
 
 @takes(MakeOptions, to="making")
 def make_command(
-    dataset: Annotated[str, placed(DATASET.but(help=WHAT), completes="made")],
+    dataset: Annotated[str, placed(DATASET.but(help=WHAT, question=WHICH_LOG), completes="made")],
     out: Annotated[
         Path,
         offered(
@@ -40,7 +40,7 @@ def make_command(
     from evaluator.datasets import make
 
     asked = MakeOptions(**making)
-    with o.progress("rows", asked.rows if dataset != "shop" else None) as advance:
+    with o.progress("rows", {"Generating": asked.rows if dataset != "shop" else None}) as advance:
         made = make(dataset, out, rows=asked.rows, seed=asked.seed, jobs=asked.jobs, advance=advance)
     if as_json:
         from evaluator.datasets.facts import MadeShop, MadeTwin

@@ -1,4 +1,4 @@
-"""``evaluate delays``."""
+"""The command ``evaluate delays``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from evaluator.datasets.delay_file_options import FILE, DelayFileOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
+from evaluator.options.shared import WHICH_LOG
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from evaluator.delays.study.studied_rows import DelayPlace, Spread
     from evaluator.log.delay_rows import DelayRows
 
-# Options of the reading of logs and files alike.
+# Options that apply to logs and to files of delays.
 OF_BOTH = ("on_error", "quarantine_at_most")
 EXAMPLES = (
     "Examples: evaluate delays shop/spec.toml --windows 1h,1d,7d,30d,2000   |   "
@@ -45,7 +46,13 @@ def delays_command(
         Path | None,
         offered(
             "file",
-            Option(default=None, help="Instead of a log, one conversion a row", example="delays.csv", panel=FILE),
+            Option(
+                default=None,
+                help="Instead of a log, one conversion a row",
+                example="delays.csv",
+                panel=FILE,
+                question=WHICH_LOG,
+            ),
         ),
     ] = None,
     full: o.Full = False,
@@ -116,12 +123,15 @@ def delays_command(
 def _spread(
     cluster: str | None, folder: Path | None, todo: int, place: Callable[[], DelayPlace]
 ) -> Iterator[Spread]:  # fmt: skip
-    """Give how a study of so many steps is computed: by whom, and in which folder it is kept."""
+    """Give the workers, the folder of kept results and the progress bar with which a study of `todo` steps runs."""
     from evaluator.delays.study.studied_rows import Spread
     from evaluator.outputs.kept_jobs import KeptJobs
 
     store = None if folder is None else KeptJobs(folder, o.note)
-    with workers(cluster) as executor, o.progress("fits and tests", todo, compiles=cluster is None) as advance:
+    with (
+        workers(cluster) as executor,
+        o.progress("fits and tests", {"Fitting": todo}, compiles=cluster is None) as advance,
+    ):
         yield Spread(advance, store, executor, None if executor is None else place())
 
 

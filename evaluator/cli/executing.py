@@ -1,4 +1,4 @@
-"""Who computes: this process, or the workers that ``--cluster`` names."""
+"""The option ``--cluster``, and the workers that it names."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from evaluator.cli.options import note
 from evaluator.options.shared import CLUSTER, STUDY
 
 Cluster = Annotated[str | None, offered("cluster", CLUSTER)]
-# Of a command that replays nothing.
+# Option of a command without replays, which has another panel.
 DelaysCluster = Annotated[str | None, offered("cluster", CLUSTER.but(panel=STUDY))]
-# Of a command whose options have no panels.
+# Option of a command whose options have no panels.
 SimulateCluster = Annotated[str | None, offered("cluster", CLUSTER.but(panel=""))]
 
 
 @contextmanager
 def workers(cluster: str | None) -> Iterator[Executor | None]:
-    """Give the executor of a cluster's workers, who say on stderr what becomes of them; None for this process."""
+    """Give the executor of a cluster, whose workers report to stderr; None if this process computes."""
     if cluster is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""``evaluate explain``."""
+"""The command ``evaluate explain``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a command, from the declarations of an options dataclass."""
+"""Give commands the options that a dataclass of options declares."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def takes(
     options
         Dataclass whose fields are the options.
     to
-        Name of the command's argument that takes them, as a dict; it disappears from the command's own options.
+        Name of the command's argument that gets the options as a dict; the command line does not show this argument.
     but
-        Names of fields that are no options of this command.
+        Names of fields that are not options of this command.
     given_only
-        Whether options that the user did not give are left out, so that what they do not apply to need not know them.
+        Whether the dict holds only options that the user gave.
     """
     kinds = kinds_of(options)
     own_options = {
@@ -72,9 +72,9 @@ def takes(
 
 
 def offered(name: str, option: Option, **more: Any) -> Any:
-    """Return by what typer takes an option: its names, and what ``--help`` says of it.
+    """Return typer's description of an option: its names and its text in ``--help``.
 
-    Every option of every command comes from here, and so has a declaration; a test asks for it.
+    Every option of every command is made by this function, so that each has a declaration; a test checks this.
 
     Parameters
     ----------
@@ -101,26 +101,30 @@ def offered(name: str, option: Option, **more: Any) -> Any:
 
 
 def placed(option: Option, *, completes: str = "") -> Any:
-    """Return by what typer takes an argument, which is known by its place, and completed as the option of a name."""
+    """Return typer's description of a positional argument; shells complete it as the option named `completes`."""
     parameter = typer.Argument(help=option.help, autocompletion=COMPLETIONS.get(completes))
     parameter.declared = option
     return parameter
 
 
 def declarations(command: Any) -> dict[str, tuple[Option | None, Any]]:
-    """Return the declaration and the type of each option and argument of a command; None where it has none."""
+    """Return the declaration of each option and argument of a command, or None without one, and the type."""
     given = inspect.signature(command.callback, eval_str=True).parameters.items()
-    pairs = {name: typing.get_args(one.annotation) for name, one in given if one.annotation is not typer.Context}
+    pairs = {
+        name: typing.get_args(parameter.annotation)
+        for name, parameter in given
+        if parameter.annotation is not typer.Context
+    }
     return {name: (getattr(offer, "declared", None), kind) for name, (kind, offer) in pairs.items()}
 
 
 def only(name: str, option: Option, values: Sequence[str]) -> str:
-    """Return the one value of an option that may be given under the name of several.
+    """Return the value of an option that takes one value here, and several values in another command.
 
     Raises
     ------
     UsageError
-        Several are given; says which command takes them.
+        Several values are given; the message names the command that takes them.
     """
     if len(values) > 1 and len(set(values)) == 1:
         raise UsageError(f"--{name} is given {len(values)} times: {values[0]}.", remedy="give it once.")
@@ -133,13 +137,13 @@ def only(name: str, option: Option, values: Sequence[str]) -> str:
 
 
 def _metavar(kind: Any) -> str | None:
-    """Return the choices, as the help writes them, of an option that takes nothing else."""
-    others = [one for one in alternatives(kind) if one is not type(None) and not choices(one)]
+    """Return the choices of an option as the help writes them; None if the option takes other values as well."""
+    others = [other for other in alternatives(kind) if other is not type(None) and not choices(other)]
     return f"[{'|'.join(map(str, choices(kind)))}]" if choices(kind) and not others else None
 
 
 def help_text(name: str, option: Option) -> str:
-    """Return what ``--help`` says of an option."""
+    """Return the text of an option in ``--help``."""
     if not option.example:
         return f"{option.help}." if ". " in option.help else option.help
     example = f"--{name.replace('_', '-')} {option.example}"
@@ -151,7 +155,7 @@ def _find_parsed_type(option: Option, kind: Any) -> Any:
     kinds = alternatives(kind)
     if option.plural or (several(kind) is not None and str not in kinds):
         return list[str] | None
-    plain = next((one for one in (bool, float, int) if one in kinds and str not in kinds), None)
+    plain = next((type_ for type_ in (bool, float, int) if type_ in kinds and str not in kinds), None)
     read: Any = plain or (Path if Path in kinds and str not in kinds else str)
     return read | None if type(None) in kinds else read
 
@@ -161,10 +165,10 @@ def _default(option: Option, kind: Any) -> Any:
 
 
 def _value(name: str, given: Any, option: Option, kind: Any) -> Any:
-    """Return several values, where these may be given, from words that may hold several with commas."""
+    """Return the value of an option; a word of an option that takes several values may hold several with commas."""
     if not option.plural and (several(kind) is None or str in alternatives(kind)):
         return given
-    words = tuple(word.strip() for one in given or () for word in one.split(","))
+    words = tuple(word.strip() for text in given or () for word in text.split(","))
     if option.plural:
         return only(name, option, words) if words else option.default
     return words or (None if type(None) in alternatives(kind) else ())

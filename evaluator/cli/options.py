@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Set
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import wraps
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
 from evaluator.cli.lending import offered, placed
 from evaluator.options.declaration import Option
-from evaluator.options.shared import DATASET, OUTPUT, POLICIES
+from evaluator.options.shared import DATASET, KEPT, OUTPUT, POLICIES, WHICH_LOG
 from evaluator.reports.command_words import use_command_words
 from evaluator.visible import visible
 
@@ -24,12 +27,14 @@ if TYPE_CHECKING:
     from evaluator.reports.document import Document
     from evaluator.reports.terminal import ReportConsole
 
+P = ParamSpec("P")
+
 debug = False
 stopped_by: int | None = None
-# Where a study keeps what is finished of it.
+# Folder in which the running command keeps its finished results.
 kept_in: Path | None = None
 signals_wait = False
-# Of the progress that is shown, above which notes are printed.
+# Console of the progress bar, above which notes are printed; None without a bar.
 bar_console: Console | None = None
 
 
@@ -43,22 +48,29 @@ Debug = Annotated[
     bool,
     offered("debug", Option(default=False, help="Show the traceback of an error"), callback=_set_debug, is_eager=True),
 ]
-Full = Annotated[bool, offered("full", Option(default=False, help="Print the whole report, not only a screen of it"))]
+Full = Annotated[
+    bool,
+    offered("full", Option(default=False, help="Print the whole report, not only a screen of it", question=KEPT)),
+]
 AsJson = Annotated[
-    bool, offered("json", Option(default=False, help="Print JSON (versioned schema) instead of a table"))
+    bool, offered("json", Option(default=False, help="Print JSON (versioned schema) instead of a table", question=KEPT))
 ]
 Dataset = Annotated[str | None, offered("dataset", DATASET)]
-# Of commands that take the log by its place, too.
-LOG = Option(default=None, help="As --dataset: a bundled name, a spec.toml or a converted folder.")
+# The log as a positional argument, for commands that take it so as well.
+LOG = Option(
+    default=None,
+    help="Bundled name, a spec.toml or a converted folder; as --dataset. Default: synthetic.",
+    question=WHICH_LOG,
+)
 Log = Annotated[str | None, placed(LOG, completes="dataset")]
-# Of what it is the name, each command says.
+# Positional argument for a name; each command says what it names.
 NAME = Option(default=None, help="Its name.")
 Policies = Annotated[list[str], offered("policies", POLICIES)]
-# What it is a folder for, each command says.
-OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, flags=("-o",))
+# Option for the output; each command says what is written there.
+OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, question=KEPT, flags=("-o",))
 
 
-# Codes of findings with which a scheduled run is to end with `NOT_FIT`.
+# Codes of findings for which a scheduled run ends with `NOT_FIT`.
 FAIL_ON = Option(
     default=(),
     help="Exit with code 4 where the result has a finding of this code, or any warning (warn); once for each, or with "
@@ -67,12 +79,12 @@ FAIL_ON = Option(
     panel=OUTPUT,
 )
 FailOn = Annotated[list[str] | None, offered("fail_on", FAIL_ON)]
-# The exit code of a result that could be had, and is not to be used: scripts tell it from one that could not be had.
+# Exit code for a result that exists and should not be used; scripts tell it apart from the exit codes of failed runs.
 NOT_FIT = 4
 
 
 def codes_of(words: Iterable[str] | None) -> frozenset[str]:
-    """Return the codes that ``--fail-on`` names, ``warn`` among them.
+    """Return the codes that ``--fail-on`` names, which may include ``warn``.
 
     Raises
     ------
@@ -88,7 +100,7 @@ def codes_of(words: Iterable[str] | None) -> frozenset[str]:
 
 
 def fail_on(codes: Set[str], findings: Iterable[Finding]) -> None:
-    """End with `NOT_FIT` where a finding has one of these codes, having named them on stderr."""
+    """Exit with `NOT_FIT` if a finding has one of these codes, after naming these codes on stderr."""
     met = {f.code for f in findings if f.code in codes or ("warn" in codes and f.severity in ("fail", "warn"))}
     if met:
         note(f"Not fit by --fail-on: {', '.join(sorted(met))}. evaluate explain CODE says what to do.")
@@ -96,12 +108,13 @@ def fail_on(codes: Set[str], findings: Iterable[Finding]) -> None:
 
 
 def say(sentence: str) -> None:
-    """Print a result that is one line."""
+    """Print a result of one line."""
+    _end_work()
     typer.echo(visible(use_command_words(sentence)))
 
 
 def note(sentence: str) -> None:
-    """Say something beside the result, on stderr."""
+    """Print a note on stderr, apart from the result."""
     line = visible(use_command_words(sentence))
     if bar_console is None:
         typer.echo(line, err=True)
@@ -113,12 +126,13 @@ def stdout() -> ReportConsole:
     """Return the console of the result: coloured on a terminal, plain in a pipe, 120 or ``COLUMNS`` wide."""
     from evaluator.reports.terminal import ReportConsole
 
+    _end_work()
     console = ReportConsole()
-    return console if console.is_terminal or _columns_asked() else ReportConsole(width=120)
+    return console if console.is_terminal or _has_columns() else ReportConsole(width=120)
 
 
 def show(result: Any, *, full: bool, as_json: bool = False) -> None:
-    """Print a result: as JSON, as all of its report, or as what fits a screen."""
+    """Print a result: as JSON, as its full report, or as a report that fits a screen."""
     if as_json:
         print_json(result.to_dict())
         return
@@ -128,60 +142,160 @@ def show(result: Any, *, full: bool, as_json: bool = False) -> None:
 
 
 def show_document(document: Document) -> None:
-    """Print a document with options named as on the command line."""
+    """Print a document in which options have their names of the command line."""
     from evaluator.reports.documents import name_command_options
     from evaluator.reports.terminal import print_document
 
     print_document(stdout(), name_command_options(document))
 
 
-def _columns_asked() -> bool:
-    asked = os.environ.get("COLUMNS", "")
-    return asked.isdecimal() and int(asked) > 0
+def _has_columns() -> bool:
+    columns = os.environ.get("COLUMNS", "")
+    return columns.isdecimal() and int(columns) > 0
 
 
 def print_json(value: Any) -> None:
     """Print JSON to stdout."""
     import json
 
+    _end_work()
     typer.echo(json.dumps(value, indent=2))
 
 
+class _Work:
+    """What a terminal shows of a command that works: what it does, how far it is, and at the end how long it took."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        counts = TextColumn("{task.fields[amount]}")
+        columns = (TextColumn("{task.description}"), BarColumn(20), counts, TimeRemainingColumn())
+        self.console, self._began = console, time.monotonic()
+        self._bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+        self.do("Starting")
+        self._bar.start()
+
+    def do(self, what: str, total: int | None = None) -> None:
+        """Show what is done now, of a number of steps; None: no end is known."""
+        for task in self._bar.task_ids:
+            self._bar.remove_task(task)
+        self._task = self._bar.add_task(what, total=total, amount="")
+
+    def say(self, what: str) -> None:
+        """Say in other words what is done now."""
+        self._bar.update(self._task, description=what)
+
+    def advance(self, done: int, unit: str, stages: Sequence[tuple[str, int | None]]) -> None:
+        """Show that so many steps more are done, never more than there are."""
+        self._bar.advance(self._task, done)
+        task = self._bar.tasks[0]
+        whole, steps = task.total, int(task.completed)
+        amount = f"{steps:,}" if whole is None else f"{min(steps, int(whole)):,} of {int(whole):,}"
+        ends = accumulate(count or 0 for _, count in stages)
+        stage = next((name for (name, _), end in zip(stages, ends, strict=True) if steps < end), stages[-1][0])
+        self._bar.update(self._task, description=stage, amount=f"{amount} {unit}")
+
+    def stop(self, *, finished: bool) -> None:
+        """Take it off the terminal; where the work is finished, say how long it took."""
+        global work, bar_console
+        self._bar.stop()
+        work = bar_console = None
+        if finished:
+            minutes, seconds = divmod(time.monotonic() - self._began, 60)
+            self.console.print(f"Took {f'{minutes:.0f} min ' * (minutes > 0)}{seconds:.1f} s.", highlight=False)
+
+
+# Of the command that works, while stderr is a terminal.
+work: _Work | None = None
+
+
+def at_work(command: Callable[P, None]) -> Callable[P, None]:
+    """Let a command show from its first moment that it works; it stops when the result is printed."""
+
+    @wraps(command)
+    def run(*arguments: P.args, **options: P.kwargs) -> None:
+        with _working():
+            command(*arguments, **options)
+
+    return run
+
+
 @contextmanager
-def progress(what: str, total: int | None, *, compiles: bool = False) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr while it is a terminal; what is given is called with each advance. None: no end is known.
-
-    Where policies are compiled meanwhile, signals wait for the next advance or the end: what they raise inside the
-    compiler's callbacks is printed there and forgotten. A second signal does not wait. What is compiled is named.
-    """
+def _working() -> Iterator[None]:
+    """Show work, if none is shown, while stderr is a terminal."""
+    global work, bar_console
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    global signals_wait, bar_console
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None if total is None else max(total, 1))
+    if work is not None or not console.is_terminal:
+        yield
+        return
+    started = work = _Work(console)
+    bar_console = console
+    finished = False
+    try:
+        yield
+        finished = True
+    finally:
+        if work is started:
+            started.stop(finished=finished)
+
+
+def doing(what: str) -> None:
+    """Show what a command does now."""
+    if work is not None:
+        work.do(what)
+
+
+def _end_work() -> None:
+    if work is not None:
+        work.stop(finished=True)
+
+
+@contextmanager
+def progress(unit: str, stages: Mapping[str, int | None], *, compiles: bool = False) -> Iterator[Callable[[int], None]]:
+    """Show how far the stages of a work are if stderr is a terminal, and give the function that advances them.
+
+    Where policies are compiled in the block, signals wait for the next advance or the end of the block: an exception
+    that a signal raised inside the compiler's callbacks would be printed and lost. A second signal does not wait. The
+    bar names what is being compiled.
+
+    Parameters
+    ----------
+    unit, stages
+        What is counted, and the number of them in each stage, in order; None: no end is known.
+    compiles
+        Whether policies are compiled meanwhile.
+    """
+    global signals_wait
+    steps = [(name, count) for name, count in stages.items() if count != 0] or list(stages.items())
+    with _working():
+        shown = work
 
         def advance(done: int) -> None:
             _heed_signals()
-            bar.advance(task, done)
+            if shown is not None:
+                shown.advance(done, unit, steps)
 
-        def say(sentence: str) -> None:
-            bar.update(task, description=sentence or what)
-
+        if shown is not None:
+            known = [count for _, count in steps if count is not None]
+            shown.do(steps[0][0], max(sum(known), 1) if known else None)
+            shown.advance(0, unit, steps)
         signals_wait = compiles
-        bar_console = None if bar.disable else console
         try:
-            with _announced(say) if compiles and not bar.disable else nullcontext():
+            with (
+                _announce_compiling(lambda sentence: shown.say(sentence or steps[0][0]))
+                if compiles and shown is not None
+                else nullcontext()
+            ):
                 yield advance
         finally:
             signals_wait = False
-            bar_console = None
+        doing("Finishing")
     _heed_signals()
 
 
-def _announced(say: Callable[[str], None]) -> AbstractContextManager[None]:
+def _announce_compiling(say: Callable[[str], None]) -> AbstractContextManager[None]:
     from evaluator.kernels.announcing import announced
 
     return announced(say)

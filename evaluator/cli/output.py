@@ -1,4 +1,4 @@
-"""Where a command writes: reserved before the work is done, in place before anything is printed."""
+"""Outputs of commands: each is reserved before the work is done, and in place before anything is printed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class Save(Protocol):
-    """Call what writes a result with the place that is reserved for it, and the rest; not called without one."""
+    """Function that calls `write` with the reserved place and the other arguments, or does nothing without a place."""
 
     def __call__(self, write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
-        """Return what it returned, or None.
+        """Return what `write` returned, or None without an output.
 
         Raises
         ------
@@ -31,44 +31,44 @@ class Save(Protocol):
 
 @contextmanager
 def new_folder(out: Path | None) -> Iterator[Save]:
-    """Reserve a folder, None for none, which is there when the block has ended.
+    """Reserve a folder, which is in place when the block has ended; None reserves nothing.
 
     Raises
     ------
     OutputExistsError, OutputError
-        Raised before the block: the folder exists, or cannot be written.
+        The folder exists or cannot be written; this is raised before the block.
     """
     if out is None:
-        yield _nowhere
+        yield _skip_writing
         return
     from evaluator.outputs.atomic import whole_folder
 
     with whole_folder(out) as folder:
-        yield _to(folder, out)
+        yield _write_to(folder, out)
 
 
 @contextmanager
 def new_file(out: Path | None) -> Iterator[Save]:
-    """Reserve a file in an existing folder, None for none, which is there when the block has ended.
+    """Reserve a file in an existing folder, which is in place when the block has ended; None reserves nothing.
 
     Raises
     ------
     OutputExistsError, UsageError, OutputError
-        Raised before the block: the file exists, its folder does not, or it cannot be written.
+        The file exists, its folder does not, or it cannot be written; this is raised before the block.
     """
     if out is None:
-        yield _nowhere
+        yield _skip_writing
         return
     from evaluator.outputs.atomic import whole_files
 
     with whole_files([out]) as (part,):
-        yield _to(part, out)
+        yield _write_to(part, out)
 
 
 def this_command() -> str:
-    """Return the command that runs: whoever types it again gets the same result.
+    """Return the command line of this run, by which the same result can be computed again.
 
-    Where its output goes is left out, and so is which workers compute it.
+    The output and the workers are left out, since the result does not depend on them.
     """
     words = iter(sys.argv[1:])
     arguments = []
@@ -88,7 +88,7 @@ def wrote(out: Path) -> str:
 
 
 def refuse_one_place(**outputs: Path | None) -> None:
-    """Raise if two outputs of a command, by the names of their options, would be written to one place.
+    """Raise if two outputs of a command, given by the names of their options, would be written to one place.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def refuse_one_place(**outputs: Path | None) -> None:
         seen[place] = name
 
 
-def _to(place: Path, out: Path) -> Save:
+def _write_to(place: Path, out: Path) -> Save:
     from evaluator.outputs.failures import writing
 
     def save(write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
@@ -115,5 +115,5 @@ def _to(place: Path, out: Path) -> Save:
     return save
 
 
-def _nowhere(write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
+def _skip_writing(write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
     return None

@@ -1,4 +1,4 @@
-"""``evaluate policies``."""
+"""The commands ``evaluate policies``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Annotated
 
 from evaluator.cli import options as o
 from evaluator.cli.help import App
-from evaluator.cli.lending import placed
+from evaluator.cli.lending import offered, placed
 from evaluator.cli.reading import open_log
 from evaluator.options.declaration import Option
+from evaluator.options.shared import DATASET, WHICH_LOG
 
 app = App(help="The policies that can be replayed.", no_args_is_help=True)
 
@@ -19,18 +20,18 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
     from evaluator.policies.base import PolicyList
     from evaluator.policies.registry import describe, names
 
-    found = PolicyList(tuple(describe(name) for name in names()))
+    listed = PolicyList(tuple(describe(name) for name in names()))
     if as_json:
-        o.print_json(found.to_dict())
+        o.print_json(listed.to_dict())
         return
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("policy", "contextual", "needs", "summary", "source"):
         table.add_column(column, no_wrap=column == "policy")
-    for one in found.policies:
-        reads = "yes" if one.contextual else "no"
-        table.add_row(one.name, reads, ", ".join(one.needs), one.summary, one.paper)
+    for policy in listed.policies:
+        reads = "yes" if policy.contextual else "no"
+        table.add_row(policy.name, reads, ", ".join(policy.needs), policy.summary, policy.paper)
     o.stdout().print(table)
 
 
@@ -43,26 +44,26 @@ def show_command(
     """Show a policy's parameters with their ranges and defaults."""
     from evaluator.policies.registry import describe
 
-    found = describe(name)
+    policy = describe(name)
     if as_json:
-        o.print_json(found.to_dict())
+        o.print_json(policy.to_dict())
         return
     from rich.table import Table
     from rich.text import Text
 
     console = o.stdout()
-    console.print(Text.assemble((found.name, "bold"), f"  {found.summary}"))
+    console.print(Text.assemble((policy.name, "bold"), f"  {policy.summary}"))
     for word in ("paper", "note"):
-        if text := getattr(found, word):
+        if text := getattr(policy, word):
             console.print(f"{word}: {text}")
-    if not found.parameters:
+    if not policy.parameters:
         console.print("It has no parameters.")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("parameter", "default", "type", "range", "meaning"):
         table.add_column(column)
-    for one in found.parameters:
-        table.add_row(one.name, str(one.default), one.type, one.range, one.help)
+    for row in policy.parameters:
+        table.add_row(row.name, str(row.default), row.type, row.range, row.help)
     console.print(table)
 
 
@@ -74,7 +75,7 @@ def compile_command(
             Option(default=None, help="Their names, as in `evaluate policies list`. Default: all."), completes="policy"
         ),
     ] = None,
-    dataset: o.Dataset = None,
+    dataset: Annotated[str | None, offered("dataset", DATASET.but(question=WHICH_LOG))] = None,
     debug: o.Debug = False,
 ) -> None:
     """Compile policies into the cache, so that their first replay of such a log need not: for container images.
@@ -94,13 +95,13 @@ def compile_command(
     for name in names or POLICIES:
         try:
             policy = as_description(name)
-            # A policy that needs a window is the same code with any.
+            # A policy that needs a window is compiled once for every window.
             window = 1 if Need.WINDOW in policy.needs else None
             plans.append(plan_replay(log, policy, ReplayOptions(window=window)))
         except EvaluatorError as error:
             if names:
                 raise
             o.note(f"Left out: {error}")
-    with o.progress("policies", None, compiles=True):
+    with o.progress("policies", {"Compiling": None}, compiles=True):
         done = compile_loops(plans)
     o.say(f"Compiled for {', '.join(done)}." if done else "All is compiled already.")

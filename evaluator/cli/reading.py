@@ -1,40 +1,47 @@
-"""Options of every command that reads a log."""
+"""The options of commands that read a log, and the reading itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evaluator.cli.lending import takes
-from evaluator.cli.options import note
+from evaluator.cli.options import at_work, doing, note
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import UsageError
 
 if TYPE_CHECKING:
     from evaluator.datasets import Reading
 
-# A replay has no use for groups; generated logs have a seed in their spec.
-reads_log = takes(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)
+# Commands keep the columns that they need by themselves; generated logs have a seed in their spec.
+_takes_reading = takes(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)
+
+
+def reads_log(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a log's reading; it shows from its first moment that it works."""
+    return _takes_reading(at_work(command))
 
 
 def one_log(log: str | None, dataset: str | None) -> str | None:
-    """Return the log that a command names, by its place or by ``--dataset``; None where it names none.
+    """Return the log that the user names as argument or by ``--dataset``; None if the user names no log.
 
     Raises
     ------
     UsageError
-        It names two.
+        The user names two logs.
     """
     return one_place(("LOG", log), ("--dataset", dataset), "logs")
 
 
 def one_place(first: tuple[str, str | None], second: tuple[str, str | None], what: str) -> str | None:
-    """Return what a command names, by its place or by an option, each with how messages call it; None where by neither.
+    """Return the value that is given as argument or by an option; None if neither is given.
+
+    Both are pairs of the name in messages and the value.
 
     Raises
     ------
     UsageError
-        It names two.
+        Both are given.
     """
     (place, by_place), (option, by_option) = first, second
     if by_place is not None and by_option is not None:
@@ -43,7 +50,8 @@ def one_place(first: tuple[str, str | None], second: tuple[str, str | None], wha
 
 
 def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str] = ()) -> Reading:
-    """Read the named log, keeping some columns, saying so when none was named, and how many rows were left out."""
+    """Read the named log with some extra columns; notes report a log that was not named, and rows that are left out."""
+    doing("Reading the log")
     from evaluator.datasets import read
 
     if dataset is None:
@@ -51,9 +59,10 @@ def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str
     done = read("synthetic" if dataset is None else dataset, **reading_options(reading, keep))
     if done.quarantine.num_rows:
         note(f"{done.quarantine.num_rows:,} bad rows were left out; --out writes them to quarantine.parquet.")
+    doing("Preparing")
     return done
 
 
 def reading_options(reading: Mapping[str, Any], keep: Sequence[str]) -> dict[str, Any]:
-    """Return the options of a log's reading, which keeps some columns."""
+    """Return the options for reading a log with some extra columns."""
     return {**reading, **({"keep": list(keep)} if keep else {})}

@@ -1,4 +1,4 @@
-"""``evaluate replay``."""
+"""The command ``evaluate replay``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluator.cli.output import new_file, new_folder, refuse_one_place, wrote
 from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
 from evaluator.cli.replaying import save_result
 from evaluator.options.declaration import Option
-from evaluator.options.shared import OUTPUT, POLICY
+from evaluator.options.shared import KEPT, OUTPUT, POLICY
 from evaluator.replays.options import ReplayOptions
 
 EXAMPLES = (
@@ -60,7 +60,12 @@ def replay_command(
         bool,
         offered(
             "dry_run",
-            Option(default=False, help="Print every choice the replay would make, and stop", panel=OUTPUT),
+            Option(
+                default=False,
+                help="Print every choice the replay would make, and stop",
+                panel=OUTPUT,
+                question=KEPT,
+            ),
         ),
     ] = False,
     fail_on: o.FailOn = None,
@@ -104,7 +109,11 @@ def replay_command(
         plan = plan_replay(source.log, description, chosen)
         with (
             workers(cluster) as executor,
-            o.progress("displays", len(plan.rounds) * (1 + chosen.bootstrap), compiles=cluster is None) as advance,
+            o.progress(
+                "displays",
+                {"Replaying": len(plan.rounds), "Resampling": len(plan.rounds) * chosen.bootstrap},
+                compiles=cluster is None,
+            ) as advance,
         ):
             if in_units:
                 place = (

@@ -1,4 +1,4 @@
-"""What commands that replay policies write."""
+"""The output of commands that replay policies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def save_result(save: Save, result: ReplayResult | Comparison, source: Reading, reading: Mapping[str, Any]) -> None:
-    """Write what a command found on a log to its ``--out``."""
+    """Write the result of a command on a log to its ``--out``."""
     from evaluator.reports.result_files import write_result
 
     where = origin(source, reading)
@@ -22,7 +22,7 @@ def save_result(save: Save, result: ReplayResult | Comparison, source: Reading, 
 
 
 def origin(source: Reading, reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where a result came from: the log, when it was written, and how it was read."""
+    """Return the source of a result: the log with its size and time range, and the options of its reading."""
     meta = source.log.meta
-    seen = {"displays": len(source.log), "tick": meta.tick, "time_range": list(source.log.time_range())}
-    return {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading, "log": seen}
+    log_facts = {"displays": len(source.log), "tick": meta.tick, "time_range": list(source.log.time_range())}
+    return {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading, "log": log_facts}

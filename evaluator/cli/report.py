@@ -1,4 +1,4 @@
-"""``evaluate report``."""
+"""The command ``evaluate report``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``evaluate simulate``."""
+"""The command ``evaluate simulate``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from evaluator.cli.output import new_folder, this_command, wrote
 from evaluator.cli.reading import one_place
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
+from evaluator.options.shared import TRIED
 from evaluator.simulations.options import SimulateOptions
 
 EXAMPLES = (
@@ -21,13 +22,14 @@ EXAMPLES = (
 )
 
 
-NAME = o.NAME.but(help=r"As --scenario: a bundled name, or a spec.toml with \[scenario].")
+NAME = o.NAME.but(help=r"Bundled name, or a spec.toml with \[scenario]; as --scenario.", question=TRIED)
 SCENARIO = Option(
     default=None, help=r"Bundled name, or a spec.toml with \[scenario]", example="my/spec.toml", flags=("-s",)
 )
 
 
 @takes(SimulateOptions, to="simulating")
+@o.at_work
 def simulate_command(
     simulating: dict[str, Any],
     policies: o.Policies,
@@ -77,7 +79,7 @@ def simulate_command(
         problem = load_problem(named)
         with (
             workers(cluster) as executor,
-            o.progress("runs", asked.runs * len(descriptions), compiles=cluster is None) as advance,
+            o.progress("runs", {"Simulating": asked.runs * len(descriptions)}, compiles=cluster is None) as advance,
         ):
             simulation = simulate(
                 problem, descriptions, asked, advance=advance, kept=store, executor=executor, scenario=named

@@ -1,4 +1,4 @@
-"""Standard streams that may be closed, full or gone: what is said there never costs what was computed."""
+"""Standard streams that may be closed or full: a message that cannot be written never loses a computed result."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class SafeStream(io.FileIO):
-    """A standard stream that outlives its reader: what can no longer be written there is dropped.
+    """A standard stream that outlives its reader: text that can no longer be written is dropped.
 
     Parameters
     ----------
     descriptor
         Number of the stream's file descriptor, open or not; it stays open.
     needed
-        Whether the text is what the user asked for: that it cannot be written is then an error, raised once.
+        Whether the text is the result of the command: then failing to write it is an error, which is raised once.
     """
 
     def __init__(self, descriptor: int, *, needed: bool) -> None:
@@ -30,12 +30,12 @@ class SafeStream(io.FileIO):
         self._gone = False
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write, or drop what cannot be written.
+        """Write the data, or drop them if they cannot be written.
 
         Raises
         ------
         OutputError
-            The text is needed, and its reader did not leave of its own accord.
+            The text is needed, and the cause is not that its reader closed the pipe.
         """
         if not self._gone:
             try:
@@ -53,14 +53,14 @@ class SafeStream(io.FileIO):
 
 
 def guard_streams() -> None:
-    """Put safe streams in the place of stdout and stderr, where these are the process's own."""
+    """Replace stdout and stderr by safe streams, if they are the process's own."""
     _occupy_closed()
     sys.stdout = _safe(sys.stdout, 1, needed=True)
     sys.stderr = _safe(sys.stderr, 2, needed=False)
 
 
 def _occupy_closed() -> None:
-    """Let no file that is opened later take the number, and the text, of a standard stream that is closed."""
+    """Occupy the numbers of closed standard streams, so that no file opened later receives the text of a stream."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -69,7 +69,7 @@ def _occupy_closed() -> None:
 
 
 def _is_own(stream: TextIO, descriptor: int) -> bool:
-    """Whether a stream is the process's, not a test's or a notebook's; consoles of Windows take more than bytes."""
+    """Whether a stream is the process's own, and not a test's, a notebook's, or a Windows console, which needs text."""
     try:
         return stream.fileno() == descriptor and not (os.name == "nt" and stream.isatty())
     except OSError:
@@ -81,7 +81,7 @@ def _safe(stream: TextIO | None, descriptor: int, *, needed: bool) -> TextIO:
         return stream
     encoding = "utf-8" if stream is None else stream.encoding
     raw = SafeStream(descriptor, needed=needed)
-    # Letters that the terminal does not have are no reason to fail.
+    # Letters that the encoding lacks are escaped: they must not end the command.
     return io.TextIOWrapper(
         io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=raw.isatty() or not needed
     )

@@ -1,7 +1,7 @@
-"""Ctrl-C is answered within a second, also where Python hears of it later: in the compiler, or waiting for threads.
+"""Ctrl-C ends a command within a second, also in the compiler or while the main thread waits for other threads.
 
-Handlers of signals run between two steps of Python's main thread, and leave it by an exception. Where that comes to
-nothing for a while, a thread that the system tells of the signal itself ends the process, and clears up before.
+Python runs signal handlers between two steps of its main thread, where they raise an exception. Where this takes too
+long, a second thread, which the system notifies of the signal, cleans up and ends the process.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from evaluator.cli import options
 from evaluator.outputs.signals import undo_all
 
-# Seconds that the main thread has for an orderly end.
+# Seconds that the main thread has to end by itself.
 GRACE = 0.6
 _STOPPING = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 
 
 @contextmanager
 def answered() -> Iterator[None]:
-    """Have the block end within a second of a signal to stop, with one line that says what is kept."""
+    """End the block within a second of a stopping signal, with one line that says which results are kept."""
     speaking = threading.Lock()
     ours, systems = socket.socketpair()
     systems.setblocking(False)
@@ -33,7 +33,7 @@ def answered() -> Iterator[None]:
 
     def watch() -> None:
         while number := next(iter(ours.recv(1)), 0):
-            # Under nohup a closed terminal is no reason to stop.
+            # Under nohup the signal of a closed terminal is ignored.
             if number in _STOPPING and signal.getsignal(number) is not signal.SIG_IGN:
                 if not ended.wait(GRACE):
                     _abandon(number, speaking)
@@ -44,7 +44,7 @@ def answered() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        # Whatever the libraries made of the exception that stopped them.
+        # Libraries may have turned the exception that stopped them into any other.
         if options.stopped_by is None:
             raise
         if speaking.acquire(blocking=False):
@@ -59,7 +59,7 @@ def answered() -> Iterator[None]:
 
 
 def _abandon(number: int, speaking: threading.Lock) -> None:
-    """End the process from beside its main thread."""
+    """End the process from another thread than its main thread."""
     if speaking.acquire(blocking=False):
         undo_all()
         _say(number)
@@ -67,15 +67,15 @@ def _abandon(number: int, speaking: threading.Lock) -> None:
 
 
 def _say(number: int) -> None:
-    """Write the line past the streams of Python, which the main thread may hold."""
+    """Write the line directly to the file descriptor: the main thread may hold the locks of Python's streams."""
     name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-    what = _kept() or "outputs are as they were; the same command starts anew"
+    what = _describe_kept() or "outputs are as they were; the same command starts anew"
     cursor = "\x1b[?25h\r\x1b[K" if sys.stderr.isatty() else ""  # the cursor, which a progress bar hides
     os.write(2, f"{cursor}Stopped by {name}: {what}.\n".encode(errors="backslashreplace"))
 
 
-def _kept() -> str:
-    """Return what is kept of a study; empty where nothing is."""
+def _describe_kept() -> str:
+    """Return a clause that says which results are kept; empty if no results are kept."""
     folder = options.kept_in
     if folder is None:
         return ""

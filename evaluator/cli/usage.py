@@ -1,6 +1,6 @@
-"""Words of the command line that do not fit: what its parser says of them, in one line of ours.
+"""Errors of the command-line parser, translated into one-line errors of this package.
 
-The parser is Typer's own in its later versions and Click's in the earlier ones; both have exceptions of these names.
+Later versions of Typer have a parser of their own, earlier ones use Click's; both have exceptions of these names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evaluator.visible import shortened
 
 
 class OneLineErrors:
-    """Of a command or a group: what its parser refuses is an error of ours, which `main` prints in one line."""
+    """Base of commands and groups that turn the errors of the parser into errors that `main` prints in one line."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Read the words of the command line.
@@ -25,7 +25,7 @@ class OneLineErrors:
         Raises
         ------
         EvaluatorError
-            They do not fit; says what is wrong, and how to repair it.
+            A word is wrong; the message says why, and how to repair it.
         """
         _refuse_empty(ctx, args)
         try:
@@ -40,28 +40,34 @@ class OneLineErrors:
 
 
 def unknown_command(ctx: Any, word: str) -> UnknownNameError:
-    """Return the error that says which command is nearest to one that there is not, or where there is one."""
+    """Return the error for an unknown command: it names the group that has the command, or the nearest command."""
     elsewhere = [path for path, _ in _commands(ctx.find_root().command) if path.endswith(f" {word}")]
-    hint = f"did you mean {' or '.join(elsewhere)}?" if elsewhere else nearest(word, ctx.command.commands)
-    return UnknownNameError(f"{_words(ctx)} has no command {word!r}.", remedy=hint)
+    remedy = f"did you mean {' or '.join(elsewhere)}?" if elsewhere else nearest(word, ctx.command.commands)
+    return UnknownNameError(f"{_words(ctx)} has no command {word!r}.", remedy=remedy)
 
 
 def _refuse_empty(ctx: Any, args: list[str]) -> None:
-    """Raise where an option's value is empty: as a path it would be the working folder."""
-    takes = {flag: one for one in ctx.command.params for flag in one.opts if not getattr(one, "is_flag", False)}
+    """Raise if the value of an option is empty, which as a path would mean the working folder."""
+    takes = {
+        flag: parameter
+        for parameter in ctx.command.params
+        for flag in parameter.opts
+        if not getattr(parameter, "is_flag", False)
+    }
     for word, after in zip(args, [*args, None][1:], strict=True):
         flag, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
         if flag in takes and not value and (equals or after == "") and not ctx.resilient_parsing:
-            raise UsageError(f"{flag} is empty.", remedy=f"give a value, or leave it out. {_told(takes[flag])}")
+            raise UsageError(f"{flag} is empty.", remedy=f"give a value, or leave it out. {_help_text(takes[flag])}")
 
 
 def _translate_error(error: Any, ctx: Any) -> EvaluatorError:
-    worded = _SAID.get(type(error).__name__)
-    return (worded and worded(error, ctx)) or UsageError(_sentence(error.format_message()), remedy=_help_of(ctx))
+    translate = _TRANSLATIONS.get(type(error).__name__)
+    translated = translate and translate(error, ctx)
+    return translated or UsageError(_sentence(error.format_message()), remedy=_point_to_help(ctx))
 
 
 def _words(ctx: Any) -> str:
-    """Return the command that is being read, as one types it."""
+    """Return the command that is being parsed, as the user types it."""
     words: list[str] = []
     while ctx.parent is not None:
         words.insert(0, ctx.info_name)
@@ -69,8 +75,8 @@ def _words(ctx: Any) -> str:
     return " ".join(["evaluate", *words])
 
 
-def _help_of(ctx: Any) -> str:
-    return f"{_words(ctx)} --help says what it takes."
+def _point_to_help(ctx: Any) -> str:
+    return f"{_words(ctx)} {'--help' if hasattr(ctx.command, 'commands') else '--help-all'} says what it takes."
 
 
 def _sentence(text: str) -> str:
@@ -81,59 +87,65 @@ def _flags(command: Any) -> list[str]:
     return [flag for given in command.params for flag in (*given.opts, *given.secondary_opts) if flag.startswith("--")]
 
 
-def _told(parameter: Any) -> str:
-    """Return what the help says of an option or argument, as it prints it."""
+def _help_text(parameter: Any) -> str:
+    """Return the description of an option or argument as the help prints it."""
     return str(parameter.help).replace("\\[", "[")
 
 
 def _no_option(error: Any, ctx: Any) -> EvaluatorError:
-    """Say which option is nearest, or which commands have it."""
+    """Return the error for an unknown option: it names the commands that have the option, or the nearest option."""
     flag = error.option_name
     others = [path for path, other in _commands(ctx.find_root().command) if flag in _flags(other)]
-    close = nearest(flag, ["--help", *_flags(ctx.command)])
+    close = nearest(flag, ["--help", "--help-all", *_flags(ctx.command)])
     if others:
-        hint = f"it is an option of {', '.join(others)}."
+        remedy = f"it is an option of {', '.join(others)}."
     else:
-        hint = close if close.startswith("did you mean") else _help_of(ctx)
-    return UnknownOptionError(f"{_words(ctx)} has no option {flag}.", remedy=hint)
+        remedy = close if close.startswith("did you mean") else _point_to_help(ctx)
+    return UnknownOptionError(f"{_words(ctx)} has no option {flag}.", remedy=remedy)
 
 
 def _commands(command: Any, path: str = "evaluate") -> list[tuple[str, Any]]:
-    """Return a command, or those of a group and its groups, each with the words that name it."""
+    """Return a command, or all commands of a group and its subgroups, each with the words that the user types."""
     if not hasattr(command, "commands"):
         return [(path, command)]
-    return [pair for name, one in command.commands.items() for pair in _commands(one, f"{path} {name}")]
+    return [pair for name, member in command.commands.items() for pair in _commands(member, f"{path} {name}")]
 
 
 def _missing(error: Any, ctx: Any) -> EvaluatorError | None:
     if error.param is None:
         return None
+    from evaluator.datasets.locate import needs_spec
+
+    # Who names a file of rows needs a spec first, whatever else is missing.
+    for log in filter(None, map(ctx.params.get, ("log", "dataset"))):
+        if unread := needs_spec(log):
+            return unread
     name = error.param.opts[0] if error.param.param_type_name == "option" else error.param.name.upper()
-    return UsageError(f"{_words(ctx)} needs {name}.", remedy=_told(error.param))
+    return UsageError(f"{_words(ctx)} needs {name}.", remedy=_help_text(error.param))
 
 
 def _no_value(error: Any, ctx: Any) -> EvaluatorError | None:
     if "does not take a value" in error.message:
         flag = error.option_name.partition("=")[0]
         return UsageError(f"{flag} takes no value.", remedy=f"write {flag} alone.")
-    given = next((one for one in ctx.command.params if error.option_name in one.opts), None)
-    if given is None:
+    option = next((parameter for parameter in ctx.command.params if error.option_name in parameter.opts), None)
+    if option is None:
         return None
-    return UsageError(f"{error.option_name} needs a value.", remedy=_told(given))
+    return UsageError(f"{error.option_name} needs a value.", remedy=_help_text(option))
 
 
 def _bad_value(error: Any, ctx: Any) -> EvaluatorError | None:
-    """Say what a number may be that was none."""
+    """Return the error for a word that is not the number that an option takes: it says which numbers fit."""
     if error.param is None or (text := _quoted(error)) is None:
         return None
     name = error.param.name
     declared, kind = declarations(ctx.command)[name]
-    number = next((one for one in (int, float) if one in alternatives(kind)), None)
+    number = next((type_ for type_ in (int, float) if type_ in alternatives(kind)), None)
     return None if declared is None or number is None else no_number(f"`{name}`", text, number, declared)
 
 
 def _quoted(error: Any) -> str | None:
-    """Return the word that was no number."""
+    """Return the word that is not a number."""
     if hasattr(error.__cause__, "errors"):
         return str(error.__cause__.errors()[0]["input"])
     match = re.match(r"'(.*)' is not a valid ", error.message)
@@ -141,7 +153,7 @@ def _quoted(error: Any) -> str | None:
 
 
 def _extra(error: Any, ctx: Any) -> EvaluatorError | None:
-    """Say what stands where nothing is taken; the parser quotes it in brackets."""
+    """Return the error for surplus arguments, which the parser quotes in brackets."""
     match = re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", error.message)
     if match is None:
         return None
@@ -149,11 +161,11 @@ def _extra(error: Any, ctx: Any) -> EvaluatorError | None:
     takes = f"takes {' and '.join(places)} by place, and no more" if places else "takes nothing by place"
     return UsageError(
         f"{_words(ctx)} {takes}: {shortened(repr(match[1]))}.",
-        remedy=f"all else goes by the name of its option; {_help_of(ctx)}",
+        remedy=f"all else goes by the name of its option; {_point_to_help(ctx)}",
     )
 
 
-_SAID = {
+_TRANSLATIONS = {
     "NoSuchOption": _no_option,
     "MissingParameter": _missing,
     "BadOptionUsage": _no_value,

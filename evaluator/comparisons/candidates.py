@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from evaluator.comparisons.assumed_bound import PlausibleDifferences
 from evaluator.comparisons.differences import FoundDifferences, turned
-from evaluator.comparisons.expected import ExpectedDifference, expected_difference
+from evaluator.comparisons.expected import FIRST_PART, ExpectedDifference, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.ship_rule import ShipRule
+from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.words.unknown_maximum import with_honest_kind
 
 # Beyond so many times the log nobody plans.
-_MOST = 1_000.0
+_MOST = 100.0
 _Z80 = 0.8416212335729143
 # How a bootstrap is asked for where there was none.
 _BOOTSTRAP = 200
+
+_NO_FOLLOW_UP = (
+    "nothing says how long conversions take, so that young displays may count as failures",
+    "an attribution_window in the spec, or a `window`",
+)
 
 UNCHECKED = Condition(
     "checks", None, "the log was not checked", "`evaluate check`, or a rule of your own (`ship_if`), which checks it"
@@ -29,11 +39,16 @@ UNCHECKED = Condition(
 
 
 class _Judged(NamedTuple):
-    """The difference of a candidate, and whether it is told to lie above the limit."""
+    """The difference of a candidate, also as a share of the baseline's value, and whether it is told to exceed a limit.
+
+    Of a difference that does not say what to expect, nothing else is said: `known` is False.
+    """
 
     interval: Interval | None
     target: Target
     condition: Condition
+    share: Interval | None = None
+    known: bool = False
 
 
 def find_verdict(
@@ -44,26 +59,29 @@ def find_verdict(
     baseline: int,
     horizon: CommonHorizon,
     rule: ShipRule,
+    plausible: PlausibleDifferences | None = None,
 ) -> Verdict | None:
     """Return the verdict of a comparison of which the log is not yet checked; None without a variant to decide on.
 
-    What decides is the difference of expected values, from the common resampled logs; between policies that do not
-    learn, whose runs tell what they always earn, without a bootstrap the realised difference. Both at 1 - alpha / m,
-    for m variants.
+    What decides between policies that do not learn is their weighted difference, or, where displays have no weights,
+    what these runs earned; else the difference of expected values, from the common resampled logs. Each at 1 - alpha /
+    m, for m variants.
 
     Parameters
     ----------
     plans, results
         Plans and results of the variants; guardrails are answered for all together.
     found
-        Realised differences of pairs (lower number, higher number). Where a pair has none, its values cannot be
-        compared, whatever is expected of them.
+        Differences of pairs (lower number, higher number). Where a pair has neither a weighted nor a realised one, its
+        values cannot be compared, whatever is expected of them.
     baseline
         Number of the variant that the others are compared with.
     horizon
         Common horizon of the realised differences.
     rule
         Rule that was stated before the run.
+    plausible
+        Differences with the largest rewards that are plausible; None where bounds are known.
     """
     others = [i for i in range(len(plans)) if i != baseline]
     if not others:
@@ -72,12 +90,22 @@ def find_verdict(
     each = 1.0 - (1.0 - level) / len(others)
     candidates = []
     for i in others:
-        judged = _judged(plans, results, i, baseline, found, horizon=horizon, rule=rule, level=each)
+        asked = (plans, results, i, baseline)
+        judged = _judged(*asked, found, horizon=horizon, rule=rule, level=each)
+        if plausible is not None and judged.target == "realised" and judged.condition.met is not None:
+            wider = _judged(*asked, plausible.found, horizon=horizon, rule=rule, level=each)
+            judged = _with_plausible(judged, wider, plausible)
         conditions = [judged.condition]
         if results[i].guardrails:
             conditions.append(_guardrails(results[i].guardrails))
         conditions += [_propensities(plans[i]), UNCHECKED]
-        candidates.append(Candidate(line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions)))
+        like = _not_told_from(results, found, i, others, target=judged.target, level=each)
+        candidates.append(
+            Candidate(
+                line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions),
+                _uplift(plans[i], results[i], results[baseline], judged, rule), like,
+            )
+        )  # fmt: skip
     return decide(candidates, rule=rule, level=level, baseline=line_of(baseline, results[baseline]))
 
 
@@ -94,35 +122,146 @@ def _judged(
 ) -> _Judged:
     both, pair = (plans[i], plans[baseline]), (min(i, baseline), max(i, baseline))
     target: Target = "expected" if results[i].resampled and results[baseline].resampled else "realised"
+    if pair in found.weighted:
+
+        def weighted(level: float) -> WeightedDifference:
+            of = found.weighted[pair].difference(level)
+            return of if i < baseline else of.turned()
+
+        return _judge_weighted(plans[i], weighted, results[baseline].value, rule, level=level)
     evidence = found.evidence.get(pair)
     if evidence is None:
         return _unknown(None, target, found.differences[pair].why_not, "a baseline whose values can be compared")
+    if target == "expected" and found.differences[pair].why_not_expected == FIRST_PART:
+        return _unknown(None, target, FIRST_PART, "a longer `horizon`")
     if target == "expected":
         expected = expected_difference(results[i], results[baseline], level=level)
         if expected.interval is None or math.isnan(expected.interval.low):
             few = "the log has too few clusters for an interval of what to expect"
             return _unknown(None, target, expected.why_not or few, _of_expected(results, i, baseline, expected))
         interval = expected.interval
+        share = expected_share(results[i], results[baseline], level=level)
     else:
-        interval = evidence.interval(1.0 - level)
-        interval = interval if i < baseline else turned(interval)
+
+        def realised(level: float) -> Interval:
+            of = evidence.interval(1.0 - level)
+            return of if i < baseline else turned(of)
+
+        interval, share = realised(level), share_of_baseline(realised, results[baseline].value, level=level)
         missing = _why_runs_do_not_tell(both, horizon)
         if missing is not None:
             return _unknown(interval, target, *missing)
     if biased := _why_biased(both):
         return _unknown(interval, target, *biased)
-    limit = "0" if rule.limit == 0 else f"the {rule.limit:g} asked for"
+    return _judge_interval(plans[i], interval, target, rule, share)
+
+
+def _judge_interval(
+    plan: ReplayPlan, interval: Interval, target: Target, rule: ShipRule, share: Interval | None
+) -> _Judged:
+    """Return whether a difference, at the adjusted level, also as a share of the baseline, lies above the limit."""
+    if rule.relative and share is None:
+        what = "per cent mean nothing of a baseline whose value is not told to lie above 0"
+        return _unknown(interval, target, what, "a rule in reward per round, such as `ship_if='uplift > 0'`")
+    asked = share if rule.relative and share is not None else interval
+    return _Judged(interval, target, judge_interval(asked, rule, displays=int(plan.maturity.used)), share, known=True)
+
+
+def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferences) -> _Judged:
+    """Return what is told whatever a display can earn: nothing where the largest plausible reward would change it."""
+    interval = None if seen.interval is None else with_honest_kind(seen.interval)
+    condition = seen.condition
+    if wider.condition.met is condition.met:
+        what = f"{condition.what}, also if a display can earn {plausible.bounds}"
+        return seen._replace(interval=interval, condition=Condition("difference", condition.met, what))
+    what = f"{condition.what} only if no display can earn {plausible.seen}: {plausible.bounds} is plausible"
+    unknown = Condition("difference", None, what, plausible.remedy)
+    return seen._replace(interval=interval, condition=unknown)
+
+
+def judge_interval(interval: Interval, rule: ShipRule, *, displays: int) -> Condition:
+    """Return whether the interval of a difference, found from so many displays, lies above what a rule asks for.
+
+    The difference is in reward per round, or, for a rule in per cent, a share of the baseline's value.
+    """
+    limit = rule.limit_text
     if interval.low > rule.limit:
-        return _Judged(interval, target, Condition("difference", True, f"its interval lies above {limit}"))
+        return Condition("difference", True, f"its interval lies above {limit}")
     if interval.high <= rule.limit:
-        return _Judged(interval, target, Condition("difference", False, f"its interval does not reach beyond {limit}"))
-    said = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
-    more = _more_displays(interval, rule.limit, int(plans[i].maturity.used))
-    return _Judged(interval, target, Condition("difference", None, said, more))
+        return Condition("difference", False, f"its interval does not reach beyond {limit}")
+    what = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
+    return Condition("difference", None, what, _more_displays(interval, rule.limit, displays))
 
 
-def _unknown(interval: Interval | None, target: Target, said: str, settle: str) -> _Judged:
-    return _Judged(interval, target, Condition("difference", None, said, settle))
+def _uplift(
+    plan: ReplayPlan, variant: ReplayResult, baseline: ReplayResult, judged: _Judged, rule: ShipRule
+) -> Uplift | None:
+    difference = judged.interval
+    if not judged.known or difference is None or not difference.n:
+        return None
+    limit = rule.limit * baseline.value.estimate if rule.relative else rule.limit
+    return find_uplift(plan, variant, baseline, difference, judged.share, limit=limit)
+
+
+def _not_told_from(
+    results: Sequence[ReplayResult],
+    found: FoundDifferences,
+    i: int,
+    others: Sequence[int],
+    *,
+    target: Target,
+    level: float,
+) -> tuple[int, ...]:
+    """Return the other variants from which a variant's difference, of the kind that decides, is not told from 0."""
+    like = []
+    for j in others:
+        pair = (min(i, j), max(i, j))
+        interval = None
+        if i == j:
+            continue
+        if target == "expected":
+            interval = expected_difference(results[i], results[j], level=level).interval
+        elif target == "weighted" and pair in found.weighted:
+            interval = found.weighted[pair].difference(level).value
+        elif target == "realised" and pair in found.evidence:
+            interval = found.evidence[pair].interval(1.0 - level)
+        if interval is not None and interval.low <= 0.0 <= interval.high:
+            like.append(j)
+    return tuple(like)
+
+
+def _judge_weighted(
+    plan: ReplayPlan,
+    weighted: Callable[[float], WeightedDifference],
+    baseline: Interval,
+    rule: ShipRule,
+    *,
+    level: float,
+) -> _Judged:
+    """Return the same of a weighted difference, which knows whether either end rests on rewards enough."""
+    of = weighted(level)
+    if of.withheld:
+        more = "right propensities, or a longer log of more rewards and users"
+        return _unknown(None, "weighted", of.withheld, more)
+    if not plan.maturity.known:
+        return _unknown(of.value, "weighted", *_NO_FOLLOW_UP)
+    share = share_of_baseline(lambda at: weighted(at).value, baseline, level=level) if of.value.n else None
+    judged = _judge_interval(plan, of.value, "weighted", rule, share)
+    met = judged.condition.met
+    if not of.value.n:
+        both = "both show every action with the same probability at every display: they are one policy"
+        return judged._replace(condition=replace(judged.condition, what=both))
+    if met is None or (of.low_known if met else of.high_known):
+        return judged
+    what = (
+        f"its rewards differ in size and are worth {math.floor(of.rewards):,} of equal weight: fewer than "
+        f"{NEEDED_OF_MONEY} tell nothing by this end of the interval"
+    )
+    return _unknown(of.value, "weighted", what, f"about {NEEDED_OF_MONEY / of.rewards:.2g} times as many displays")
+
+
+def _unknown(interval: Interval | None, target: Target, what: str, remedy: str) -> _Judged:
+    return _Judged(interval, target, Condition("difference", None, what, remedy))
 
 
 def _of_expected(results: Sequence[ReplayResult], i: int, baseline: int, found: ExpectedDifference) -> str:
@@ -141,8 +280,6 @@ def _why_runs_do_not_tell(both: tuple[ReplayPlan, ReplayPlan], horizon: CommonHo
         return "policies that learn fare otherwise in another run: these two say little of what to expect", with_horizon
     if any(plan.clusters is not None for plan in both):
         return "what these runs earned is of the clusters of this log, not of new ones", with_horizon
-    if any(not plan.bounded for plan in both):
-        return "nobody knows how much a display can earn at most", "`reward_max`, or a cap of the rewards (`cap`)"
     if not horizon.fixed:
         return "the number of rounds compared depended on the run", "a smaller `horizon`"
     return None
@@ -152,8 +289,7 @@ def _why_biased(both: tuple[ReplayPlan, ReplayPlan]) -> tuple[str, str] | None:
     """Return why the values of either are not those that it would have live, and what mends it; None where they are."""
     for plan in both:
         if not plan.maturity.known:
-            said = "nothing says how long conversions take, so that young displays may count as failures"
-            return said, "an attribution_window in the spec, or a `window`"
+            return _NO_FOLLOW_UP
         if plan.options.accept_quantile > 0.0:
             return "accepting by a quantile of the propensities buys rounds by bias", "no `accept_quantile`"
         if plan.sampler == "queue":
@@ -164,23 +300,29 @@ def _why_biased(both: tuple[ReplayPlan, ReplayPlan]) -> tuple[str, str] | None:
 
 
 def _more_displays(of: Interval, limit: float, displays: int) -> str:
-    """Return how many more displays would tell on 80 % of logs, if the difference is what it is here.
+    """Return between how many more displays would tell on 80 % of logs, if the difference is about what it is here.
 
-    The half-width h shrinks with the root of the number of displays, and so does the standard error, of which h is at
-    least z times, z the normal quantile of the level: needed is h' + z_.8 h' / z < |d - limit|.
+    The half-width h shrinks with the root of the number of displays, and so does the standard error s, of which h is z
+    times, z the normal quantile of the level: needed is h' + z_.8 h' / z < |d - limit|. The difference d is known to a
+    standard error only, so that two numbers are given, for a difference of s further from the limit and of s less far.
     """
     from scipy.special import ndtri
 
     gap, half = abs(of.estimate - limit), (of.high - of.low) / 2.0
-    needed = half * (1.0 + _Z80 / float(ndtri(0.5 + of.level / 2.0)))
-    if not gap > 0.0 or needed / gap > math.sqrt(_MOST):
-        return f"no log of this kind: more than {_MOST:,.0f} times its displays"
-    more = max((needed / gap) ** 2 - 1.0, 0.0) * displays
-    digits = max(10 ** (len(str(int(more))) - 2), 1)
-    return (
-        f"about {math.ceil(more / digits) * digits:,} more displays like the {displays:,} replayed, if the difference "
-        "is what it is here"
-    )
+    error = half / float(ndtri(0.5 + of.level / 2.0))
+    needed = half + _Z80 * error
+    nearest = gap - error
+    if not nearest > 0.0 or needed / nearest > math.sqrt(_MOST):
+        return "a longer log: how much longer, this one does not tell"
+    least, most = (_rounded(max((needed / far) ** 2 - 1.0, 0.0) * displays) for far in (gap + error, nearest))
+    more = f"{least:,} to {most:,}" if least else f"up to {most:,}"
+    return f"about {more} more displays like the {displays:,} replayed, if the difference is about what it is here"
+
+
+def _rounded(number: float) -> int:
+    """Return a number of displays in two digits."""
+    digits = int(10 ** max(len(str(int(number))) - 2, 0))
+    return math.ceil(number / digits) * digits
 
 
 def _guardrails(answers: Sequence[GuardrailAnswer]) -> Condition:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from evaluator.comparisons.horizon import FirstRounds
 from evaluator.comparisons.realised import SAME, RealisedEvidence, in_order, p_values_of, weigh
+from evaluator.comparisons.weighted_pairs import reward_cut, weighted_values
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.paired import UNPAIRED
+from evaluator.estimates.weighted_difference import PairedValues, WeightedDifference
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import reward_bounds
 from evaluator.results.json_documents import Count, ShareOrNull
@@ -19,6 +21,11 @@ from evaluator.threads import in_threads
 # Over pairs of fewer rounds threads wait for each other: with 1,000 two take up to twice as long as one
 # (``python -m tests.bench compare``).
 _THREADS_FROM = 5_000
+
+_OBSERVED = "unpaired: rewards are those observed by the horizon"
+_OF_LOG = "unpaired: the logging policy's value is of all displays that the other read"
+
+Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,9 @@ class Difference:
         P-value of "the expected values are the same", for this one test; nan where there is none.
     why_not_expected
         Reason why there is no expected difference though there was a bootstrap; empty otherwise.
+    weighted
+        Difference of what two policies that do not learn would earn, weighted over all displays that can be judged,
+        whatever the horizon; None where either learns, or nothing says how to weight the displays.
     """
 
     variant: Count
@@ -53,6 +63,12 @@ class Difference:
     expected: Interval | None = None
     expected_p: ShareOrNull = math.nan
     why_not_expected: str = ""
+    weighted: WeightedDifference | None = None
+
+    @property
+    def of_values(self) -> Interval | None:
+        """Difference that a report prints first: weighted, where both do not learn, else realised."""
+        return self.realised if self.weighted is None else self.weighted.value
 
     def turned(self) -> Difference:
         """Return the difference seen from the other side."""
@@ -62,6 +78,7 @@ class Difference:
             reference=self.variant,
             realised=_turned(self.realised),
             expected=_turned(self.expected),
+            weighted=None if self.weighted is None else self.weighted.turned(),
         )
 
 
@@ -75,10 +92,11 @@ def _turned(of: Interval | None) -> Interval | None:
 
 
 class FoundDifferences(NamedTuple):
-    """Realised differences of pairs (variant, reference), and the evidence of those that have one."""
+    """Differences of pairs (variant, reference), the evidence of realised ones, and what weighted ones rest on."""
 
-    differences: dict[tuple[int, int], Difference]
-    evidence: dict[tuple[int, int], RealisedEvidence]
+    differences: dict[Pair, Difference]
+    evidence: dict[Pair, RealisedEvidence]
+    weighted: dict[Pair, PairedValues]
 
 
 def find_differences(
@@ -90,19 +108,21 @@ def find_differences(
     fixed: bool,
     jobs: int = 1,
 ) -> FoundDifferences:
-    """Return the realised difference of each pair (variant, reference), each once.
+    """Return the realised difference of each pair (variant, reference), each once, and the weighted one of rules.
 
-    Paired: what both showed cancels, where the same display earns the same in both. Where both replays read the log in
-    its order and T is fixed, by one sum along it (`evaluator.estimates.contrast`); else by two
+    The realised one is paired: what both showed cancels, where the same display earns the same in both. Where both
+    replays read the log in its order and T is fixed, by one sum along it (`evaluator.estimates.contrast`); else by two
     (`evaluator.estimates.paired`), unpaired where rewards are those observed by the horizon. Where rewards end with the
-    policy's window, and the windows differ, there is none. O(T) a pair and repeat.
+    policy's window, and the windows differ, there is none. O(T) a pair and repeat. The weighted one, of policies that
+    do not learn: `evaluator.comparisons.weighted_pairs`.
 
     Parameters
     ----------
     plans
         Plans of the variants, in their order.
     lived
-        First rounds of each variant's replay.
+        First rounds of each variant's replay; all of the logging policy's, whose first ones are the log's first
+        displays: the other's are from all that it read, and so are those that are compared with them.
     pairs
         Pairs (variant, reference) to compare.
     rounds
@@ -112,9 +132,12 @@ def find_differences(
     jobs
         Number of threads; no result depends on it.
     """
+    pairs = list(dict.fromkeys(pairs))
+    weighted = weighted_values(plans, pairs)
+    level = plans[0].options.level
     found: dict[tuple[int, int], Difference] = {}
     compared: list[tuple[int, int]] = []
-    for pair in dict.fromkeys(pairs):
+    for pair in pairs:
         shortest = min(len(of) for i in pair for of in lived[i].displays)
         why_not = why_none(plans[pair[0]], plans[pair[1]], min(rounds, shortest))
         if why_not:
@@ -122,17 +145,18 @@ def find_differences(
         else:
             compared.append(pair)
     if not compared:
-        return FoundDifferences(found, {})
+        return FoundDifferences(_with_weighted(found, weighted, level), {}, weighted)
     shared = plans[0].options.reward == "eventual"
     bounds = [reward_bounds(plan) for plan in plans]
 
     def weighed(pair: tuple[int, int]) -> RealisedEvidence:
         i, j = pair
+        a, b = on_displays_of_both(plans[i], lived[i], plans[j], lived[j])
         return weigh(
-            lived[i].displays,
-            lived[i].rewards,
-            lived[j].displays,
-            lived[j].rewards,
+            a.displays,
+            a.rewards,
+            b.displays,
+            b.rewards,
             rounds=rounds,
             lower=bounds[i].lower,
             upper=bounds[i].upper,
@@ -145,9 +169,36 @@ def find_differences(
     for pair, of, p in zip(compared, evidence, p_values_of(evidence, alpha=alpha), strict=True):
         lacks = "" if of.n else SAME
         if of.kind == UNPAIRED:
-            lacks = "unpaired: rewards are those observed by the horizon"
+            lacks = _OBSERVED if not shared else _OF_LOG
         found[pair] = Difference(*pair, of.interval(alpha), float(p), lacks)
-    return FoundDifferences(found, dict(zip(compared, evidence, strict=True)))
+    of_runs = dict(zip(compared, evidence, strict=True))
+    return FoundDifferences(_with_weighted(found, weighted, level), of_runs, weighted)
+
+
+def on_displays_of_both(
+    plan_a: ReplayPlan, a: FirstRounds, plan_b: ReplayPlan, b: FirstRounds
+) -> tuple[FirstRounds, FirstRounds]:
+    """Return the rounds of two replays; of the logging policy those of its rounds that are of displays the other read.
+
+    Rewards observed by the horizon are those of the first rounds, and stay.
+    """
+    if plan_a.options.reward != "eventual" or plan_a.sampler == plan_b.sampler:
+        return a, b
+    return (_read_by(b, a) if plan_a.sampler == "logged" else a), (_read_by(a, b) if plan_b.sampler == "logged" else b)
+
+
+def _read_by(other: FirstRounds, logged: FirstRounds) -> FirstRounds:
+    read = [of <= shown.max() for of, shown in zip(logged.displays, other.displays, strict=True)]
+    pairs = zip(logged.displays, logged.rewards, read, strict=True)
+    displays, rewards = zip(*((of[kept], earned[kept]) for of, earned, kept in pairs), strict=True)
+    return FirstRounds(displays, rewards)
+
+
+def _with_weighted(
+    found: Mapping[Pair, Difference], weighted: Mapping[Pair, PairedValues], level: float
+) -> dict[Pair, Difference]:
+    values = {pair: of.difference(level) for pair, of in weighted.items()}
+    return {pair: replace(of, weighted=values.get(pair)) for pair, of in found.items()}
 
 
 def to_widest_window(plans: Sequence[ReplayPlan]) -> list[tuple[int, int]]:
@@ -165,7 +216,8 @@ def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:
     if rounds < 1:
         return "no rounds"
     followed = [plan for plan in (a, b) if plan.sampler == "logged"]
-    if a.sets is not None and a.sets.moving >= 0 and len(followed) == 1 and rounds < len(followed[0].rounds):
+    observed = a.options.reward == "observed" and len(followed) == 1 and rounds < len(followed[0].rounds)
+    if observed and a.sets is not None and a.sets.moving >= 0:
         return (
             "what is eligible changes with time, and the logging policy's first rounds are the log's first displays, "
             "the other's from all of its calendar"
@@ -180,9 +232,3 @@ def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:
     if a.options.reward == "observed":
         return "rewards are those observed within the window, and the windows differ"
     return "rewards end with the window (the log names no attribution window), and the windows differ"
-
-
-def reward_cut(plan: ReplayPlan) -> object:
-    """Return what cuts the rewards of a variant: equal for two whose values can be compared."""
-    cut_by_window = plan.options.reward == "observed" or plan.rewards_end_with_window
-    return plan.window.cut if cut_by_window else None

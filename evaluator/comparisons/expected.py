@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from evaluator.estimates.confidence import Interval
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.expected_values import expected_differences
+from evaluator.replays.values.expected_values import LOGGED, expected_differences
 
 # Resampled logs on which two replays must have earned differently: the spread of fewer is known to a quarter at best.
 FEWEST_DIFFERENT = 10
+# Share of the log that a replay is to have read where eligible actions change with time, to be compared with all of it.
+_WHOLE = 0.9
+FIRST_PART = (
+    "what is eligible changes with time, and the logging policy's value is of the whole calendar, the other's of its "
+    "first part"
+)
 
 
 class ExpectedDifference(NamedTuple):
@@ -39,14 +47,15 @@ def expected_difference(
     """Return what a variant is expected to earn per round beyond a reference, at a level, None for the replays' own.
 
     None without a bootstrap; where the two ended after different numbers of rounds, so that these are expectations at
-    different horizons; and where they earned alike on all but a few resampled logs: a spread of 0 would be read as a
-    difference known to be 0, and says only that it was not seen.
+    different horizons, unless one is the logging policy, which learns in no round; and where they earned alike on all
+    but a few resampled logs: a spread of 0 would be read as a difference known to be 0, and says only that it was not
+    seen.
     """
     from scipy.special import stdtr, stdtrit
 
     if not (variant.resampled and reference.resampled):
         return ExpectedDifference(None, math.nan, "")
-    if variant.rounds != reference.rounds:
+    if LOGGED not in (variant.plan["sampler"], reference.plan["sampler"]) and variant.rounds != reference.rounds:
         return ExpectedDifference(None, math.nan, "the two ended after different numbers of rounds")
     gaps = np.subtract(variant.resampled, reference.resampled)
     size = max(float(np.abs([variant.resampled, reference.resampled]).max()), 1e-300)
@@ -63,3 +72,17 @@ def expected_difference(
     half = (interval.high - interval.low) / 2
     t = abs(interval.estimate) / half * float(stdtrit(freedom, 0.5 + interval.level / 2))
     return ExpectedDifference(interval, float(2.0 * stdtr(freedom, -t)), "")
+
+
+def why_not_expected(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]) -> str:
+    """Return why two values are not comparable though both are expected ones; empty if they may be.
+
+    The logging policy's is of the whole log, and the other's of what it read for its rounds.
+    """
+    sets = plans[0].sets
+    logged = [plan.sampler == LOGGED for plan in plans]
+    if sets is None or sets.moving < 0 or logged.count(True) != 1 or not results[0].resampled:
+        return ""
+    other = logged.index(False)
+    read = min(results[other].read, default=0) / max(len(plans[other].rounds), 1)
+    return "" if read >= _WHOLE else FIRST_PART

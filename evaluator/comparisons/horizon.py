@@ -58,7 +58,7 @@ def common_horizon(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult])
     """
     from scipy.special import ndtri
 
-    asked = plans[0].options.horizon
+    asked = asked_horizon(plans)
     lived = comparable(results)
     z = -float(ndtri(_MISSED / sum(plans[i].options.repeats for i in lived)))
     planned = asked or min(_rounds_before_any(plans[i], results[i], z) for i in lived)
@@ -77,6 +77,11 @@ def common_horizon(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult])
             "differences may be too short",
         )
     return CommonHorizon(planned, True, "as asked for" if asked else "fixed from the log alone, before any outcome")
+
+
+def asked_horizon(plans: Sequence[ReplayPlan]) -> int | None:
+    """Return the number of rounds that was asked for, if any: the logging policy's has none."""
+    return next((plan.options.horizon for plan in plans if plan.sampler != "logged"), None)
 
 
 def comparable(results: Sequence[ReplayResult]) -> list[int]:

@@ -60,11 +60,9 @@ def _clause(sentence: str) -> str:
 
 
 def with_audit(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
-    """Return a verdict that knows what replays can tell on such logs, of each candidate that the audit is about.
+    """Return a verdict that knows whether replays are biased on such logs, of each candidate that the audit is about.
 
-    A rule that asks for a difference is not met on a log that would not show it: what is found there all the same is
-    as a rule larger than what is true (Gelman, Carlin. Beyond power calculations. Perspectives on Psychological Science
-    9(6), 2014).
+    An audit that shows no bias takes no ship away: what it could have detected says how much its silence means.
 
     Parameters
     ----------
@@ -73,33 +71,30 @@ def with_audit(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
     found
         Audit of its log, as of `evaluator.audits.result.Audit.to_dict`.
     """
-    known = [_of_audit(verdict, of, found) for of in verdict.candidates]
-    if not any(known):
-        return verdict
-    silent = Condition("audit", None, "the audit is not about it", "an audit of it and of the baseline")
-    return verdict.with_condition([of or silent for of in known])
+    return verdict.with_condition([_of_audit(verdict, of, found) for of in verdict.candidates])
 
 
 def _of_audit(verdict: Verdict, of: Candidate, found: Mapping[str, Any]) -> Condition | None:
+    """Return what an audit found of a candidate; None where it says nothing of it."""
+    if failed := [one for one in found.get("not_in_twins", ()) if one["verdict"] == "fail"]:
+        names = ", ".join(one["name"] for one in failed)
+        what = f"the log failed the checks {names}, and the audit's twins are drawn without that"
+        return Condition("audit", False, what, " ".join(one["remedy"] for one in failed if one["remedy"]))
     lines = (of.line, verdict.baseline)
     if any(line.window.replace(",", "") != str(found["options"]["window"] or "none") for line in lines):
         return None
     two = {line.policy for line in lines}
-    biased = [one["policy"] for one in found["policies"] if one["policy"] in two and one["biased"]]
-    if biased:
-        said = f"on twins of the log replays of {' and '.join(biased)} are biased"
-        return Condition("audit", False, said, "another sampler, or a log whose propensities are larger")
-    if failed := [one for one in found.get("not_in_twins", ()) if one["verdict"] == "fail"]:
-        names = ", ".join(one["name"] for one in failed)
-        said = f"the log failed the checks {names}, and the audit's twins are drawn without that"
-        return Condition("audit", False, said, " ".join(one["remedy"] for one in failed if one["remedy"]))
+    policies = [one for one in found["policies"] if one["policy"] in two]
+    if biased := [one["policy"] for one in policies if one["biased"]]:
+        what = f"on twins of the log replays of {' and '.join(biased)} are biased"
+        return Condition("audit", False, what, "another sampler, or a log whose propensities are larger")
     pair = next((one for one in found["pairs"] if {one["first"], one["second"]} == two), None)
     if pair is None:
         return None
-    power = pair["expected" if of.target == "expected" else "alone"]
-    smallest, asked = power["difference"], verdict.rule.limit
-    shows = "" if smallest is None else f", which tell a difference of {smallest:.3g} on 80 % of such logs"
-    if verdict.rule.asked and (smallest is None or smallest > asked):
-        said = f"such a log is too small for the {asked:g} asked for: replays are without bias on its twins{shows}"
-        return Condition("audit", False, said, "a longer log, or a rule that asks for what such a log can show")
-    return Condition("audit", True, f"on twins of the log replays are without bias{shows}")
+    smallest = pair["expected" if of.target == "expected" else "alone"]["difference"]
+    unseen = {
+        "bias": max((one["detectable_bias"] or 0.0 for one in policies), default=0.0), "difference": smallest or 0.0,
+    }  # fmt: skip
+    silence = " or ".join(f"a {name} below {size:.2g}" for name, size in unseen.items() if size)
+    silence = f"; {silence} could have gone unseen" if silence else ""
+    return Condition("audit", True, f"replays show no bias on twins of the log{silence}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import WINDOWS
+from evaluator.options.shared import DECIDES, TRIED, WINDOWS
 
 if TYPE_CHECKING:
     from evaluator.comparisons.ship_rule import ShipRule
@@ -21,21 +21,27 @@ class CompareOptions(Options):
 
     windows: Sequence[str | int | None] | None = WINDOWS.field()
     baseline: str | None = option(
-        None, "One of the policies, to compare the others with. Default: the first", flags=("-b",)
+        None,
+        "One of the policies, to compare the others with. Default: the logging policy",
+        question=TRIED,
+        flags=("-b",),
     )
     study: str | Path | None = option(
         None,
         "TOML file that says what to compare; options beside it win",
         more="`evaluator.comparisons.study_file` shows one.",
         example="study.toml",
+        question=TRIED,
     )
-
     ship_if: str | None = option(
         None,
-        "What must be told of the difference to the baseline before a policy ships, stated before the run",
-        more="'uplift > 0.002': the interval of the difference lies above 0.002 per round. The log is checked, too. "
+        "What must be told of the difference to the baseline before a policy ships, stated before the run. Default: "
+        "'uplift > 0'",
+        more="'uplift > 0.002': the interval of the difference lies above 0.002 per round; 'uplift > 2%': above 2 % of "
+        "what the baseline earns, whose own interval is allowed for. The log is checked, too. "
         "Without a rule the verdict is by 'uplift > 0', on a log that was not checked.",
         example="'uplift > 0.002'",
+        question=DECIDES,
     )
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from evaluator.results.json_documents import Count, Level, Share, in_document, i
 # Above so many variants (780 pairs) only their differences to the baseline are tested.
 ALL_PAIRS_UP_TO = 40
 
-Target = Literal["realised", "expected"]
+Target = Literal["realised", "expected", "weighted"]
 OF_THESE_RUNS = (
     "This is of what these runs happened to show, not of the policies: one that locks in early may win here and lose "
     "on average. `bootstrap=200` ranks expected values; `repeats` or other seeds show how far a policy's luck goes."
@@ -59,7 +59,7 @@ class Ranking:
     target
         Quantity that the tests are about. ``realised``: the mean expected reward of what these runs showed, which
         differs from seed to seed. ``expected``: the mean over logs and seeds of what the policies earn, where a
-        bootstrap was run.
+        bootstrap was run. ``weighted``: what policies that do not learn would earn, where all are such.
     groups
         Variants, from 0, the highest value first: those whose rewards are cut alike stand in one group, and no two
         groups are compared. Variants without rounds are in none.
@@ -107,6 +107,8 @@ class Ranking:
         what = "differences" if self.all_pairs else "differences to the baseline"
         count = f"{apart:,} of {len(self.tests):,} {what}" if apart else f"none of {len(self.tests):,} {what}"
         at_once = f"told from 0 at {percent(self.level)}, all tests at once"
+        if self.target == "weighted":
+            return f"Of the values weighted over all displays, {count} {'is' if apart < 2 else 'are'} {at_once}."
         if self.target == "expected":
             return f"Of the expected values, {count} {'is' if apart < 2 else 'are'} {at_once} (bootstrap)."
         if self.rests_on:
@@ -143,7 +145,8 @@ def rank(
 ) -> Ranking:
     """Return the ranking of variants, from the differences of all `ranked_pairs`.
 
-    Of the expected values where any two have a difference of these; a pair without one is then not told apart.
+    Of the weighted values where no policy learns; else of the expected values where any two have a difference of these.
+    A pair without one is then not told apart.
 
     Parameters
     ----------
@@ -159,8 +162,12 @@ def rank(
         Confidence level of all tests at once.
     """
     pairs = ranked_pairs(len(values), baseline)
-    tested = [differences[pair] for pair in pairs if differences[pair].realised is not None]
-    target: Target = "expected" if any(of.expected is not None for of in tested) else "realised"
+    known = [differences[pair] for pair in pairs]
+    weighted = bool(known) and all(of.weighted is not None for of in known)
+    tested = [of for of in known if weighted or of.realised is not None]
+    target: Target = "weighted" if weighted else "realised"
+    if not weighted and any(of.expected is not None for of in tested):
+        target = "expected"
     found = [_found(of, target) for of in tested]
     adjusted = holm([p for _, p in found])
     tests = tuple(
@@ -184,6 +191,8 @@ def rank(
 
 
 def _found(of: Difference, target: Target) -> tuple[Interval | None, float]:
+    if target == "weighted" and of.weighted is not None:
+        return (of.weighted.value, of.weighted.p) if of.weighted.given else (None, 1.0)
     if target == "realised":
         return of.realised, of.p
     return of.expected, 1.0 if of.expected is None else of.expected_p

@@ -43,6 +43,8 @@ class RealisedEvidence:
         Largest possible reward of a round less the smallest.
     kind
         Name of the method in reports.
+    ratio
+        Number of rounds of the variant over that of the reference: 1, unless either is the logging policy.
     """
 
     sums: Contrast | tuple[RewardSums, RewardSums]
@@ -52,6 +54,7 @@ class RealisedEvidence:
     rounds: int
     width: float
     kind: str
+    ratio: float = 1.0
 
     def interval(self, alpha: float) -> Interval:
         """Return the difference of the mean rewards with its interval, which fails with probability `alpha` at most."""
@@ -63,8 +66,9 @@ class RealisedEvidence:
             low, high = max(of.total - radius, of.least), min(of.total + radius, of.most)
             return Interval(share * of.total, share * low, share * high, self.displays, 1.0 - alpha, self.kind)
         return difference_of_sums(
-            *self.sums, rounds=self.rounds, upper=self.width, alpha=alpha, kind=self.kind, displays=self.displays
-        )
+            *self.sums, rounds=self.rounds, upper=self.width, alpha=alpha, kind=self.kind, displays=self.displays,
+            ratio=self.ratio,
+        )  # fmt: skip
 
 
 def radii(evidence: Sequence[RealisedEvidence], alpha: Floats, *, tuned_at: float, more: float = 0.0) -> Floats:
@@ -106,7 +110,8 @@ def p_values_of(evidence: Sequence[RealisedEvidence], *, alpha: float) -> Floats
             RewardSums(*(np.array([getattr(of[side], name) for _, of in two]) for name in RewardSums._fields))
             for side in (0, 1)
         )
-        p[[i for i, _ in two]] = p_values(a, b, alpha=alpha)
+        ratio = np.array([evidence[i].ratio for i, _ in two])
+        p[[i for i, _ in two]] = p_values(a, b, alpha=alpha, ratio=ratio)
     return p
 
 
@@ -132,7 +137,8 @@ def weigh(
     Parameters
     ----------
     shown_a, rewards_a, shown_b, rewards_b
-        Displays and rewards of the first T rounds of both replays, repeat by repeat, shape (T,) each.
+        Displays and rewards of the first T rounds of both replays, repeat by repeat, shape (T,) each; of the logging
+        policy, whose rounds are the log's displays in their order, those of all its rounds.
     rounds
         Number of rounds T of each repeat.
     upper, lower
@@ -145,6 +151,10 @@ def weigh(
     """
     repeats = len(shown_a)
     width = upper - lower
+    ratio = len(shown_a[0]) / len(shown_b[0])
+    if ratio != 1.0:
+        # Its first rounds would be of other days than those of the other, so nothing is paired.
+        ordered = shared = False
     different = 0 if repeats == 1 else _different(shown_a, shown_b, shared=shared)
     # What a later round has not revealed yet may be a sale or a refund.
     if ordered and (shared or lower == 0.0):
@@ -160,7 +170,8 @@ def weigh(
     ]
     n = sum(int(s.n) for pair in pairs for s in pair)
     a, b = (mean_sums(side) for side in zip(*pairs, strict=True))
-    return RealisedEvidence((a, b), n, different or n, repeats, rounds, width, PAIRED if shared else UNPAIRED)
+    kind = PAIRED if shared else UNPAIRED
+    return RealisedEvidence((a, b), n, different or n, repeats, len(shown_a[0]), width, kind, ratio)
 
 
 def _different(shown_a: Sequence[Ints], shown_b: Sequence[Ints], *, shared: bool) -> int:

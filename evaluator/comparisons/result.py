@@ -12,12 +12,19 @@ import pyarrow as pa
 
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.run import CheckReport, check_log
-from evaluator.comparisons.assumed_bound import honest_difference, honest_ranking
+from evaluator.comparisons.assumed_bound import honest_difference, honest_ranking, plausible_differences
 from evaluator.comparisons.candidates import find_verdict
 from evaluator.comparisons.curves import VariantCurve, curve_table, draw_curve
-from evaluator.comparisons.differences import Difference, find_differences, reward_cut, to_widest_window
-from evaluator.comparisons.expected import expected_difference
-from evaluator.comparisons.horizon import CommonHorizon, FirstRounds, common_horizon, comparable, first_rounds
+from evaluator.comparisons.differences import Difference, find_differences, to_widest_window
+from evaluator.comparisons.expected import expected_difference, why_not_expected
+from evaluator.comparisons.horizon import (
+    CommonHorizon,
+    FirstRounds,
+    asked_horizon,
+    common_horizon,
+    comparable,
+    first_rounds,
+)
 from evaluator.comparisons.log_conditions import with_checks
 from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
 from evaluator.comparisons.result_tables import difference_table, ranking_table, test_table, variant_table
@@ -29,13 +36,15 @@ from evaluator.comparisons.segment_differences import (
 from evaluator.comparisons.ship_rule import ANY_UPLIFT, ShipRule
 from evaluator.comparisons.variant_inputs import VariantInputs, assumed_by
 from evaluator.comparisons.variant_runs import VariantRuns
-from evaluator.comparisons.variants import Variants
+from evaluator.comparisons.variants import Variants, pairs_of
 from evaluator.comparisons.verdict import Verdict
+from evaluator.comparisons.weighted_pairs import reward_cut
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.policies.registry import as_known
+from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
@@ -84,7 +93,7 @@ class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
         Check of the log, where a rule was stated; else None.
     """
 
-    schema: ClassVar[str] = "evaluate.compare/2"
+    schema: ClassVar[str] = "evaluate.compare/3"
 
     results: Annotated[tuple[ReplayResult, ...], called("variants"), several]
     horizon: CommonHorizon
@@ -187,7 +196,7 @@ def plan_comparison(
     ParameterError
         There is nothing to compare, or two variants are the same.
     """
-    variants = [(policy, window) for policy in policies for window in windows]
+    variants = pairs_of(policies, windows)
     names = [(policy.spec, window) for policy, window in variants]
     if not variants:
         raise ParameterError(
@@ -202,8 +211,33 @@ def plan_comparison(
     return [asked.plan(number) for number in range(len(asked))]
 
 
+def with_logging(log: Log, policies: Sequence[Any], baseline: str | None) -> list[Any]:
+    """Return the policies of a comparison, and last the logging policy, if it is the baseline and not among them.
+
+    It is the baseline where none is named: what earns more than it is worth a rollout. Not of a log that kept the
+    displays of some actions by their context: the logging policy is known where it showed one of these, and the others
+    are valued on the traffic.
+
+    Parameters
+    ----------
+    log
+        Log that all are replayed on.
+    policies
+        Descriptions of the policies, as they were asked for.
+    baseline
+        Spec of the policy that the others are compared with; None where none is named.
+    """
+    logging = LoggingPolicy()
+    asked = baseline == logging.spec or (baseline is None and log.meta.kept_share == 1.0)
+    if not asked or not policies or any(isinstance(policy, LoggingPolicy) for policy in policies):
+        return list(policies)
+    return [*policies, logging]
+
+
 def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:
-    """Return the number of the first variant of the policy with this spec; the first of all for None.
+    """Return the number of the first variant of the policy with this spec; for None of the logging policy.
+
+    Without a variant of the logging policy that is the first of all.
 
     Raises
     ------
@@ -212,7 +246,8 @@ def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:
     """
     specs = [plan.policy.spec for plan in plans]
     if spec is None:
-        return 0
+        known = (i for i, plan in enumerate(plans) if plan.sampler == "logged" and plan.propensities.kept_share == 1.0)
+        return next(known, 0)
     spec = spec if spec in specs else as_known(spec)
     if spec not in specs:
         raise ParameterError(f"`baseline='{spec}'` is none of the policies compared.", remedy=nearest(spec, specs))
@@ -281,20 +316,28 @@ def compare_results(
     costs = to_widest_window(plans)
     others = [i for i in range(len(plans)) if i != baseline]
     asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in costs)]
-    realised = find_differences(plans, lived, asked, rounds=horizon.rounds, fixed=horizon.fixed, jobs=options.jobs)
+    whole = [
+        first_rounds(plan, result, result.rounds) if plan.sampler == "logged" and options.reward == "eventual" else own
+        for plan, result, own in zip(plans, results, lived, strict=True)
+    ]
+    realised = find_differences(plans, whole, asked, rounds=horizon.rounds, fixed=horizon.fixed, jobs=options.jobs)
     unbounded = next((plan for plan in plans if not plan.bounded), plans[0])
     found = {
-        pair: honest_difference(unbounded, of if of.realised is None else _with_expected(of, results))
+        pair: honest_difference(unbounded, of if of.realised is None else _with_expected(of, plans, results))
         for pair, of in realised.differences.items()
     }
+    realised = realised._replace(differences=found)
     judged = judged_together(plans, results)
 
     def to_reference(variant: int, reference: int) -> Difference:
         return found[variant, reference] if variant < reference else found[reference, variant].turned()
 
     values = [float(curve.value.estimate[-1]) if len(curve.rounds) else np.nan for curve in curves]
+    plausible = plausible_differences(
+        plans, whole, baseline, weighted=realised.weighted, rounds=horizon.rounds, fixed=horizon.fixed
+    )
     verdict = find_verdict(
-        plans, judged, realised, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT
+        plans, judged, realised, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT, plausible=plausible
     )  # fmt: skip
     check = None
     if rule is not None:
@@ -313,7 +356,7 @@ def compare_results(
         curves=tuple(curves),
         assumed=tuple(assumed_by(plan) for plan in plans),
         findings=ordered(_findings(plans, results, lived, horizon)),
-        segments=segment_differences(plans, lived, baseline=baseline, rounds=horizon.rounds, fixed=horizon.fixed),
+        segments=segment_differences(plans, whole, baseline=baseline, rounds=horizon.rounds, fixed=horizon.fixed),
         verdict=verdict,
         check=check,
     )
@@ -346,7 +389,7 @@ def _findings(
         why = f"Compared after {horizon.rounds:,} rounds: {horizon.why}."
         said.append(COMMON_HORIZON.found(why, rounds=horizon.rounds))
     keeping = [plan for plan in plans if plan.sampler == "keep"]
-    if keeping and plans[0].options.horizon is None:
+    if keeping and asked_horizon(plans) is None:
         of = keeping[0]
         said += rarest_warning(of.survey, of.matched, of.usable, sampler="keep", contextual=False, horizon=None)
     return said
@@ -361,6 +404,9 @@ def _same_rounds(plans: Sequence[ReplayPlan], lived: Sequence[FirstRounds]) -> l
     return [same for same in groups.values() if len(same) > 1]
 
 
-def _with_expected(of: Difference, results: Sequence[ReplayResult]) -> Difference:
+def _with_expected(of: Difference, plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]) -> Difference:
+    both = of.variant, of.reference
+    if why := why_not_expected([plans[i] for i in both], [results[i] for i in both]):
+        return replace(of, why_not_expected=why)
     expected = expected_difference(results[of.variant], results[of.reference])
     return replace(of, expected=expected.interval, expected_p=expected.p, why_not_expected=expected.why_not)

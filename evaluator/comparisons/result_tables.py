@@ -20,6 +20,8 @@ _DIFFERENCE = {
     "p": NUMBER,
     **interval_columns("expected_difference"),
     "expected_p": NUMBER,
+    **interval_columns("weighted_difference"),
+    "weighted_p": NUMBER,
     "why_not": TEXT,
 }
 
@@ -48,7 +50,7 @@ def variant_table(results: Sequence[ReplayResult], baseline: int) -> pa.Table:
 
 
 def difference_table(differences: Iterable[Difference]) -> pa.Table:
-    """Return one row a difference: variant less reference per round, in these runs and as expected."""
+    """Return one row a difference: variant less reference per round, in these runs, as expected, and weighted."""
     return arrow_table(_DIFFERENCE, map(_cells, differences))
 
 
@@ -83,5 +85,7 @@ def _cells(of: Difference) -> dict[str, object]:
         "p": of.p,
         **interval_cells("expected_difference", of.expected),
         "expected_p": of.expected_p,
+        **interval_cells("weighted_difference", None if of.weighted is None else of.weighted.value),
+        "weighted_p": None if of.weighted is None else of.weighted.p,
         "why_not": of.why_not or None,
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from evaluator.comparisons.differences import why_none
+from evaluator.comparisons.differences import on_displays_of_both, why_none
 from evaluator.comparisons.horizon import FirstRounds
 from evaluator.comparisons.realised import IN_ORDER, IN_ORDERS, SAME, in_order
 from evaluator.estimates.confidence import Interval
@@ -93,7 +93,7 @@ def segment_differences(
     plans
         Plans of all variants.
     lived
-        First T rounds of all variants.
+        First T rounds of all variants; all of the logging policy's.
     baseline
         Number of the variant that the others are compared with.
     rounds
@@ -114,8 +114,9 @@ def segment_differences(
                 nothing = GroupTest(0, math.nan, math.nan, differ=False)
                 found.append(SegmentDifferences(*about, (), split.pooled, nothing, none))
                 continue
-            ordered = fixed and in_order(plans[i], plans[baseline])
-            groups, test = _in_groups(plans[i], lived[i], lived[baseline], split, total=total, ordered=ordered)
+            a, b = on_displays_of_both(plans[i], lived[i], plans[baseline], lived[baseline])
+            ordered = fixed and in_order(plans[i], plans[baseline]) and len(a.displays[0]) == len(b.displays[0])
+            groups, test = _in_groups(plans[i], a, b, split, total=total, ordered=ordered)
             found.append(SegmentDifferences(*about, groups, split.pooled, test, ""))
     tests = tested_together([one.test for one in found], alpha=1.0 - level)
     return tuple(replace(one, test=test) for one, test in zip(found, tests, strict=True))

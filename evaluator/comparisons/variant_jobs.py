@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from evaluator.arguments import as_description, loaded_by
 from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions
-from evaluator.comparisons.variants import Variants, Window
+from evaluator.comparisons.variants import Variants, Window, pairs_of
 from evaluator.comparisons.written_result import read_back, written
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import Job
@@ -145,12 +145,10 @@ class ReplayJob(VariantJob):
 
 @dataclass(frozen=True)
 class DrawsJob(VariantJob):
-    """Replays of some variants on some resampled logs.
+    """Replays of some variants on some resampled logs; study, variants, keys, title and displays as `VariantJob` has.
 
     Parameters
     ----------
-    study, variants, keys, title, displays
-        As of every `VariantJob`.
     lived
         How far the original replays of each variant came, repeat by repeat.
     numbers
@@ -232,7 +230,8 @@ class _OpenStudy:
         self._plans: dict[int, ReplayPlan] = {}
         self._lock = Lock()
         begun = time.monotonic()
-        first = {policy.name: i * len(study.windows) for i, policy in reversed(list(enumerate(policies)))}
+        numbered = reversed(list(enumerate(pairs_of(policies, study.windows))))
+        first = {policy.name: i for i, (policy, _) in numbered}
         names = compile_loops([self._planned(number) for number in sorted(first.values())])
         took = time.monotonic() - begun
         what = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"

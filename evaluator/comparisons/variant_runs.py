@@ -68,10 +68,13 @@ class VariantRuns:
         self._keys = {i: "" if workers is None else workers.questions.key(plans[i]) for i in self._asked}
 
     @property
-    def total(self) -> int:
-        """Displays that `run` tells of."""
-        jobs = [*self._replays(), *(self._resampled() if self._draws else ())]
-        return sum(job.displays for job in jobs)
+    def totals(self) -> dict[str, int]:
+        """Displays that `run` tells of, by what it does with them."""
+        resampled = self._resampled() if self._draws else ()
+        return {
+            "Replaying": sum(job.displays for job in self._replays()),
+            "Resampling": sum(job.displays for job in resampled),
+        }
 
     def run(self, advance: Callable[[int], None] = lambda displays: None) -> list[ReplayResult]:
         """Return the results of all variants, in their order."""

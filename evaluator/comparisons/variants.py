@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from evaluator.log import Log
+from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
@@ -16,8 +17,36 @@ from evaluator.replays.warm_start import learned_among, numbered_as_learned
 Window = str | int | None
 
 
+P = TypeVar("P")
+
+
+def pairs_of(
+    policies: Sequence[P], windows: Sequence[Window], description: Callable[[P], Any] = lambda policy: policy
+) -> list[tuple[P, Window]]:
+    """Return the policy and the window of each variant; the logging policy waits for nothing, and has the first only.
+
+    Parameters
+    ----------
+    policies
+        Policies, with whatever belongs to them.
+    windows
+        Windows that each policy is replayed with.
+    description
+        Function that returns the description of one of `policies`.
+    """
+    return [
+        (policy, window)
+        for policy in policies
+        for window in (windows[:1] if _is_logging(description(policy)) else windows)
+    ]
+
+
+def _is_logging(policy: Any) -> bool:
+    return isinstance(policy, LoggingPolicy)
+
+
 class Variants:
-    """Policies with windows on one log, numbered from 0, policy by policy, within it window by window.
+    """Policies with windows on one log, numbered from 0 in the order of `pairs_of`.
 
     Parameters
     ----------
@@ -31,7 +60,12 @@ class Variants:
 
     def __init__(self, log: Log, policies: Sequence[Any], windows: Sequence[Window], options: ReplayOptions) -> None:
         own = learned_among(policies, options)
-        self._asked = [(policy, replace(asked, window=window)) for policy, asked in own for window in windows]
+        pairs = pairs_of(own, windows, lambda of: of[0])
+        # The logging policy's value is the log's mean: no number of rounds of the others cuts it short.
+        self._asked = [
+            (policy, replace(asked, window=window, horizon=None if _is_logging(policy) else asked.horizon))
+            for (policy, asked), window in pairs
+        ]
         self._basis = read_basis(numbered_as_learned(log, [policy for policy, _ in own]), options)
 
     def __len__(self) -> int:

@@ -5,6 +5,10 @@ propensities were estimated, its replay is biased, rewards fall with what a user
 verdict is *wait*. Else it is *don't* where the difference is told to lie below the limit or a guardrail is broken, and
 *wait* where neither is told.
 
+Verdicts are monotone. What a stricter rule ships, every weaker rule ships. Evidence that agrees takes no ship away: an
+audit that shows no bias, or is not about a variant, changes nothing, and what one check or audit found to be wrong no
+other one makes right. The headline is about the best variant (`_standing`), whatever the order of the variants.
+
 A variant that is no better than the limit ships only if the interval of its difference, at the level adjusted for the
 number of variants (Bonferroni), misses the truth on the side above it: for half of 1 - level of all logs at most, for
 all variants together. Further conditions make that rarer. How often it is: ``tests/bench/README.md``.
@@ -12,20 +16,24 @@ all variants together. Further conditions make that rarer. How often it is: ``te
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from evaluator.comparisons.lines import Line
 from evaluator.comparisons.ship_rule import ShipRule
+from evaluator.comparisons.uplift import Uplift
 from evaluator.estimates.confidence import Interval
 from evaluator.results.json_documents import Count, Level, Text, several
 
 Decision = Literal["ship", "wait", "don't"]
-Target = Literal["expected", "realised"]
+Target = Literal["expected", "realised", "weighted"]
 ConditionName = Literal["difference", "guardrails", "checks", "propensities", "audit", "users"]
 # Without these, no number decides.
 _RESTS_ON: tuple[ConditionName, ...] = ("checks", "propensities", "audit", "users")
+# So many variants that tie with another are named.
+_NAMED = 2
 
 
 @dataclass(frozen=True)
@@ -38,16 +46,24 @@ class Condition:
         Name of the condition.
     met
         Whether it is met; None where that is not told.
-    said
-        Clause that says what was found.
-    settle
-        Clause that says what would settle it; empty where nothing is to be done.
+    what
+        Clause on what was found.
+    remedy
+        Clause on what would settle it; empty where nothing is to be done.
     """
 
     name: ConditionName
     met: bool | None
-    said: Text
-    settle: str = ""
+    what: Text
+    remedy: str = ""
+
+    def joined(self, new: Condition) -> Condition:
+        """Return the worse of two findings on one condition: what one found to be wrong, another does not mend."""
+        if self.met is False is new.met and self.what != new.what:
+            remedies = dict.fromkeys(one for one in (self.remedy, new.remedy) if one)
+            return Condition(self.name, False, f"{self.what}; {new.what}", "; ".join(remedies))
+        rank = {False: 0, True: 1, None: 2}
+        return self if rank[self.met] < rank[new.met] else new
 
 
 @dataclass(frozen=True)
@@ -63,10 +79,16 @@ class Candidate:
     difference
         Difference to the baseline with the interval that decides, at the adjusted level; None where there is none.
     target
-        Quantity that the difference is of: what the two policies are expected to earn, over logs and seeds, or what
-        these two runs earned.
+        Quantity that the difference is of: what the two policies are expected to earn, over logs and seeds; of two that
+        do not learn what they would earn, weighted over all displays; or what these two runs earned.
     conditions
         Conditions of the rule.
+    uplift
+        Difference in the words of who decides: per cent, a month, the chance of a loss, a live test; None where no
+        difference says what to expect.
+    not_told_from
+        Numbers of other variants that it may earn no more or less than: the interval of the difference of the two, of
+        the same kind and level, holds 0.
     """
 
     line: Line
@@ -74,11 +96,26 @@ class Candidate:
     difference: Interval | None
     target: Target
     conditions: tuple[Condition, ...]
+    uplift: Uplift | None = None
+    not_told_from: tuple[Count, ...] = ()
 
     @property
     def limits(self) -> tuple[Condition, ...]:
         """Conditions that stand in the way of shipping it."""
         return tuple(of for of in self.conditions if of.met is not True)
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing that the numbers rest on was found to be wrong."""
+        return not any(of.met is False for of in self.conditions if of.name in _RESTS_ON)
+
+    def ties_with(self, other: Candidate) -> bool:
+        """Whether both have one decision and the same numbers; or both ship, and nothing tells which earns more."""
+        if other is self or other.decision != self.decision:
+            return False
+        mine, others = self.difference, other.difference
+        same = mine is not None and others is not None and _ends(mine) == _ends(others)
+        return same or (self.decision == "ship" and other.line.variant in self.not_told_from)
 
 
 @dataclass(frozen=True)
@@ -90,10 +127,10 @@ class Verdict:
     decision
         Verdict on the variant that it is about.
     variant
-        Number of that variant, from 0: of those that ship the one with the largest difference, else of those that
-        wait, else of all.
+        Number of that variant, from 0: the one with the largest difference, of those that ship; else of those whose
+        difference is told to exceed the limit; else of all whose guardrails are not broken; else of all.
     headline, sentence
-        The decision with its number and the interval; and the same with what stands in its way.
+        The decision with its number, the interval and the variants that tie; and the same with what stands in its way.
     settle
         Clauses that say what would settle it; empty where nothing is open.
     rule
@@ -104,6 +141,9 @@ class Verdict:
         Variant that the others are compared with.
     candidates
         Verdict on every variant but the baseline.
+    ties
+        Numbers of the variants that tie with it: of the same decision and numbers; or both ship, and nothing tells
+        which of the two earns more.
     """
 
     decision: Decision
@@ -115,6 +155,7 @@ class Verdict:
     level: Level
     baseline: Line
     candidates: Annotated[tuple[Candidate, ...], several]
+    ties: tuple[Count, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a verdict on a variant that it says nothing of."""
@@ -122,39 +163,76 @@ class Verdict:
             raise ValueError("The verdict is on none of its candidates.")
 
     @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Conditions of the variant that the verdict is about."""
-        return next(of.conditions for of in self.candidates if of.line.variant == self.variant)
+    def candidate(self) -> Candidate:
+        """Verdict on the variant that the headline is about."""
+        return next(of for of in self.candidates if of.line.variant == self.variant)
 
-    def with_condition(self, conditions: Iterable[Condition]) -> Verdict:
-        """Return the verdict with a condition known for each candidate, in the place of the one of its name, if any."""
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Conditions of the variant that the headline is about."""
+        return self.candidate.conditions
+
+    def with_condition(self, conditions: Iterable[Condition | None]) -> Verdict:
+        """Return the verdict with one more finding on a condition of each candidate; None where there is none."""
         known = tuple(
-            replace(of, conditions=(*(own for own in of.conditions if own.name != new.name), new))
-            for of, new in zip(self.candidates, conditions, strict=True)
+            of if new is None else _with_finding(of, new) for of, new in zip(self.candidates, conditions, strict=True)
         )
         return decide(known, rule=self.rule, level=self.level, baseline=self.baseline)
+
+
+def _ends(of: Interval) -> tuple[float, float, float]:
+    return of.estimate, of.low, of.high
+
+
+def _with_finding(of: Candidate, new: Condition) -> Candidate:
+    earlier = next((own for own in of.conditions if own.name == new.name), None)
+    rest = tuple(own for own in of.conditions if own is not earlier)
+    return replace(of, conditions=(*rest, new if earlier is None else earlier.joined(new)))
 
 
 def decide(candidates: Iterable[Candidate], *, rule: ShipRule, level: float, baseline: Line) -> Verdict:
     """Return the verdict on candidates, of which each gets its decision by its conditions; one at least."""
     known = tuple(replace(of, decision=_decision(of.conditions)) for of in candidates)
-    of = max(known, key=lambda of: (_RANK[of.decision], -1e300 if of.difference is None else of.difference.estimate))
-    headline = f"{_headline(of, baseline, len(known))}."
+    of = max(known, key=_standing)
+    ties = [other.line for other in known if of.ties_with(other)]
+    headline = f"{_headline(of, baseline, known)}{_tied(ties)}."
     against = [one for one in of.limits if of.decision != "don't" or one.met is False]
     return Verdict(
         decision=of.decision,
         variant=of.line.variant,
         headline=headline,
-        sentence=" ".join((headline, *(f"{_capital(one.said)}." for one in against))),
-        settle=() if of.decision == "don't" else tuple(one.settle for one in of.limits if one.settle),
+        sentence=" ".join((headline, *(f"{_capital(one.what)}." for one in against))),
+        settle=() if of.decision == "don't" else tuple(one.remedy for one in of.limits if one.remedy),
         rule=rule,
         level=level,
         baseline=baseline,
         candidates=known,
+        ties=tuple(line.variant for line in ties),
     )
 
 
-_RANK = {"ship": 2, "wait": 1, "don't": 0}
+_EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
+
+
+def _standing(of: Candidate) -> tuple[bool, bool, bool, float, float, bool]:
+    """Return by what the headline's candidate is chosen: the largest first.
+
+    A stricter rule takes candidates down from the first two alone, so that it never makes a headline say "ship".
+    """
+    met = {one.name: one.met for one in of.conditions}
+    sound = met.get("guardrails") is not False
+    found = of.difference
+    known = found is not None and not math.isnan(found.estimate)
+    number = (found.estimate, found.low) if found is not None and known else (-math.inf, -math.inf)
+    return of.decision == "ship", sound and met["difference"] is True, sound, *number, of.decision == "wait"
+
+
+def _tied(lines: Sequence[Line]) -> str:
+    if not lines:
+        return ""
+    more = len(lines) - _NAMED
+    names = [*map(str, lines[:_NAMED]), *([f"{more} more"] if more > 0 else [])]
+    return f"; it ties with {', '.join(names[:-1])}{' and ' if len(names) > 1 else ''}{names[-1]}"
 
 
 def _decision(conditions: Iterable[Condition]) -> Decision:
@@ -166,18 +244,21 @@ def _decision(conditions: Iterable[Condition]) -> Decision:
     return "ship" if all(met.values()) else "wait"
 
 
-def _headline(of: Candidate, baseline: Line, lines: int) -> str:
+def _headline(of: Candidate, baseline: Line, candidates: Sequence[Candidate]) -> str:
     """Return the decision, and the number that it is about."""
-    if of.decision == "don't":
-        start = f"Don't ship {of.line}" if lines == 1 else f"Don't ship any line, {of.line} least far off"
-    else:
-        start = f"Ship {of.line}" if of.decision == "ship" else f"Wait with {of.line}"
+    start = f"{_START[of.decision]} {of.line}"
+    if of.decision == "don't" and len(candidates) > 1:
+        none = all(one.decision == "don't" for one in candidates)
+        start = f"Don't ship any line, {of.line} least far off" if none else f"{start}, the best of {len(candidates)}"
     found = of.difference
     if found is None:
         return f"{start}: it has no difference to {baseline} to judge by"
-    earns = "is expected to earn" if of.target == "expected" else "earned, in these runs,"
+    earns = _EARNS[of.target]
     number = f"{found.estimate:+.3g} [{found.low:+.3g}, {found.high:+.3g}]"
-    return f"{start}: it {earns} {number} per round beyond {baseline}"
+    return f"{start}: it {earns} {number} per {'display' if of.target == 'weighted' else 'round'} beyond {baseline}"
+
+
+_START = {"ship": "Ship", "wait": "Wait with", "don't": "Don't ship"}
 
 
 def _capital(clause: str) -> str:

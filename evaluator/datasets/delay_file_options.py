@@ -7,7 +7,7 @@ from typing import get_args
 
 from evaluator.datasets.options import OnError, check_share
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import BY, ON_ERROR, QUARANTINE_AT_MOST
+from evaluator.options.shared import BY, ON_ERROR, QUARANTINE_AT_MOST, TRIED, WHICH_LOG
 from evaluator.units import Tick
 
 FILE = "A bare file of delays"
@@ -25,15 +25,17 @@ class DelayFileOptions(Options):
         more="Whole numbers of `unit`, 0 or more. None if the file has no other column than `by`.",
         example="delay_s",
         panel=FILE,
+        question=WHICH_LOG,
     )
-    unit: str | None = option(None, f"Of the delays: {', '.join(UNITS)}. Default: s", panel=FILE)
+    unit: str | None = option(None, f"Of the delays: {', '.join(UNITS)}. Default: s", panel=FILE, question=WHICH_LOG)
     followed: str | None = option(
         None,
         "How long displays were followed: a duration, or a column of the file. Default: to their end",
         more="In ticks, as a column is. To their end: all conversions were seen, however late.",
         panel=FILE,
+        question=WHICH_LOG,
     )
-    by: str | None = BY.but(default=None).field()
+    by: str | None = BY.but(default=None, question=TRIED).field()
     on_error: OnError = ON_ERROR.field()
     quarantine_at_most: str | float = QUARANTINE_AT_MOST.but(more="Of all rows, each of them a conversion.").field()
 

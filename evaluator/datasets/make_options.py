@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import JOBS, SEED
+from evaluator.options.shared import INTERVALS, JOBS, SEED, WHICH_LOG
 
 # What has a name of its own; a twin of another spec is named by its path.
 MADE = ("criteo_twin", "shop")
@@ -21,10 +21,13 @@ class MakeOptions(Options):
         1_000_000,
         "Number of displays of a twin, 1,000 to 16,468,027",
         example="200000",
+        question=WHICH_LOG,
         at_least=1000,
         at_most=16_468_027,
     )
-    seed: int = SEED.but(help="Of a twin: same seed and rows, same bytes", panel="", bits=63).field()
+    seed: int = SEED.but(
+        help="Of a twin: same seed and rows, same bytes", panel="", question=INTERVALS, bits=63
+    ).field()
     jobs: int | None = JOBS.but(
         default=None, help="Threads; the bytes do not depend on it. Default: up to 4", example="", panel=""
     ).field()

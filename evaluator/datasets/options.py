@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from evaluator.errors import ParameterError, UsageError
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import LOG, ON_ERROR, QUARANTINE_AT_MOST, SEED
+from evaluator.options.shared import LOG, ON_ERROR, QUARANTINE_AT_MOST, SEED, WHICH_LOG
 from evaluator.units import LEAST_SAMPLE
 
 OnError = Literal["stop", "quarantine"]
@@ -84,6 +84,7 @@ class ReadingOptions(Options):
         "else as text; a converted folder must have them. Outcomes are refused as among the features.",
         example="country,device",
         panel=LOG,
+        question=WHICH_LOG,
     )
     sampling_rate: float | None = option(
         None,

@@ -11,7 +11,7 @@ from typing import Unpack
 
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import is_canonical, open_canonical
-from evaluator.datasets.locate import bundled_logs, bundled_names
+from evaluator.datasets.locate import bundled_logs, bundled_names, needs_spec
 from evaluator.datasets.log_folders import LogFolder, ObjectFolder, folder_at
 from evaluator.datasets.make_options import MADE
 from evaluator.datasets.opening import files_read, queries, read_spec_tables
@@ -85,12 +85,11 @@ def spec_path(dataset: str | Path) -> LogFolder:
         return path
     if path.is_dir() and (path / "spec.toml").is_file():
         return path / "spec.toml"
+    if unread := needs_spec(dataset):
+        raise unread
     if path.is_dir():
         raise SourceError(f"{dataset} holds no spec.toml and no converted log.", remedy="name the folder of one.")
     names = "name a bundled dataset, a spec.toml or a converted folder."
-    if path.is_file():
-        hint = f"have its spec drafted: evaluate datasets init {quote(str(dataset))}; then name the spec."
-        raise SourceError(f"{dataset} is a file, no spec.toml and no converted folder.", remedy=hint)
     if re.search(r"[/\\]", str(dataset)):
         raise SourceError(f"{dataset}: no such folder.", remedy=nearest_file(path, names))
     if str(dataset) in MADE:

@@ -135,6 +135,7 @@ def difference_of_sums(
     alpha: float,
     kind: str = PAIRED,
     displays: int | None = None,
+    ratio: float = 1.0,
 ) -> Interval:
     """Return the difference of the mean rewards of A and B, with its interval.
 
@@ -146,7 +147,7 @@ def difference_of_sums(
         repeats, their mean (`evaluator.estimates.repeated`). Both have the same number of rounds, so that the smallest
         reward, which they count from, cancels.
     rounds
-        Number of rounds T > 0, the same for both.
+        Number of rounds T > 0 of A.
     upper, lower
         Largest and smallest possible reward of a round.
     alpha
@@ -155,6 +156,8 @@ def difference_of_sums(
         `PAIRED` or `UNPAIRED`, for reports.
     displays
         Number n that the interval names; None for the number of rounds in `a` and `b`.
+    ratio
+        Number of rounds of A over that of B, where those of B, of all its rounds, are not T, too.
 
     Examples
     --------
@@ -171,16 +174,16 @@ def difference_of_sums(
         interval_ends(s.total, s.variation, s.n, upper=1.0, alpha=alpha / 2) for s in (a, b)
     )
     return Interval(
-        estimate=float(share * (a.total - b.total)),
-        low=float(share * (a.n * low_a - b.n * high_b)),
-        high=float(share * (a.n * high_a - b.n * low_b)),
+        estimate=float(share * (a.total - ratio * b.total)),
+        low=float(share * (a.n * low_a - ratio * b.n * high_b)),
+        high=float(share * (a.n * high_a - ratio * b.n * low_b)),
         n=int(a.n + b.n) if displays is None else displays,
         level=1.0 - alpha,
         kind=kind,
     )
 
 
-def p_values(a: RewardSums, b: RewardSums, *, alpha: float) -> Floats:
+def p_values(a: RewardSums, b: RewardSums, *, alpha: float, ratio: Floats | float = 1.0) -> Floats:
     """Return the anytime-valid p-value of "A and B have the same mean" for each of several pairs.
 
     The smallest error at which the interval of the difference excludes 0, where the mixture behind its boundary is held
@@ -193,6 +196,8 @@ def p_values(a: RewardSums, b: RewardSums, *, alpha: float) -> Floats:
         Sums of the rewards of A and of B, one entry a pair, shape (P,), as in `difference_of_sums`.
     alpha
         Error at which the interval excludes 0 if and only if the p-value is below it.
+    ratio
+        Number of rounds of A over that of B, shape (P,), as in `difference_of_sums`.
 
     Returns
     -------
@@ -202,7 +207,8 @@ def p_values(a: RewardSums, b: RewardSums, *, alpha: float) -> Floats:
     # Two sides of two intervals.
     parts = 4.0
     rho = mixture_rho(alpha / parts)
-    ahead = a.total >= b.total
+    ahead = a.total >= ratio * b.total
+    of_more, of_less = np.where(ahead, 1.0, ratio), np.where(ahead, ratio, 1.0)
     more, less = (
         RewardSums(*(np.where(ahead, x, y) for x, y in zip(pair, other, strict=True)))
         for pair, other in ((a, b), (b, a))
@@ -211,7 +217,7 @@ def p_values(a: RewardSums, b: RewardSums, *, alpha: float) -> Floats:
     def excluded(threshold: Floats) -> npt.NDArray[np.bool_]:
         low = np.maximum(more.total - crossing_boundary(more.variation, threshold=threshold, rho=rho), 0.0)
         high = np.minimum(less.total + crossing_boundary(less.variation, threshold=threshold, rho=rho), less.n)
-        return np.asarray(low > high)
+        return np.asarray(of_more * low > of_less * high)
 
     smallest = np.full(len(a.n), np.log(parts))
     low, high = smallest, np.full_like(smallest, np.log(parts) + _LARGEST_THRESHOLD)

@@ -54,7 +54,7 @@ Codes = NDArray[np.integer]
 
 NORMAL = "asymptotic normal, shifted for skewness"
 # A mean weight this many standard errors from 1 is no accident.
-_CALIBRATED = 4.0
+CALIBRATED = 4.0
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Weights:
     def calibrated(self) -> bool:
         """Whether the mean weight is within 4 standard errors of 1; true where that cannot be told."""
         # Weights that are all alike have no standard error, only rounding.
-        return not abs(self.mean - 1.0) > _CALIBRATED * self.mean_error + 1e-9
+        return not abs(self.mean - 1.0) > CALIBRATED * self.mean_error + 1e-9
 
 
 def weights_of(target: ArrayLike, propensity: ArrayLike) -> Weights:

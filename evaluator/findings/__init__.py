@@ -1,1 +1,1 @@
-"""What a result says besides its numbers: warnings, assumptions and notes, each with a code of the catalogue."""
+"""Findings: the warnings, assumptions and notes of a result, each with a code that the catalogue explains."""

@@ -1,6 +1,7 @@
-"""What each code means: the files ``*.toml`` beside this one, in the order of a report, one table a code.
+"""The catalogue of findings: the files ``*.toml`` beside this module explain each code in a table of its own.
 
-A test runs every example and finds its code; where there is a mended one, it finds the code no more.
+The tables stand in the order of a report. A test runs every example, whose result must have the finding, and every
+mended example, whose result must not.
 """
 
 from __future__ import annotations
@@ -15,34 +16,34 @@ from evaluator.errors import UnknownNameError, nearest
 from evaluator.results.json_documents import JsonDocument, JsonPart, Text, several
 
 Command = Literal["replay", "compare", "audit", "check"]
-# By the command whose results have them, in the order of a page.
+# The commands by which the catalogue is divided, in the order of its page.
 COMMANDS: tuple[Command, ...] = get_args(Command)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry(JsonPart):
-    """What a code means.
+    """Entry of the catalogue: it explains one code.
 
     Parameters
     ----------
     code
-        Code of a finding.
+        Code of the finding.
     command
-        Command whose results have it first; a comparison has those of its replays, too.
+        Command whose results have the finding; a comparison also has the findings of its replays.
     title
-        Phrase that names it.
+        Phrase that names the finding.
     means
-        Sentences that say what it is.
+        Sentences that say what the finding means.
     how
-        Sentences that say how it is found.
+        Sentences that say how the finding is detected.
     effect
-        Sentences that say what it does to the numbers.
+        Sentences that say what the finding does to the numbers.
     remedy
         Sentences that say what to do.
     example
-        Python that ends with a result that has it.
+        Python code that ends with a result that has the finding.
     mended
-        Python that ends with a result that has it no more; empty where no call mends the example.
+        Python code that ends with a result that no longer has the finding; empty where no call mends the example.
     """
 
     code: Text
@@ -62,7 +63,7 @@ class Entry(JsonPart):
 
 @dataclass(frozen=True)
 class Catalogue(JsonDocument):
-    """Catalogue of findings, or one entry of it."""
+    """The catalogue of findings, or one of its entries."""
 
     schema: ClassVar[str] = "evaluate.findings/1"
 
@@ -74,18 +75,18 @@ def catalogue() -> dict[str, Entry]:
     """Return every entry by its code, in the order of the files."""
     entries: dict[str, Entry] = {}
     for command in COMMANDS:
-        told = tomllib.loads((files("evaluator.findings") / f"{command}.toml").read_text("utf-8"))
-        entries |= {code: Entry(code=code, command=command, **entry) for code, entry in told.items()}
+        tables = tomllib.loads((files("evaluator.findings") / f"{command}.toml").read_text("utf-8"))
+        entries |= {code: Entry(code=code, command=command, **table) for code, table in tables.items()}
     return entries
 
 
 def explain(code: str) -> Entry:
-    """Return what a code of a finding means: how it is found, what it does to the numbers, and what to do.
+    """Return the entry that explains a finding: its meaning, how it is detected, its effect, and what to do.
 
     Parameters
     ----------
     code
-        Code as results name it: ``few-rounds``.
+        Code of the finding, as results name it: ``few-rounds``.
 
     Raises
     ------

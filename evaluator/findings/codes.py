@@ -1,6 +1,6 @@
-"""The codes of all findings, in the order in which a report names them; `catalogue` says what each means.
+"""The codes of all findings, in the order in which a report names them; `catalogue` explains each code.
 
-A new finding is a line here, an entry of the catalogue, and the place that finds it.
+A new finding needs three things: a line here, an entry of the catalogue, and the code that detects it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Code:
     Parameters
     ----------
     name
-        Name by which `evaluate explain`, JSON and ``--fail-on`` know it.
+        Name of the kind in `evaluate explain`, JSON and ``--fail-on``.
     severity
-        Severity of each finding of the kind.
+        Severity of each finding of this kind.
     of_intervals
-        Whether intervals rest on it beyond what those of every replay do: short reports print it, too.
+        Whether it is an assumption of the intervals that not every replay makes: short reports print it as well.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Code:
     of_intervals: bool = False
 
     def found(self, what: str, remedy: str = "", *, about: str = "", **numbers: Any) -> Finding:
-        """Return a finding of this kind; parameters as of `Finding`."""
+        """Return a finding of this kind; `Finding` describes the parameters."""
         return Finding(
             code=self.name, severity=self.severity, what=what, remedy=remedy, about=about, numbers=numbers
         )  # fmt: skip
@@ -49,7 +49,7 @@ BIASED_REPLAY = Code("biased-replay", "warn")
 LOW_COVERAGE = Code("low-coverage", "warn")
 SHORT_TWINS = Code("short-twins", "warn")
 
-# Warnings of a replay: what it lived first.
+# Warnings of a replay. First, warnings about its run.
 NO_ROUNDS = Code("no-rounds", "fail")
 TIME_STAMPS_DECIDE = Code("time-stamps-decide", "warn")
 MOVING_SETS = Code("moving-sets", "warn")
@@ -60,7 +60,7 @@ LITTLE_LEARNED = Code("little-learned", "warn")
 TILTED_SETS = Code("tilted-sets", "warn")
 ACCEPTANCE_OFF = Code("acceptance-off", "warn")
 PROPENSITIES_OFF = Code("propensities-off", "warn")
-# What its plan knows.
+# Warnings that are known before the run, from the log and the options.
 BINDING_PROPENSITY = Code("binding-propensity", "warn")
 UNUSABLE_ACTIONS = Code("unusable-actions", "warn")
 RAREST_ACTION = Code("rarest-action", "warn")
@@ -92,7 +92,7 @@ UNNAMED_CLUSTERS = Code("unnamed-clusters", "warn")
 OUTCOME_NOT_FOLLOWED = Code("outcome-not-followed", "warn")
 OUTCOME_FOLLOW_UP_UNKNOWN = Code("outcome-follow-up-unknown", "warn")
 OUTCOME_MAXIMUM_UNKNOWN = Code("outcome-maximum-unknown", "warn")
-# What its rounds showed.
+# Warnings from what its rounds showed.
 FEW_ROUNDS = Code("few-rounds", "warn")
 RARE_REFERENCE = Code("rare-reference", "warn")
 QUEUE_RAN_DRY = Code("queue-ran-dry", "warn")
@@ -102,7 +102,7 @@ LONG_WAIT = Code("long-wait", "warn")
 CLIPPED = Code("clipped", "warn")
 SMALLEST_REWARD_SEEN = Code("smallest-reward-seen", "warn")
 LARGEST_REWARD_SEEN = Code("largest-reward-seen", "warn")
-# Of other targets.
+# Warnings about other targets and about the interval.
 FINAL_EXPLORES = Code("final-explores", "warn")
 FINAL_TIES = Code("final-ties", "warn")
 WEIGHTS_OFF = Code("weights-off", "warn")
@@ -142,7 +142,7 @@ ANY_ORDER = Code("any-order", "assumption")
 GROUPS = Code("groups", "assumption", of_intervals=True)
 DOUBLY_ROBUST = Code("doubly-robust", "assumption", of_intervals=True)
 
-# What a log says of itself.
+# Notes that a log carries about itself.
 LOG_NOTE = Code("log-note", "note")
 
 CODES: dict[str, Code] = {code.name: code for code in tuple(globals().values()) if isinstance(code, Code)}
@@ -151,6 +151,8 @@ _SEVERITIES: tuple[Severity, ...] = ("fail", "warn", "assumption", "note")
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings by severity, the worst first, and then by the order of their codes; each once."""
-    once = {(finding.code, str(finding), finding.about): finding for finding in findings}
-    return tuple(sorted(once.values(), key=lambda finding: (_SEVERITIES.index(finding.severity), _RANK[finding.code])))
+    """Return findings without repetitions, the most severe first, and in the order of their codes within a severity."""
+    distinct = {(finding.code, str(finding), finding.about): finding for finding in findings}
+    return tuple(
+        sorted(distinct.values(), key=lambda finding: (_SEVERITIES.index(finding.severity), _RANK[finding.code]))
+    )

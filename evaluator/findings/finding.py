@@ -1,4 +1,4 @@
-"""One thing that a reader must know of a result: what was found, and what helps."""
+"""A finding: a warning, an assumption or a note that a result carries, and what to do about it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Severity = Literal["fail", "warn", "assumption", "note"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding(JsonPart):
-    """One thing that a reader must know of a result.
+    """A warning, an assumption or a note that a reader must know before using a result.
 
     Parameters
     ----------
     code
-        Name of its kind in the catalogue (`evaluator.findings.codes`): ``few-rounds``.
+        Code of the finding's kind in the catalogue: ``few-rounds``.
     severity
-        ``fail`` (believe no number before it is repaired), ``warn`` (read it before you trust the numbers),
-        ``assumption`` (the numbers rest on it) or ``note`` (what the log says of itself).
+        ``fail`` (do not use the numbers until it is repaired), ``warn`` (read it before you trust the numbers),
+        ``assumption`` (the numbers depend on it) or ``note`` (the log's own remark about itself).
     what
         Sentence or clause that says what was found.
     remedy
-        Sentence that says what to do about it; empty where nothing is to be done.
+        Sentence that says what to do about it; empty where nothing needs to be done.
     about
-        Name of the policy, action, column, outcome or line that it is about; empty for the whole result.
+        Name of the policy, action, column, outcome or line that the finding is about; empty for the whole result.
     numbers
-        Numbers of the sentence, by name.
+        Numbers that the sentence quotes, by name.
     """
 
     code: str
@@ -49,17 +49,17 @@ def having(findings: Iterable[Finding], *severities: Severity) -> tuple[Finding,
 
 
 def warnings_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return what to read before the numbers."""
+    """Return the findings to read before the numbers: failures and warnings."""
     return having(findings, "fail", "warn")
 
 
 def assumptions_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return what the numbers rest on, and the log's own notes."""
+    """Return the assumptions that the numbers depend on, and the log's own notes."""
     return having(findings, "assumption", "note")
 
 
 class WithFindings:
-    """What a result of `findings` says in sentences."""
+    """Base of results that have findings: it gives them as sentences."""
 
     __slots__ = ()
     findings: tuple[Finding, ...]
@@ -71,5 +71,5 @@ class WithFindings:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Sentences that the numbers rest on, and the log's own notes."""
+        """Sentences that say what the numbers depend on, and the log's own notes."""
         return tuple(map(str, assumptions_of(self.findings)))

@@ -1,12 +1,12 @@
 """Jobs: work that threads, processes, or any `concurrent.futures.Executor` such as Dask workers computes.
 
-*A job* is a frozen dataclass of plain values: where a log lies and the hash of what it holds, what is to be replayed
-on it, an index range, and the hash of all that fixes its result. It holds no array of the log: a worker opens the log
-itself, once, keeps it for the jobs that follow (`evaluator.jobs.workers.OpenedLast`), and refuses it if it is another
-one, or if the worker runs other code (`evaluator.jobs.software`). A job depends on nothing but its own values, so a
+*A job* is a frozen dataclass of plain values: the place of a log and its fingerprint, what to replay on it, an index
+range, and a hash of everything that determines its result. It holds no array of the log. A worker opens the log itself
+and keeps it open for the jobs that follow (`evaluator.jobs.workers.OpenedLast`). It raises if it finds another log, or
+if it runs other code than the command (`evaluator.jobs.software`). A job depends on nothing but its own values, so a
 scheduler may compute it twice, elsewhere, or again after a worker died: the result is the same to the bit, and is
 counted once (`evaluator.jobs.run_jobs`).
 
-*State* is ours: the result of every job is written beside the output at once, and what a scheduler forgets costs the
-jobs in progress alone. There is no scheduler here, and none of its options: workers are the executor's.
+*State* is kept by this package: it writes the result of every job beside the output at once, so that a scheduler that
+fails costs only the jobs in progress. The package has no scheduler of its own: the executor manages the workers.
 """

@@ -19,42 +19,42 @@ from evaluator.outputs.signals import undone_if_abandoned
 
 _LOCAL = re.compile(r"local:([1-9][0-9]*)")
 _ADDRESS = re.compile(r"(\w+://)?[^\s/]+:[0-9]+/?")
-# Seconds to wait for a scheduler that should be there.
+# Seconds to wait for the answer of a scheduler.
 _PATIENCE = 10
-# Seconds to wait until all have said goodbye.
+# Seconds to wait until the connections are closed.
 _GOODBYE = 5
 
 
 @contextmanager
 def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
-    """Give an executor of the workers at an address; those of ``local:N`` end with the block, and serve it alone.
+    """Give an executor of the workers at an address; workers of ``local:N`` serve this block alone and end with it.
 
     Parameters
     ----------
     address
         Address of a Dask scheduler, or ``local:N``.
     say
-        Function that is told in a sentence what becomes of workers.
+        Function that is called with a sentence when a worker reports something or is lost.
 
     Raises
     ------
     UsageError, ParameterError
-        Dask, or what makes its keys, is not installed; or the address is none.
+        Dask, or the package that makes its keys, is not installed; or the text is not an address.
     WorkerError
-        No scheduler answers there.
+        No scheduler answers at the address.
     """
     local = _LOCAL.fullmatch(address)
     _refuse_without("distributed", "A cluster needs Dask")
     if local is not None:
         _refuse_without("cryptography", f"The keys of {address} need the package cryptography")
     elif address.startswith("local") or not _ADDRESS.fullmatch(address):
-        raise _no_address(address)
+        raise _bad_address(address)
     import distributed
 
     ends = Event()
-    with _quiet(), ExitStack() as stack:
+    with _silence_dask(), ExitStack() as stack:
         if local is None:
-            _refuse_silence(address)
+            _refuse_unanswered(address)
         cluster = None
         try:
             if local is not None:
@@ -66,15 +66,15 @@ def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
                 address if cluster is None else cluster, timeout=_PATIENCE, set_as_default=False
             )
         except (OSError, TimeoutError, ValueError, ImportError) as error:
-            raise _nobody(address, type(error).__name__) from error
+            raise _no_answer(address, type(error).__name__) from error
         try:
-            _listen(client, lambda words: None if ends.is_set() else say(words))
+            _report_events(client, lambda sentence: None if ends.is_set() else say(sentence))
             if not client.scheduler_info()["workers"]:
                 say(f"No worker at {address} yet: waiting for the first.")
             yield client.get_executor(pure=False)
         finally:
             ends.set()
-            with suppress(Exception):  # nobody is left who needs an answer
+            with suppress(Exception):  # the work is done: a scheduler that no longer answers does no harm
                 for topic in (TOPIC, "all"):
                     client.unsubscribe_topic(topic)
             with suppress(Exception):
@@ -89,20 +89,20 @@ def _refuse_without(package: str, needs: str) -> None:
         raise UsageError(f"{needs}, which is not installed.", remedy="pip install 'delayed-replay[cluster]'.") from None
 
 
-def _refuse_silence(address: str) -> None:
-    """Raise unless a scheduler answers: Dask itself waits without end for one who takes the call and says nothing.
+def _refuse_unanswered(address: str) -> None:
+    """Raise unless a scheduler answers; Dask itself waits for ever for a server that accepts and does not answer.
 
     Raises
     ------
     ParameterError
-        Dask knows no such protocol, or is not set up for it.
+        Dask does not know the protocol, or is not set up for it.
     WorkerError
-        Nobody answers there in time, or nothing that is a scheduler.
+        Nothing answers at the address in time, or it is not a scheduler.
     """
     import distributed
     from distributed.comm import connect
 
-    async def who() -> str:
+    async def ask_type() -> str:
         security = distributed.Security().get_connection_args("client")
         comm = await connect(address.rstrip("/"), timeout=_PATIENCE, **security)
         try:
@@ -112,55 +112,55 @@ def _refuse_silence(address: str) -> None:
             comm.abort()
 
     try:
-        found = asyncio.run(asyncio.wait_for(who(), _PATIENCE))
+        server = asyncio.run(asyncio.wait_for(ask_type(), _PATIENCE))
     except ValueError as error:
-        raise _no_address(address) from error
+        raise _bad_address(address) from error
     except TypeError as error:
         raise ParameterError(
-            f"{address} asks for what Dask is not set up for: {error}.",
+            f"Dask is not set up for the protocol of {address}: {error}.",
             remedy="set DASK_DISTRIBUTED__COMM__TLS__... as its scheduler has it, or take tcp://host:8786.",
         ) from error
-    except Exception as error:  # whatever an answer that is none of Dask's looks like when it is read
-        raise _nobody(address, type(error).__name__) from error
-    if found != "Scheduler":
-        raise _nobody(address, f"that is a {found.lower()}")
+    except Exception as error:  # the answer of another program fails in any way when Dask reads it
+        raise _no_answer(address, type(error).__name__) from error
+    if server != "Scheduler":
+        raise _no_answer(address, f"that is a {server.lower()}")
 
 
-def _no_address(address: str) -> ParameterError:
+def _bad_address(address: str) -> ParameterError:
     return ParameterError(
         f"{address} is no address of a cluster.",
         remedy="take tcp://host:8786, as dask scheduler prints it, or local:2.",
     )
 
 
-def _nobody(address: str, why: str) -> WorkerError:
+def _no_answer(address: str, why: str) -> WorkerError:
     return WorkerError(
         f"No scheduler answers at {address} ({why}).",
         remedy="start one with dask scheduler, and workers with dask worker.",
     )
 
 
-def _listen(client: Any, say: Callable[[str], None]) -> None:
-    """Have said what workers tell of themselves, and which are lost."""
+def _report_events(client: Any, say: Callable[[str], None]) -> None:
+    """Pass on what workers report about themselves, and say which workers are lost."""
 
-    def told(event: tuple[float, Any]) -> None:
-        said = event[1]
-        say(f"Worker {said['worker']} {said['said']}.")
+    def report_message(event: tuple[float, Any]) -> None:
+        message = event[1]
+        say(f"Worker {message['worker']} {message['said']}.")
 
-    def changed(event: tuple[float, Any]) -> None:
-        said = event[1]
-        if isinstance(said, dict) and said.get("action") == "remove-worker" and not said.get("expected", False):
-            jobs = len(said.get("processing-tasks", ()))
-            again = f": {jobs:,} of its jobs begin anew elsewhere" if jobs else ""
-            say(f"Worker {said.get('worker')} is lost{again}.")
+    def report_loss(event: tuple[float, Any]) -> None:
+        change = event[1]
+        if isinstance(change, dict) and change.get("action") == "remove-worker" and not change.get("expected", False):
+            jobs = len(change.get("processing-tasks", ()))
+            again = f": {jobs:,} of its jobs start again on other workers" if jobs else ""
+            say(f"Worker {change.get('worker')} is lost{again}.")
 
-    client.subscribe_topic(TOPIC, told)
-    client.subscribe_topic("all", changed)
+    client.subscribe_topic(TOPIC, report_message)
+    client.subscribe_topic("all", report_loss)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Leave out what Dask logs on connections and workers: what matters of it is said in a line."""
+def _silence_dask() -> Iterator[None]:
+    """Hide what Dask logs about connections and workers: errors and notes of this package say what matters."""
     loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""Dask's scheduler and workers on this machine, for one command: nobody else can reach them."""
+"""A Dask scheduler and Dask workers on this machine that serve one command; no other process can reach them."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ import psutil  # comes with Dask
 from evaluator.outputs.signals import undone_if_abandoned
 
 _TRACKER = "multiprocessing.resource_tracker"
-# Times that helpers are looked for: one that is started anew meanwhile, or that still writes, is found by the next.
+# Rounds of ending processes: a later round finds a process that was restarted meanwhile, or that was still writing.
 _ROUNDS = 5
 
 
 class _NoPages:
-    """What of Dask serves pages, without them: their server asks for no certificate, and runs without dashboards."""
+    """A server of Dask without its web pages: Dask serves them even without a dashboard, and to every caller."""
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """Start none."""
+        """Start no web server."""
 
 
 class PrivateScheduler(_NoPages, distributed.Scheduler):  # type: ignore[misc]
-    """A scheduler that listens to its workers and its command alone."""
+    """A scheduler that accepts its own workers and its own command only."""
 
 
 class PrivateWorker(_NoPages, distributed.Worker):  # type: ignore[misc]
-    """A worker that does so; it is found by its name in a process of its own."""
+    """A worker that accepts its own scheduler only; its process imports this class by name."""
 
 
 @contextmanager
 def private_cluster(count: int, *, goodbye: float) -> Iterator[distributed.SpecCluster]:
     """Give a cluster of workers with one thread each, which ends with the block.
 
-    All of it listens on the loopback device, and to nobody without the certificate. It is made here, and its key is in
-    the memory of these processes alone: OpenSSL, which reads keys from files, finds it for a moment in a folder that
-    only its user can open.
+    Its processes listen on the loopback device and refuse callers without the certificate. The certificate is made
+    here, and its key stays in the memory of these processes. OpenSSL reads keys from files, so that the key lies for a
+    moment in a folder that only its user can open.
 
     Parameters
     ----------
     count
-        Number of workers; each may take its part of the memory of this machine.
+        Number of workers; they share the memory of this machine equally.
     goodbye
-        Seconds to wait until all have said goodbye.
+        Seconds to wait until the cluster is closed.
     """
     shared = {"host": "127.0.0.1", "protocol": "tls://", "security": distributed.Security.temporary()}
     worker = {
@@ -65,8 +65,8 @@ def private_cluster(count: int, *, goodbye: float) -> Iterator[distributed.SpecC
             "silence_logs": logging.CRITICAL,
         },
     }
-    with _scratch():
-        with _as_helpers():
+    with _scratch_folder():
+        with _starting_helpers():
             cluster = distributed.SpecCluster(
                 scheduler={"cls": PrivateScheduler, "options": shared | {"port": 0, "dashboard": False}},
                 workers=dict.fromkeys(range(count), worker),
@@ -74,22 +74,22 @@ def private_cluster(count: int, *, goodbye: float) -> Iterator[distributed.SpecC
                 silence_logs=logging.CRITICAL,
             )
         try:
-            with undone_if_abandoned(partial(_let_go, cluster)):
+            with undone_if_abandoned(partial(_stop_restarts, cluster)):
                 yield cluster
         finally:
-            with suppress(Exception):  # nobody is left who needs an answer
+            with suppress(Exception):  # the work is done: a cluster that no longer answers does no harm
                 cluster.close(timeout=goodbye)
 
 
-def _let_go(cluster: distributed.SpecCluster) -> None:
-    """Have nobody start workers anew that end."""
+def _stop_restarts(cluster: distributed.SpecCluster) -> None:
+    """Keep Dask from restarting workers that end."""
     for nanny in cluster.workers.values():
         nanny.close_gracefully()
 
 
 @contextmanager
-def _scratch() -> Iterator[None]:
-    """Have what Dask's processes here put down lie in a folder that goes with the block, and they with it."""
+def _scratch_folder() -> Iterator[None]:
+    """Give Dask's processes a folder for their files; folder and processes end with the block."""
     folder = TemporaryDirectory(prefix="evaluate-workers-", ignore_cleanup_errors=True)
     # The process may also be told to end while the folder is being removed.
     with (
@@ -101,7 +101,7 @@ def _scratch() -> Iterator[None]:
 
 
 def _end_helpers(folder: str) -> None:
-    """End the processes that Dask started here, but for the one of Python that removes what they share."""
+    """End the processes that Dask started here, but not Python's resource tracker, which removes what they share."""
     for _ in range(_ROUNDS):
         helpers = [child for child in psutil.Process().children(recursive=True) if _is_running_helper(child)]
         for helper in helpers:
@@ -116,23 +116,24 @@ def _end_helpers(folder: str) -> None:
 def _is_running_helper(child: psutil.Process) -> bool:
     try:
         return _TRACKER not in " ".join(child.cmdline())
-    except psutil.NoSuchProcess:  # it has ended by itself since
+    except psutil.NoSuchProcess:  # it has ended by itself meanwhile
         return False
 
 
 @contextmanager
-def _as_helpers() -> Iterator[None]:
-    """Start processes in the block that are ended by this one, and by it alone, without a word.
+def _starting_helpers() -> Iterator[None]:
+    """Let processes that start in the block ignore Ctrl-C, so that this process alone ends them, without messages.
 
-    A terminal sends Ctrl-C to all processes of a command: those that inherit what this thread blocks, also from the
-    threads that start them anew, do not hear it; this one does after the block. What Python's own helper would warn of,
-    that they left something to remove, is its task.
+    A terminal sends Ctrl-C to all processes of a command. Processes that start in the block inherit the signals that
+    this thread blocks, and so do processes that are restarted later: they do not receive Ctrl-C. This process receives
+    it after the block. Python's resource tracker would warn that the processes left files behind; removing these files
+    is its task, so that the warning is hidden.
     """
     warns = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (warns, f"ignore::UserWarning:{_TRACKER}")))
     blocks = hasattr(signal, "pthread_sigmask")  # not on Windows
     if blocks:
-        ensure_running()  # which lets through what is blocked in the thread that first needs it
+        ensure_running()  # the tracker's start unblocks the signals of the thread that starts it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else None
     try:
         yield

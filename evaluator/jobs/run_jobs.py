@@ -1,4 +1,4 @@
-"""Run jobs: taken from those kept, computed here or by an executor, and one line where no result will come."""
+"""Run jobs: take kept results, compute the others here or on an executor, and report a lost executor in one line."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from evaluator.jobs.software import loaded, refuse_other_software
 from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.threads import in_threads
 
-# Submissions handed out at a time: enough for any cluster.
+# Largest number of submissions in progress: enough for any cluster.
 AT_ONCE = 512
-_AGAIN = "finished jobs are kept where the command has an output: start it anew, and the same command goes on there."
+_AGAIN = "run the same command again; with an output folder it keeps its finished jobs and goes on from there."
 
 Results = tuple[Any, ...]
 
 
 class Job(Protocol):
-    """What can be computed anywhere: a frozen dataclass of plain values, which fix its result."""
+    """Work that any process can compute: a frozen dataclass of plain values, which determine its result."""
 
     classes: ClassVar[tuple[type, ...]] = ()
-    """Classes that its results are made of, besides plain values."""
+    """Classes that occur in its results, besides plain values."""
 
     @property
     def name(self) -> str:
@@ -35,33 +35,33 @@ class Job(Protocol):
 
     @property
     def key(self) -> str:
-        """Hash of all that fixes the results, by which they are kept; empty where none are."""
+        """Hash of everything that determines the results, which are kept under it; empty where no results are kept."""
         return ""
 
     @property
     def items(self) -> Sequence[Any]:
-        """What the job is made of: threads compute one item each."""
+        """Items of the job; a thread computes one item at a time."""
 
     def open(self) -> Any:
-        """Open, on a worker, what the items are computed on.
+        """Open the data that the items need, on a worker.
 
         Raises
         ------
         WorkerError
-            The worker is refused: it finds something else under a name.
+            The worker is refused: the data that it finds there are not those of the command.
         """
 
     def compute(self, opened: Any, item: Any) -> Any:
-        """Compute an item, and return its result."""
+        """Compute an item from the opened data, and return its result."""
 
     def pack(self, results: Results) -> Any:
-        """Return the results of all items as a worker sends them and a folder keeps them: as text."""
+        """Return the results of all items as text, in which form workers send them and a folder keeps them."""
         return as_text(results)
 
     def unpack(self, packed: Any, opened: Any) -> Results:
-        """Return the results that `pack` packed, in the process that has opened what they were computed on."""
-        found: Results = from_text(packed, self.classes)
-        return found
+        """Return the results that `pack` packed, in a process that has opened the data."""
+        results: Results = from_text(packed, self.classes)
+        return results
 
 
 J = TypeVar("J", bound=Job)
@@ -78,51 +78,51 @@ def run_jobs(
     ordered: bool = True,
     advance: Callable[[J, int], None] = lambda job, items: None,
 ) -> Generator[tuple[J, Results], None, None]:
-    """Yield each job with the results of its items; they are kept as soon as they come.
+    """Yield each job with the results of its items; results are kept as soon as they are computed.
 
     Parameters
     ----------
     jobs
-        Jobs to run, no two with one key.
+        Jobs to run, each with a key of its own.
     opened
-        What the items are computed on in this process; None where every job opens it, as on a worker.
+        Data that the items are computed from in this process; None where every job opens its data, as on a worker.
     threads
         Number of threads of this process.
     kept
-        Folder in which results are looked for and kept; None for none.
+        Folder in which results are looked up and kept; None to keep no results.
     executor
-        Executor whose workers compute what is not kept; None for this process.
+        Executor whose workers compute the jobs that have no kept result; None for this process.
     together
-        Number of jobs that the executor is given at a time: a few seconds of work.
+        Number of jobs in one submission to the executor: a few seconds of work.
     ordered
-        Whether jobs are yielded in their order, or else as soon as they are finished.
+        Whether jobs are yielded in the order given; otherwise each is yielded as soon as it is finished.
     advance
-        Function called with a job and the number of its items that were found or finished since the last call.
+        Function that is called with a job and the number of its items that became available since the last call.
 
     Raises
     ------
     WorkerError
-        The executor is gone, a job ended every worker that took it, or a worker was refused; the message names it.
+        The executor was lost, a job crashed every worker that took it, or a worker was refused; the message names it.
     EvaluatorError
-        As a job raised it.
+        A job raised this error.
     """
     keys = [] if kept is None else [job.key for job in jobs]
     texts = {} if kept is None else kept.find(keys)
     left = [at for at in range(len(jobs)) if not texts or keys[at] not in texts]
 
-    def finished() -> Generator[tuple[int, Results], None, None]:
+    def collect_results() -> Generator[tuple[int, Results], None, None]:
         for at, key in enumerate(keys):
             if key in texts:
                 advance(jobs[at], len(jobs[at].items))
                 yield at, jobs[at].unpack(texts.pop(key), opened)
         if executor is None:
-            with closing(_here(jobs, left, opened, threads, advance)) as computed:
+            with closing(_compute_here(jobs, left, opened, threads, advance)) as computed:
                 for at, results in computed:
                     if kept is not None:
                         kept.keep(keys[at], jobs[at].pack(results))
                     yield at, results
             return
-        with closing(_on_executor(jobs, left, executor, together)) as sent:
+        with closing(_compute_on_executor(jobs, left, executor, together)) as sent:
             for at, packed in sent:
                 advance(jobs[at], len(jobs[at].items))
                 if kept is not None:
@@ -130,7 +130,7 @@ def run_jobs(
                 yield at, jobs[at].unpack(packed, opened)
 
     waiting: dict[int, Results] = {}
-    with closing(finished()) as coming:
+    with closing(collect_results()) as coming:
         if not ordered:
             for at, results in coming:
                 yield jobs[at], results
@@ -142,16 +142,17 @@ def run_jobs(
             yield job, waiting.pop(at)
 
 
-def _here(
+def _compute_here(
     jobs: Sequence[J], left: Sequence[int], opened: Any, threads: int, advance: Callable[[J, int], None]
 ) -> Generator[tuple[int, Results], None, None]:
-    """Yield the results of jobs in their order: items of several jobs are computed at a time."""
+    """Yield the results of jobs in the order of the jobs; threads may compute items of several jobs at once."""
 
-    def one(task: tuple[J, Any]) -> Any:
-        job, item = task
+    def compute(pair: tuple[J, Any]) -> Any:
+        job, item = pair
         return job.compute(job.open() if opened is None else opened, item)
 
-    with closing(in_threads(one, ((jobs[at], item) for at in left for item in jobs[at].items), threads)) as coming:
+    pairs = ((jobs[at], item) for at in left for item in jobs[at].items)
+    with closing(in_threads(compute, pairs, threads)) as coming:
         for at in left:
             results = []
             for result in islice(coming, len(jobs[at].items)):
@@ -160,61 +161,61 @@ def _here(
             yield at, tuple(results)
 
 
-def _on_executor(
+def _compute_on_executor(
     jobs: Sequence[J], left: Sequence[int], executor: Executor, together: int
 ) -> Generator[tuple[int, Any], None, None]:
-    """Yield the packed results of jobs as soon as they are there, each once, in no order."""
+    """Yield the packed results of jobs as soon as they arrive, in any order, each exactly once."""
     coming: dict[Future[list[Any]], Sequence[int]] = {}
     software = loaded()
     parts = iter([left[at : at + together] for at in range(0, len(left), together)])
     try:
         while True:
             while len(coming) < AT_ONCE and (part := next(parts, None)) is not None:
-                coming[_submitted(executor, [jobs[at] for at in part], software)] = part
+                coming[_submit(executor, [jobs[at] for at in part], software)] = part
             if not coming:
                 return
             for future in wait(coming, return_when=FIRST_COMPLETED).done:
                 part = coming.pop(future)
-                yield from zip(part, _packed(future, jobs[part[0]], len(part) - 1), strict=True)
+                yield from zip(part, _receive(future, jobs[part[0]], len(part) - 1), strict=True)
     finally:
         for future in coming:
             future.cancel()
 
 
 def compute_jobs(jobs: Sequence[Job], software: tuple[str, ...]) -> list[Any]:
-    """Return the packed results of some jobs, on a worker, whose BLAS has as many threads as anywhere.
+    """Compute some jobs on a worker, and return their packed results; BLAS has one thread, as in every process.
 
     Raises
     ------
     WorkerError
-        The worker is refused: it computes with other software than the command.
+        The worker is refused: it runs other software than the command.
     """
     refuse_other_software(software)
     with one_blas_thread():
         return [job.pack(tuple(map(partial(job.compute, job.open()), job.items))) for job in jobs]
 
 
-def _submitted(executor: Executor, jobs: Sequence[Job], software: tuple[str, ...]) -> Future[list[Any]]:
+def _submit(executor: Executor, jobs: Sequence[Job], software: tuple[str, ...]) -> Future[list[Any]]:
     try:
         return executor.submit(compute_jobs, jobs, software)
     except BrokenExecutor as error:
-        raise _gone(error) from error
+        raise _executor_lost(error) from error
     except EvaluatorError:
         raise
     except Exception as error:
-        if _is_of_scheduler(error):
-            raise _gone(error) from error
+        if _is_lost_connection(error):
+            raise _executor_lost(error) from error
         raise
 
 
-def _packed(future: Future[list[Any]], job: Job, more: int) -> list[Any]:
+def _receive(future: Future[list[Any]], job: Job, more: int) -> list[Any]:
     name = f"{job.name} and {more:,} more" if more else job.name
     try:
         return future.result()
     except EvaluatorError:
         raise
     except (CancelledError, BrokenExecutor) as error:
-        raise _gone(error) from error
+        raise _executor_lost(error) from error
     except (ImportError, AttributeError, RuntimeError) as error:
         if "evaluator" in str(error) or "evaluator" in str(error.__cause__):
             raise WorkerError(
@@ -224,28 +225,30 @@ def _packed(future: Future[list[Any]], job: Job, more: int) -> list[Any]:
         raise
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
-            raise _killed(error, name) from error
-        if _is_of_scheduler(error):
-            raise _gone(error) from error
+            raise _workers_crashed(error, name) from error
+        if _is_lost_connection(error):
+            raise _executor_lost(error) from error
         raise
 
 
-def _killed(error: Exception, name: str) -> WorkerError:
+def _workers_crashed(error: Exception, name: str) -> WorkerError:
     times = getattr(error, "allowed_failures", 0) + 1
     last = getattr(getattr(error, "last_worker", None), "address", "unknown")
     return WorkerError(
         f"{name} ended every worker that took it, {times} of them, the last at {last}.",
-        remedy="workers end so where memory is short: give each more, or fewer threads; the same command goes on.",
+        remedy="workers usually end because memory is short: give each more memory, or fewer threads, and run the same "
+        "command again.",
     )
 
 
-def _gone(error: BaseException) -> WorkerError:
-    said = f" ({type(error).__name__})"
-    return WorkerError(f"The workers are gone: their scheduler ended or cannot be reached{said}.", remedy=_AGAIN)
+def _executor_lost(error: BaseException) -> WorkerError:
+    return WorkerError(
+        f"The workers are gone: their scheduler ended or cannot be reached ({type(error).__name__}).", remedy=_AGAIN
+    )
 
 
-def _is_of_scheduler(error: Exception) -> bool:
-    """Whether an error says that the connection to a scheduler was lost, by whichever of the names that Dask has."""
+def _is_lost_connection(error: Exception) -> bool:
+    """Whether an error says that the connection to a scheduler was lost; Dask has several names for it."""
     return type(error).__name__ in (
         "CommClosedError",
         "FutureCancelledError",

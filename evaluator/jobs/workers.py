@@ -1,4 +1,4 @@
-"""What a worker knows and says of itself."""
+"""What a process that computes jobs needs to know: its name, its folder, and the data that it holds open."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from typing import Any, Generic, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-# Under which workers of a Dask cluster tell of themselves.
+# Topic under which the workers of a Dask cluster report to the command.
 TOPIC = "evaluate"
 
 
 def this_worker() -> str:
-    """Return the name of the process that computes: its address on a cluster, else host and number."""
+    """Return the name of this process: its address on a cluster, otherwise its host and process number."""
     worker = _dask_worker()
     return f"{socket.gethostname()}:{os.getpid()}" if worker is None else str(worker.address)
 
 
 def this_folder() -> str:
-    """Return the working folder, in which relative names are looked up."""
+    """Return the working folder, from which relative paths start."""
     return os.getcwd()
 
 
 def in_folder(folder: str) -> None:
-    """Look relative names up where the command does, if this worker sees that folder."""
+    """Change to the working folder of the command, where this worker has that folder."""
     if this_folder() != folder and os.path.isdir(folder):
         os.chdir(folder)
 
 
 def tell(sentence: str) -> None:
-    """Have a sentence on this worker said where the command runs; by no cluster, to nobody."""
+    """Send a sentence about this worker to the command; outside a cluster, do nothing."""
     worker = _dask_worker()
     if worker is not None:
         worker.log_event(TOPIC, {"worker": this_worker(), "said": sentence})
 
 
 def _dask_worker() -> Any:
-    # Who is no worker never imported it.
+    # A process that has not imported Dask is not a worker.
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
@@ -52,14 +52,14 @@ def _dask_worker() -> Any:
 
 
 class OpenedLast(Generic[K, V]):
-    """What a worker opened last, kept for the jobs that follow; threads of a worker open it once.
+    """Data that a worker opened last and holds open for the jobs that follow; its threads share them.
 
     Parameters
     ----------
     opens
-        Function that opens what a key, a value of plain values, names.
+        Function that opens the data that a key names; a key is made of plain values.
     most
-        Number of what is kept open; what was opened first is let go of before the next is opened.
+        Largest number of data sets that are held open; the oldest is closed before another is opened.
     """
 
     def __init__(self, opens: Callable[[K], V], *, most: int = 1) -> None:
@@ -68,7 +68,7 @@ class OpenedLast(Generic[K, V]):
         self._open: list[tuple[K, V]] = []
 
     def __call__(self, key: K) -> V:
-        """Return what a key names."""
+        """Return the data that a key names, and open them if they are not open."""
         with self._lock:
             for known, opened in self._open:
                 if known == key:
@@ -78,5 +78,5 @@ class OpenedLast(Generic[K, V]):
             return self._open[-1][1]
 
     def clear(self) -> None:
-        """Let go of what is open."""
+        """Close all data."""
         self._open.clear()

@@ -1,1 +1,1 @@
-"""Options: how one is declared, which several functions take, and how the functions show theirs."""
+"""Options: their declarations, those that several functions share, and how functions show them."""

@@ -1,8 +1,8 @@
-"""How an option is declared once: its default, what it does, and which values it takes.
+"""The declaration of an option: its default, its description, and the values that it takes.
 
-Options of a function are the fields of a dataclass that inherits from `Options`. From these declarations come the
-options of the command line, the keys of study files, the checks of values and their error texts, the typed keywords of
-the Python functions, their docstrings, and `describe`, which documentation and schemas read.
+Each option is declared once, as a field of a dataclass that inherits from `Options`. The declarations give the options
+of the command line, the keys of study files, the checks of values with their error messages, the typed keywords of the
+Python functions, their docstrings, and `describe`, which documentation and schemas use.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True, kw_only=True)
@@ -47,28 +47,32 @@ class Option:
     Parameters
     ----------
     default
-        Value of the option where none is given.
+        Value of the option if the user gives none.
     help
-        Phrase, printed by the command line and the docstrings, that says what the option does.
+        Phrase that says what the option does; the command line and the docstrings print it.
     more
         Whole sentences that only the docstrings add.
     example
-        Value of the option as one writes it on the command line; empty where `help` shows one.
+        Value of the option as one writes it on the command line; empty where `help` shows a value.
     panel
-        Heading under which the command line lists it.
+        Heading under which ``--help-all`` lists the option.
+    question
+        The user's question that the option answers, under which ``--help`` lists it; empty if only ``--help-all`` does.
     flags
-        Further names on the command line, such as ``-w``; one with a slash replaces its name by a pair of switches.
+        Further names on the command line, such as ``-w``; a name with a slash is a pair of switches and replaces the
+        option's own name.
     singular
-        Second name of an option that takes several values, for one of them; empty where it takes but one.
+        Second name of an option that takes several values, under which one value may be given; empty where the option
+        takes one value.
     plural
-        Second name, on the command line, of an option that takes one value where others take several; empty where none
-        does.
+        Second name, on the command line, of an option that takes one value where other commands take several; empty
+        where no command does.
     above, at_least, below, at_most
-        Range of a number; `above` and `below` exclude the bound. None where there is no such bound.
+        Range of a number; `above` and `below` exclude the bound. None for no such bound.
     bits
-        Number of bits of a whole number that may not be negative.
+        Number of bits of a whole number without a sign.
     origin
-        Declaration that this one departs from; None where it departs from none.
+        Declaration from which this one is derived; None if it is derived from none.
     """
 
     default: Any
@@ -76,6 +80,7 @@ class Option:
     more: str = ""
     example: str = ""
     panel: str = ""
+    question: str = ""
     flags: tuple[str, ...] = ()
     singular: str = ""
     plural: str = ""
@@ -87,44 +92,44 @@ class Option:
     origin: Option | None = None
 
     def field(self) -> Any:
-        """Return a field of a dataclass that this declares."""
+        """Return a field of a dataclass with this declaration."""
         return dataclasses.field(default=self.default, metadata={"option": self})
 
     def but(self, **changes: Any) -> Option:
-        """Return a declaration that departs from this one, where a function's default or meaning does."""
+        """Return a declaration derived from this one, for a function with another default or another meaning."""
         return dataclasses.replace(self, **changes, origin=self.root)
 
     @property
     def root(self) -> Option:
-        """What it departs from, in the end: the same for all options of one name."""
+        """The first declaration from which this one is derived: the same for all options of one name."""
         return self.origin or self
 
     @property
     def range_text(self) -> str:
-        """The range as text, empty where there is none."""
+        """The range as text; empty without a range."""
         bounds = ((sign, getattr(self, name)) for name, sign in _BOUNDS.items())
         return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
 
     @property
     def range_hint(self) -> str:
-        """How to repair a number outside the range."""
-        such = f", such as {self.example if self.default is None else self.default}" if self.example else ""
-        return f"take a number {self.range_text}{such}."
+        """Phrase that says how to repair a number outside the range."""
+        example = f", such as {self.example if self.default is None else self.default}" if self.example else ""
+        return f"take a number {self.range_text}{example}."
 
 
 def option(default: Any, help: str, **more: Any) -> Any:
-    """Declare an option that one dataclass has, as its field; see `Option`."""
+    """Return a field of a dataclass that declares an option; `Option` describes the parameters."""
     return Option(default=default, help=help, **more).field()
 
 
 def declaration(field: dataclasses.Field[Any]) -> Option:
-    """Return what declares a field; of a plain field, its default alone."""
+    """Return the declaration of a field; for a plain field it holds the default only."""
     declared: Option | None = field.metadata.get("option")
     return declared or Option(default=field.default, help="")
 
 
 class Wording(NamedTuple):
-    """How messages name an option: alone, with a number it does not take, and with a word that is no choice."""
+    """Names of an option in messages: alone, with a number out of range, and with a word that is not a choice."""
 
     name: str
     number: str
@@ -137,7 +142,7 @@ def _option_wording(name: str) -> Wording:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Base of all options dataclasses: checks type, range and choice of every field, and documents them."""
+    """Base of all dataclasses of options: it checks type, range and choice of every field."""
 
     def __post_init__(self) -> None:
         """Check every option.
@@ -145,7 +150,7 @@ class Options:
         Raises
         ------
         ParameterError
-            A value does not fit; the message names the option, the value and what it takes.
+            A value is wrong; the message names the option, the value, and the values that the option takes.
         """
         kinds = kinds_of(type(self))
         for field in dataclasses.fields(self):
@@ -163,13 +168,13 @@ def kinds_of(cls: type) -> Mapping[str, Any]:
     return _look_up_types(cls)
 
 
-@cache  # a small log's replay asks often, and each look-up evaluates every annotation
+@cache  # each look-up evaluates every annotation, which a replay of a small log would notice
 def _look_up_types(cls: type) -> Mapping[str, Any]:
     return typing.get_type_hints(cls)
 
 
 def alternatives(kind: Any) -> tuple[Any, ...]:
-    """Return the types that a value may have, one by one.
+    """Return the types of a union one by one, or the type itself.
 
     >>> alternatives(str | None)
     (<class 'str'>, <class 'NoneType'>)
@@ -178,13 +183,15 @@ def alternatives(kind: Any) -> tuple[Any, ...]:
 
 
 def choices(kind: Any) -> tuple[Any, ...]:
-    """Return the values that a type lists, none where it lists none."""
-    return tuple(value for one in alternatives(kind) if _is(one, typing.Literal) for value in typing.get_args(one))
+    """Return the values that a type lists as literals; empty if it lists no values."""
+    return tuple(
+        value for type_ in alternatives(kind) if _is(type_, typing.Literal) for value in typing.get_args(type_)
+    )
 
 
 def several(kind: Any) -> Any:
-    """Return the type of one of several values, None where a value is one."""
-    kinds = [typing.get_args(one)[0] for one in alternatives(kind) if _is(one, Sequence)]
+    """Return the type of the elements of an option that takes several values, or None if it takes one value."""
+    kinds = [typing.get_args(type_)[0] for type_ in alternatives(kind) if _is(type_, Sequence)]
     return kinds[0] if kinds else None
 
 
@@ -193,77 +200,77 @@ def _is(kind: Any, generic: Any) -> bool:
 
 
 def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
-    """Return a value that fits its declaration: whole numbers as numbers, one value as several, where these are meant.
+    """Check a value against its declaration and return it, with numbers as floats and one value as a tuple if needed.
 
     Parameters
     ----------
     value, kind, declared, wording
-        Value that is given, its type, its declaration, and how messages name it.
+        Value of the option, its type, its declaration, and its names in messages.
 
     Raises
     ------
     ParameterError
-        The value is of another type, outside the range, or no choice; the message says which.
+        The value has another type, is out of range, or is not a choice; the message says which.
     """
     kinds = alternatives(kind)
     if value is None and types.NoneType in kinds:
         return None
     inner = several(kind)
     if inner is not None and not (isinstance(value, str) and str in kinds):
-        return tuple(checked(one, inner, declared, wording) for one in _listed(value, declared, wording))
+        return tuple(checked(item, inner, declared, wording) for item in _as_sequence(value, declared, wording))
     if allowed := choices(kind):
-        # By type first: an array compares element by element.
-        if not any(isinstance(value, type(one)) and value == one for one in allowed):
+        # The type is compared first: an array compares element by element.
+        if not any(isinstance(value, type(choice)) and value == choice for choice in allowed):
             what = wording.choice.format(shortened(repr(value)))
             raise ParameterError(f"{what} is not a choice.", remedy=nearest(str(value), map(str, allowed)))
         return value
     if isinstance(value, str) and not value.strip():
-        raise ParameterError(f"{wording.name} is empty.", remedy=f"give a value{_such(declared)}, or leave it out.")
+        raise ParameterError(f"{wording.name} is empty.", remedy=f"give a value{_such_as(declared)}, or leave it out.")
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         value = int(value)
-    if float in kinds and _whole(value):
+    if float in kinds and _is_whole(value):
         value = float(value) if abs(value) < 2**1023 else (math.inf if value > 0 else -math.inf)
-    number = next((one for one in (float, int) if one in kinds), None)
+    number = next((type_ for type_ in (float, int) if type_ in kinds), None)
     if number is not None and isinstance(value, int | float) and str not in kinds:
         _check_number(value, number, declared, wording)
     elif number is not None and str not in kinds and Path not in kinds:
         raise no_number(wording.name, value, number, declared)
-    elif not any(isinstance(value, one) and (one is bool or not isinstance(value, bool)) for one in kinds):
-        takes = " or ".join(_KINDS.get(one, getattr(one, "__name__", str(one))) for one in kinds)
+    elif not any(isinstance(value, type_) and (type_ is bool or not isinstance(value, bool)) for type_ in kinds):
+        takes = " or ".join(_KINDS.get(type_, getattr(type_, "__name__", str(type_))) for type_ in kinds)
         raise ParameterError(f"{wording.name}: expected {takes}, got {shortened(repr(value))}.", remedy=declared.help)
     return value
 
 
-def _listed(value: Any, declared: Option, wording: Wording) -> Sequence[Any]:
-    """Return the values of an option that takes several, of which one may be given alone."""
+def _as_sequence(value: Any, declared: Option, wording: Wording) -> Sequence[Any]:
+    """Return the values of an option that takes several; one value may be given alone."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return [value]
     if not isinstance(value, Sequence):
         order = ", which has no order" if isinstance(value, Set) else ""
         raise ParameterError(
             f"{wording.name}: expected a list, got a {type(value).__name__}{order}.",
-            remedy=f"give a list{_such(declared)}.",
+            remedy=f"give a list{_such_as(declared)}.",
         )
     if not value and declared.default is None:
-        raise ParameterError(f"{wording.name} is empty.", remedy=f"give a list{_such(declared)}, or leave it out.")
+        raise ParameterError(f"{wording.name} is empty.", remedy=f"give a list{_such_as(declared)}, or leave it out.")
     return value
 
 
-def _such(declared: Option) -> str:
+def _such_as(declared: Option) -> str:
     return f" such as {declared.example}" if declared.example else ""
 
 
-def _whole(value: object) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def no_number(name: str, value: object, number: type, declared: Option) -> ParameterError:
-    """Return the error that says which numbers an option takes, whose value is none.
+    """Return the error for a value that is not a number: it says which numbers the option takes.
 
     Parameters
     ----------
     name, value, number, declared
-        How the message names the option, its value, the type of number that it takes, and its declaration.
+        Name of the option in the message, its value, the type of number that it takes, and its declaration.
     """
     what = f"{name}: expected {_KINDS[number]}, got {shortened(repr(value))}."
     return ParameterError(what, remedy=_number_hint(number, declared))
@@ -272,7 +279,7 @@ def no_number(name: str, value: object, number: type, declared: Option) -> Param
 def _check_number(value: Any, number: type, declared: Option, wording: Wording) -> None:
     if number is int:
         low, high = _whole_range(declared)
-        fits = _whole(value) and low <= value <= high
+        fits = _is_whole(value) and low <= value <= high
     else:
         fits = (
             isinstance(value, float)
@@ -283,12 +290,12 @@ def _check_number(value: Any, number: type, declared: Option, wording: Wording) 
             and (declared.at_most is None or value <= declared.at_most)
         )
     if not fits:
-        what = f"{wording.number.format(_said(value))} is out of range."
+        what = f"{wording.number.format(_quote_number(value))} is out of range."
         raise ParameterError(what, remedy=_number_hint(number, declared))
 
 
 def _number_hint(number: type, declared: Option) -> str:
-    """Return how to repair a number outside the range, or a value that is no number."""
+    """Return the phrase that says how to repair a number out of range, or a value that is not a number."""
     if number is float:
         return declared.range_hint if declared.range_text else "take a number."
     low, high = _whole_range(declared)
@@ -301,8 +308,8 @@ def _whole_range(declared: Option) -> tuple[int, int]:
     return low, 2**declared.bits - 1 if declared.at_most is None else int(declared.at_most)
 
 
-def _said(value: Any) -> str:
-    if _whole(value):
+def _quote_number(value: Any) -> str:
+    if _is_whole(value):
         return str(value) if abs(value) < 2**64 else "a number beyond 64 bits"
     return f"{value:g}" if isinstance(value, float) else shortened(repr(value))
 
@@ -312,7 +319,7 @@ def _power(high: int) -> str:
 
 
 def under_own_names(cls: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keywords with one of several values, which may be given by its singular, under the name of the several.
+    """Return keywords in which a value that was given under an option's singular stands under its own name.
 
     Raises
     ------
@@ -329,7 +336,7 @@ def under_own_names(cls: type[Options], given: Mapping[str, Any]) -> dict[str, A
 
 
 def described(name: str, kind: Any, declared: Option) -> dict[str, Any]:
-    """Return a declaration as a record of JSON."""
+    """Return a declaration as a JSON object."""
     return {
         "name": name,
         "type": type_text(kind),
@@ -369,20 +376,20 @@ def type_text(kind: Any) -> str:
 
 
 def parameter_docs(cls: type[Options], *, leave_out: Sequence[str] = ()) -> str:
-    """Return the lines of a docstring's Parameters that document the options of a dataclass."""
+    """Return the lines of a docstring's section Parameters that document the options of a dataclass."""
     lines = []
-    for told in describe(cls):
-        if told["name"] in leave_out:
+    for record in describe(cls):
+        if record["name"] in leave_out:
             continue
-        one = f"One alone: `{told['singular']}`." if told["singular"] else ""
-        sentence = " ".join(filter(None, (f"{told['help'].rstrip('.')}.", told["more"], one)))
-        lines += [f"{told['name']} : {told['type']}, default {told['default']!r}"]
+        singular = f"One alone: `{record['singular']}`." if record["singular"] else ""
+        sentence = " ".join(filter(None, (f"{record['help'].rstrip('.')}.", record["more"], singular)))
+        lines += [f"{record['name']} : {record['type']}, default {record['default']!r}"]
         lines += textwrap.wrap(sentence, 112, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)
 
 
 def documented(cls: type[T]) -> type[T]:
-    """Complete the docstring of an options dataclass by a section on its fields."""
+    """Add the section Parameters to the docstring of a dataclass of options."""
     if cls.__doc__ is not None:
         cls.__doc__ = f"{cls.__doc__.rstrip()}\n\nParameters\n----------\n{parameter_docs(cls)}\n"
     return cls

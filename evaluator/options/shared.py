@@ -1,4 +1,4 @@
-"""Options that several functions take, each declared once; where one function means another thing, it says so."""
+"""Options that several functions share; a function with another default or meaning derives its own declaration."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Literal
 from evaluator.options.declaration import Option
 
 REPLAY, ESTIMATE, STUDY, OUTPUT, LOG = "Replay", "Estimates", "Study", "Output", "Log"
+# The users' questions, in the order in which `--help` answers them. An option that has none is listed by `--help-all`.
+QUESTIONS = (TRIED, WHICH_LOG, DECIDES, INTERVALS, KEPT) = (
+    "What is tried", "Which log", "What decides", "How sure it is, and how long it takes", "What is printed and kept"
+)  # fmt: skip
 
 ClockName = Literal["traffic", "wall"]
 PropensityMode = Literal["column", "uniform", "estimate", "estimate:context"]
@@ -15,13 +19,15 @@ WINDOW = Option(
     default=None,
     help="Cut-off of the system: rounds (2000) or a duration (7d). Default: none",
     more="Rounds count the displays that came meanwhile; a duration is the conversion's own delay.",
+    question=TRIED,
     flags=("-w",),
     plural="windows",
 )
 WINDOWS = Option(
     default=None,
-    help="Cut-offs, each in rounds, as a duration, or none",
+    help="Cut-offs, each in rounds, as a duration, or none. Default: none",
     example="500,2000,7d,none",
+    question=TRIED,
     flags=("-w",),
     singular="window",
 )
@@ -44,13 +50,15 @@ POLICY = Option(
     default=None,
     help="name[:parameter=value,...], or path/to/mine.py:Class",
     example="otflinucb:alpha=0.1",
+    question=TRIED,
     flags=("-p",),
     plural="policies",
 )
 POLICIES = Option(
     default=(),
-    help="As in replay; once for each, or with commas",
+    help="name[:parameter=value,...], or path/to/mine.py:Class; once for each, or with commas",
     example="otflinucb:alpha=0.1,ucb1",
+    question=TRIED,
     flags=("-p",),
     singular="policy",
 )
@@ -87,6 +95,7 @@ JOBS = Option(
     help="Threads; no result depends on it",
     example="2",
     panel=REPLAY,
+    question=INTERVALS,
     flags=("-j",),
     at_least=1,
 )
@@ -97,6 +106,7 @@ CLUSTER_BY = Option(
     "and weighted values allow for it. Default: displays are independent",
     more="The log must keep the column (`load`, option `keep`).",
     panel=ESTIMATE,
+    question=INTERVALS,
 )
 CLUSTER = Option(
     default=None,

@@ -1,4 +1,4 @@
-"""How the public functions show their options, in signature and docstring, and refuse what is none of them."""
+"""Show the options of the public functions in signature and docstring, and refuse keywords that are not options."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _PLACE = "**options\n    See below."
 
 
 def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F], F]:
-    """Return a decorator that puts the fields of a dataclass in the place of ``**options``.
+    """Return a decorator that replaces ``**options`` by the fields of a dataclass.
 
-    The signature lists each with default and type, and the docstring says what it does, so that ``help`` and editors
-    show them.
+    The signature lists each option with its default and type, and the docstring says what it does, so that ``help`` and
+    editors show them.
 
     Parameters
     ----------
     *options
         Dataclasses whose fields are the keywords.
     leave_out
-        Names of fields that are no keywords of this function.
+        Names of fields that are not keywords of this function.
     """
 
     def decorate(function: F) -> F:
@@ -36,7 +36,7 @@ def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F
         function.__signature__ = signature.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
         if function.__doc__ is not None:
             docs = "\n".join(parameter_docs(cls, leave_out=leave_out) for cls in options)
-            # Before Python 3.13 a docstring is indented as its function is.
+            # Before Python 3.13 the lines of a docstring keep the indentation of the source.
             function.__doc__ = inspect.cleandoc(function.__doc__).replace(_PLACE, docs.rstrip("\n"))
         return function
 
@@ -44,40 +44,40 @@ def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F
 
 
 def _keywords(cls: type[Options], leave_out: Sequence[str]) -> Iterator[inspect.Parameter]:
-    """Yield the keywords of a dataclass; one of several values goes by its singular, too."""
+    """Yield the keywords of a dataclass; an option that takes several values also has its singular."""
     for field in dataclasses.fields(cls):
         if field.name not in leave_out:
-            kind, one = kinds_of(cls)[field.name], declaration(field).singular
+            kind, singular = kinds_of(cls)[field.name], declaration(field).singular
             keyword = inspect.Parameter.KEYWORD_ONLY
             yield inspect.Parameter(field.name, keyword, default=field.default, annotation=kind)
-            if one:
-                yield inspect.Parameter(one, keyword, default=None, annotation=several(kind) | None)
+            if singular:
+                yield inspect.Parameter(singular, keyword, default=None, annotation=several(kind) | None)
 
 
 def refuse_unknown(
     function: str, given: Iterable[str], *options: type[Options], elsewhere: Mapping[str, str] | None = None
 ) -> None:
-    """Raise if a keyword is none of a function's options.
+    """Raise if a keyword is not an option of a function.
 
     Parameters
     ----------
     function
         Name of the function.
     given
-        Names of the keywords that it was called with.
+        Names of the keywords of the call.
     *options
-        Dataclasses whose fields it takes, those of several values by their singular too.
+        Dataclasses whose fields the function takes as keywords; their singulars are keywords as well.
     elsewhere
-        Hints for names that live in another place, by name; None for none.
+        Hints, by name, for options that belong to another function; None for no hints.
 
     Raises
     ------
     UnknownOptionError
-        A keyword is none; says where it lives, or which one is nearest.
+        A keyword is unknown; the message says where it belongs, or which option is nearest.
     """
     fields = [field for cls in options for field in dataclasses.fields(cls)]
     known = {name for field in fields for name in (field.name, declaration(field).singular) if name}
     for name in given:
         if name not in known:
-            hint = (elsewhere or {}).get(name) or nearest(name, known)
-            raise UnknownOptionError(f"`{name}` is no option of `{function}`.", remedy=hint)
+            remedy = (elsewhere or {}).get(name) or nearest(name, known)
+            raise UnknownOptionError(f"`{name}` is no option of `{function}`.", remedy=remedy)

@@ -1,1 +1,1 @@
-"""What the package writes: whole or not at all, over nothing that is not its own."""
+"""Outputs: files and folders are written whole or not at all, and replace only what this package wrote."""

@@ -23,26 +23,25 @@ def refuse_existing(
     check_old: Callable[[Path], None] | None = None,
     remedy: str = "name another folder, or remove this one.",
 ) -> None:
-    """Raise before the work is done, not after.
+    """Raise, before any work is done, if an output may not be written.
 
-    What killed processes left of an output that is refused is removed all the same.
+    Files that killed processes left of a refused output are removed nevertheless.
 
     Parameters
     ----------
     target
-        Folder to be written, or a link to where it goes.
+        Folder to be written, or a link to it.
     check_old
-        Function that looks at the folder that is there, and raises unless it may be deleted; None when nothing may be
-        replaced.
+        Function that raises unless the existing folder may be deleted; None if no folder may be replaced.
     remedy
-        Sentence that says what to do about a folder that is in the way.
+        Sentence that says what to do about an existing folder.
 
     Raises
     ------
     OutputExistsError
         The folder exists and may not be replaced, or would lie in a converted log.
     UsageError
-        It is the address of a store.
+        The target is the address of a store.
     """
     _refuse_address(target)
     refuse_inside_log(target)
@@ -62,19 +61,20 @@ def refuse_existing(
 def whole_folder(target: Path, *, check_old: Callable[[Path], None] | None = None) -> Iterator[Path]:
     """Give an empty folder to write to, which becomes `target` when all is written and vanishes if anything fails.
 
-    At every moment `target` is what it was or all of the new, on disk, also for who is killed or loses power: it is
-    put in place in one step, with the rights of what it replaces. (Where the system cannot exchange two folders, a
-    kill between two steps can leave nothing at `target`: the next run puts the old one back.) Until the block ends
-    nobody else can write this output. If `target` is a link, what it points to is written.
+    At every moment `target` on disk is either the old folder or the complete new one, also after a kill or a power
+    failure: the new folder is put in place in one step, with the permissions of the old one. (Where the system cannot
+    exchange two folders, a kill between two steps can leave nothing at `target`: the next run puts the old folder
+    back.) No other process can write this output until the block ends. If `target` is a link, its destination is
+    written.
 
-    Failures of the block itself are passed on as they are: `writing` is for those.
+    Errors that the block raises are passed on unchanged; the block uses `writing` to name the output in them.
 
     Parameters
     ----------
     target
         Path of the folder to write; its parents are made.
     check_old
-        Function that lets an old folder be replaced, as in `refuse_existing`; None when nothing may be replaced.
+        Function that raises unless the old folder may be replaced, as in `refuse_existing`; None if none may be.
 
     Raises
     ------
@@ -84,13 +84,13 @@ def whole_folder(target: Path, *, check_old: Callable[[Path], None] | None = Non
     OutputInUseError
         Another process writes this output.
     OutputError
-        The folder cannot be written there; this too is found before the block.
+        The folder cannot be written there; this is raised before the block as well.
     """
     refuse_existing(target, check_old=check_old)
     with writing(target):
-        touched = _make_parents(Path(os.path.realpath(target)))
+        changed_folders = _make_parents(Path(os.path.realpath(target)))
     with hidden_folder(target) as (place, hidden):
-        # The old output may have been put back.
+        # The old output may have been put back meanwhile.
         refuse_existing(target, check_old=check_old)
         new = hidden / place.name
         with writing(target):
@@ -105,26 +105,26 @@ def whole_folder(target: Path, *, check_old: Callable[[Path], None] | None = Non
                 sync(path)
             refuse_existing(target, check_old=check_old)
             put_folder(new, place, aside=aside(hidden))
-            for folder in touched:
+            for folder in changed_folders:
                 sync(folder)
 
 
 def _make_parents(place: Path) -> list[Path]:
-    """Make the folders above `place`; return those that have a new entry, its own among them."""
+    """Make the folders above `place`; return the folders that get a new entry, the one that holds `place` first."""
     absent = [folder for folder in place.parents if not folder.exists()]
     place.parent.mkdir(parents=True, exist_ok=True)
     return [place.parent, *(folder.parent for folder in absent)]
 
 
 def refuse_outputs(targets: Sequence[Path]) -> None:
-    """Raise before the work is done if an output exists or its folder does not; see `refuse_existing`.
+    """Raise, before any work is done, if an output file exists or its folder does not; see `refuse_existing`.
 
     Raises
     ------
     OutputExistsError
         One of the files exists, or would lie in a converted log.
     UsageError
-        The folder of the files does not exist, or it is the address of a store.
+        The folder of the files does not exist, or a file is the address of a store.
     """
     if any(os.path.lexists(target) for target in targets):
         collect(targets[-1])
@@ -142,7 +142,7 @@ def _refuse_homeless(target: Path) -> None:
 
 
 def _refuse_address(target: Path) -> None:
-    """Raise if a place is the address of a store: it would become a folder called ``s3:``."""
+    """Raise if the target is the address of a store, which would become a local folder called ``s3:``."""
     if is_address(address := as_given(target)):
         raise UsageError(
             f"Output {address} is an address, and outputs are written to disk.",
@@ -152,16 +152,16 @@ def _refuse_address(target: Path) -> None:
 
 @contextmanager
 def whole_files(targets: Sequence[Path]) -> Iterator[list[Path]]:
-    """Give files to write, which become `targets`, new files of one folder, the last one last.
+    """Give files to write, which become `targets`, new files of one folder, in their order.
 
-    Whoever finds the last target finds the others. Any failure leaves none of them, and what a kill leaves is taken
-    back by the next run for the same last target. (Where files cannot have two names, as on exFAT, a kill between two
-    of the targets leaves the first.)
+    Where the last target exists, the others exist too. A failure leaves none of them, and files that a kill leaves are
+    removed by the next run with the same last target. (Where files cannot have two names, as on exFAT, a kill between
+    two targets leaves the first.)
 
     Raises
     ------
     OutputExistsError, UsageError
-        A file may not be written, as in `refuse_outputs`. A file that appears meanwhile is not overwritten.
+        A file may not be written, as in `refuse_outputs`. A file that another process creates is not overwritten.
     OutputInUseError, OutputError
         The files cannot be written, as in `whole_folder`.
     """
@@ -182,7 +182,7 @@ def whole_files(targets: Sequence[Path]) -> Iterator[list[Path]]:
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """Give a file to write, which replaces `target`, or what that links to, when all is written.
+    """Give a file to write, which replaces `target`, or the destination of that link, when all is written.
 
     Raises
     ------
@@ -206,21 +206,21 @@ def whole_file(target: Path) -> Iterator[Path]:
 def take_rights(new: Path, old: Path) -> None:
     """Give a new file or folder the mode of the old one and, where permitted, its owner and group.
 
-    The owner may do all that writing takes: a folder must be filled, and can be removed if that fails.
+    The owner always gets the permissions that writing needs: to fill a folder, and to remove it if that fails.
     """
-    found = old.stat()
+    old_status = old.stat()
     if hasattr(os, "chown"):
-        made = new.stat()
-        if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
+        new_status = new.stat()
+        if (new_status.st_uid, new_status.st_gid) != (old_status.st_uid, old_status.st_gid):
             with suppress(OSError):
-                os.chown(new, found.st_uid, found.st_gid)
-    _set_mode(new, stat.S_IMODE(found.st_mode) | (stat.S_IRWXU if new.is_dir() else stat.S_IRUSR))
+                os.chown(new, old_status.st_uid, old_status.st_gid)
+    _set_mode(new, stat.S_IMODE(old_status.st_mode) | (stat.S_IRWXU if new.is_dir() else stat.S_IRUSR))
 
 
 def take_rights_inside(new: Path, old: Path) -> None:
-    """Give what lies in a new folder the rights of what has its name in the old one.
+    """Give each entry of a new folder the permissions of the entry with the same name in the old folder.
 
-    What has no counterpart there may be read and written by nobody who could not do so with the old folder.
+    An entry without such a counterpart may be read and written only by those who could do so with the old folder.
     """
     most = stat.S_IMODE(old.stat().st_mode) & _READ_WRITE
     for path in new.iterdir():
@@ -232,5 +232,5 @@ def take_rights_inside(new: Path, old: Path) -> None:
 
 
 def _set_mode(path: Path, mode: int) -> None:
-    if stat.S_IMODE(path.stat().st_mode) != mode:  # file systems without modes refuse others than they show
+    if stat.S_IMODE(path.stat().st_mode) != mode:  # file systems without modes refuse any change
         path.chmod(mode)

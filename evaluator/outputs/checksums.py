@@ -1,4 +1,4 @@
-"""Sizes and checksums of files: what tells a damaged or exchanged file from the one that was written."""
+"""Sizes and checksums of files, by which a damaged or exchanged file is recognised."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TypedDict
 
 
 class FileChecksum(TypedDict):
-    """What a file is known by: its size in bytes and the SHA-256 of its content, in hex."""
+    """Size of a file in bytes, and the SHA-256 of its content in hexadecimal digits."""
 
     bytes: int
     sha256: str
 
 
 def checksum(path: Path) -> str:
-    """Return the SHA-256 of a file's content, in hex; memory does not grow with the file, other threads go on."""
+    """Return the SHA-256 of a file's content in hexadecimal digits; memory does not grow with the size of the file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -27,7 +27,7 @@ def described(files: Path | Iterable[Path]) -> dict[str, FileChecksum]:
     Parameters
     ----------
     files
-        Files to describe, or a folder, for the files right in it.
+        Files to describe, or a folder, whose files are described without those of its subfolders.
     """
     paths = [path for path in files.iterdir() if path.is_file()] if isinstance(files, Path) else files
     return {

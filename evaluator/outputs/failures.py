@@ -15,13 +15,13 @@ from evaluator.outputs.locks import base_name
 def writing(target: Path) -> Iterator[None]:
     """Turn failures of the file system into one error that names the output.
 
-    What is read meanwhile may fail too: an error about another file is passed on, and one without the system's error
-    number, which is a library's word on what it found in a file.
+    The block may also read files. An error that concerns another file is passed on unchanged, and so is an error
+    without the system's error number: a library raises it about the content of a file.
 
     Raises
     ------
     OutputError
-        The disk is full, the folder may not be written, or the like.
+        The disk is full, the user may not write to the folder, or the like.
     """
     try:
         yield
@@ -30,12 +30,12 @@ def writing(target: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is None or not _concerns(target, error.filename):
             raise
-        hint = "make room, or choose another place."
-        raise OutputError(f"{target}: cannot be written ({os.strerror(error.errno)}).", remedy=hint) from None
+        remedy = "make room, or choose another place."
+        raise OutputError(f"{target}: cannot be written ({os.strerror(error.errno)}).", remedy=remedy) from None
 
 
 def _concerns(target: Path, named: object) -> bool:
-    """Whether an error concerns an output: its file is the output, lies in it, beside it or above it, or is unnamed."""
+    """Whether an error concerns an output: it names no file, the output, or a file in, above or hidden beside it."""
     if not isinstance(named, str | bytes):
         return True
     path = Path(os.path.abspath(os.fsdecode(named)))

@@ -1,4 +1,4 @@
-"""The folder of what is kept until an output is written: ours alone, and one command's at a time."""
+"""The folder of kept results beside an output: it belongs to one command at a time, and holds only our own files."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from evaluator.outputs.locks import base_name, locked
 from evaluator.outputs.ownership import refuse_foreign
 from evaluator.outputs.staging import collect, sync
 
-# Under which the metadata of a file says what it answers.
+# Key of the metadata under which a file says which job it is the result of.
 RESULT = b"result"
 
 _KEPT = re.compile(r"([0-9a-f]{64})-([0-9a-f]{64})\.kept")
-# Of a result that is not finished: it lacks its expected value, or is part of that.
+# File of an unfinished result: the result still lacks its expected value, or the file is a part of that value.
 _PART = re.compile(r"([0-9a-f]{64})-([0-9a-f]{64})\.part")
 _PASSING = re.compile(r"\.[0-9a-f]{16}\.kept")
-# Of version 0.1.0: without a checksum.
+# Files of version 0.1.0, whose names have no checksum.
 _BEFORE = re.compile(r"([0-9a-f]{64})()\.parquet")
 _PASSING_BEFORE = re.compile(r"\.[0-9a-f]{64}\.parquet-[0-9]+")
 
-_MAGIC = b"PAR1"  # Parquet's first bytes, which a writer that is killed may not have come to
+_MAGIC = b"PAR1"  # first bytes of a Parquet file; a killed writer may have written none or some of them
 
 
 def kept_name(key: str, checksum: str) -> str:
-    """Return the name of a file, from the hash of what it answers and that of its content, both in hex."""
+    """Return the name of a file from the key of its job and the checksum of its content, both hashes in hexadecimal."""
     return f"{key}-{checksum}.kept"
 
 
 def part_name(key: str, checksum: str) -> str:
-    """Return the name of a file that holds part of a result; as `kept_name`."""
+    """Return the name of a file that holds part of a result; parameters as for `kept_name`."""
     return f"{key}-{checksum}.part"
 
 
 def write_kept(folder: Path, name: Callable[[str, str], str], key: str, content: bytes) -> None:
-    """Write a file, whole or not at all, under the name that its key and the hash of its content give it.
+    """Write a file, whole or not at all, under the name that follows from its key and the hash of its content.
 
     Raises
     ------
@@ -60,13 +60,13 @@ def write_kept(folder: Path, name: Callable[[str, str], str], key: str, content:
             passing.rename(folder / name(key, hashlib.sha256(content).hexdigest()))
         finally:
             passing.unlink(missing_ok=True)
-        # With its entry in the folder above, if it is the first.
+        # The first file made the folder, whose own entry in its parent must reach the disk as well.
         sync(folder)
         sync(folder.parent)
 
 
 def read_kept(file: Path, digest: str) -> bytes | None:
-    """Return what a file holds; None where it is not what was written, by its hash."""
+    """Return the content of a file, or None if the file cannot be read or its content does not match the hash."""
     try:
         content = file.read_bytes()
     except OSError:
@@ -75,7 +75,7 @@ def read_kept(file: Path, digest: str) -> bytes | None:
 
 
 def passing_name() -> str:
-    """Return a name that no other process takes, for a file on its way."""
+    """Return a name that no other process takes, for a file that is being written."""
     return f".{secrets.token_hex(8)}.kept"
 
 
@@ -93,16 +93,16 @@ def part_files(folder: Path) -> dict[Path, tuple[str, str]]:
 
 @contextmanager
 def kept_beside(out: Path) -> Iterator[Path]:
-    """Give the folder of results that are kept until `out` is written, ``out.partial``, which need not be there yet.
+    """Give the folder of results that are kept until `out` is written, ``out.partial``, which need not exist yet.
 
-    What processes that are gone left half written in it is removed, and all of it where they were gone between writing
-    `out` and removing it. When the block is left `out` is written: the
-    results are removed, and stay if anything fails.
+    Files that killed processes left half written are removed, and the whole folder is removed where a process was
+    killed after it wrote `out` and before it removed the folder. The block ends when `out` is written: then the kept
+    results are removed. They stay if anything fails.
 
     Raises
     ------
     OutputExistsError
-        `out` exists; or something of the folder's name is not ours, or not ours alone: it would be deleted in the end.
+        `out` exists; or the folder holds something that this package did not write, and would be deleted in the end.
     OutputInUseError
         Another process keeps its results there.
     """
@@ -118,23 +118,23 @@ def kept_beside(out: Path) -> Iterator[Path]:
             held = stack.enter_context(locked(folder))
             _refuse_foreign(folder)
             for file in _files(folder):
-                # Without locks nobody knows whether it is left or in use.
+                # Without locks one cannot tell whether the file is left over or in use.
                 if held and _is_passing(file) and _is_ours(file):
                     file.unlink(missing_ok=True)
         try:
             yield folder
-            # All is written: what cannot be removed costs nothing.
+            # The output is written: a kept file that cannot be removed does no harm.
             with suppress(OSError):
                 _remove_ours(folder)
         finally:
-            with suppress(OSError):  # it never was there, or holds results, or what someone put there meanwhile
+            with suppress(OSError):  # the folder does not exist, or it holds results or files of others
                 folder.rmdir()
 
 
 def _collect_kept(folder: Path, out: Path) -> None:
-    """Remove what a study that was killed when `out` was written left: its lock, and the results that `out` has.
+    """Remove the lock and the kept results of a study that was killed after it had written `out`.
 
-    Results that are younger than `out` are of another study, and so are those beside what no command wrote.
+    Results that are younger than `out` belong to another study and stay. They stay as well if no command wrote `out`.
     """
     collect(folder)
     with suppress(EvaluatorError, OSError), locked(folder) as held:
@@ -176,7 +176,7 @@ def _is_passing(file: Path) -> bool:
 
 
 def _holds_result(file: Path, *, damaged: bool) -> bool:
-    """Whether a file is a kept result; `damaged`: or at least the beginning of a Parquet file that cannot be read."""
+    """Whether a file is a kept result; with `damaged`, an unreadable beginning of a Parquet file counts as well."""
     try:
         return RESULT in (pq.read_schema(file).metadata or {})
     except (OSError, pa.ArrowException):

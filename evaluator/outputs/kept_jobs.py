@@ -1,4 +1,4 @@
-"""Finished jobs of a command that was interrupted, a file each, kept until its output is written."""
+"""Results of finished jobs, one file each, which are kept until the command has written its output."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ _COLUMN = "found"
 
 
 class KeptJobs:
-    """Results of jobs, as texts, named by the hash of all that fixes them and by a checksum of what they are.
+    """Results of jobs as texts, in files named by the key of the job and the checksum of the content.
 
-    Files appear whole or not at all, whenever the process is killed.
+    Each file is complete or absent, whenever the process is killed.
 
     Parameters
     ----------
     folder
-        Folder of the results; made with the first of them.
+        Folder of the results, which is made with the first of them.
     say
-        Function that is told in a sentence, once, that results were found, and how many were damaged.
+        Function that is called with a sentence: once when results are found, and when results are damaged.
     """
 
     def __init__(self, folder: Path, say: Callable[[str], None] = lambda sentence: None) -> None:
         self.folder = folder
         self._say = say
-        self._said = False
+        self._has_reported = False
 
     def find(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return what is there of the jobs with these keys; damaged files are removed."""
-        asked = set(keys)
-        found, damaged = {}, 0
+        """Return the kept results of the jobs with these keys; damaged files are removed."""
+        wanted = set(keys)
+        texts, damaged = {}, 0
         for file, (key, digest) in part_files(self.folder).items():
-            if key in asked:
-                text = _text(read_kept(file, digest), key)
+            if key in wanted:
+                text = _read_text(read_kept(file, digest), key)
                 if text is None:
                     file.unlink(missing_ok=True)
                     damaged += 1
                 else:
-                    found[key] = text
-        if found and not self._said:
+                    texts[key] = text
+        if texts and not self._has_reported:
             self._say(f"Took up what was finished before, from {self.folder}.")
-            self._said = True
+            self._has_reported = True
         if damaged:
             self._say(f"Damaged, so computed anew: {damaged:,} kept in {self.folder}.")
-        return found
+        return texts
 
     def keep(self, key: str, text: str) -> None:
         """Write the results of a job.
@@ -65,7 +65,7 @@ class KeptJobs:
         write_kept(self.folder, part_name, key, sink.getvalue().to_pybytes())
 
 
-def _text(content: bytes | None, key: str) -> str | None:
+def _read_text(content: bytes | None, key: str) -> str | None:
     if content is None:
         return None
     try:

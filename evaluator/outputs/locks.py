@@ -1,4 +1,4 @@
-"""One process at a time writes an output, known by the lock beside it."""
+"""Locks: one process at a time writes an output, and holds a lock beside it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# Bytes: longer names leave no room, of the 255 that most systems allow, for what is put around them.
+# Largest number of bytes of a name that is used whole: most systems allow 255, and prefix and ending are added.
 _LONGEST = 128
 _KEPT = 40
-# What file systems without locks say.
+# Error numbers of file systems without locks.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @contextmanager
 def locked(target: Path) -> Iterator[bool]:
-    """Hold the lock of an output, whose folder must exist; a link and its target are one output.
+    """Hold the lock of an output, whose folder must exist; a link and its destination are one output.
 
-    The lock is the system's, on a hidden file beside the output: it ends with the process, however that ends, and is
-    seen from other containers on the same volume. The file vanishes at the end; one that a killed process left is
-    taken over, of whichever user. A file of that name that holds anything is locked as well, and left.
+    The operating system locks a hidden file beside the output. The lock ends with the process, however the process
+    ends, and other containers on the same volume see it. The file is removed at the end. A file that a killed process
+    of any user left is locked anew. A file of that name that is not empty is locked as well, and is not removed.
 
     Yields
     ------
@@ -55,7 +55,7 @@ def locked(target: Path) -> Iterator[bool]:
     finally:
         with held_back():
             if handle is not None:
-                # Before it is let go: afterwards it may be someone else's.
+                # The file is removed before it is unlocked: afterwards it may belong to another process.
                 _remove(file, handle)
                 os.close(handle)
 
@@ -66,7 +66,7 @@ def _take(file: Path, target: Path) -> int | None:
         handle = _open(file)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Its last holder may have removed it between the two calls.
+            # The previous holder may have removed the file between the two calls.
             if _is_at(file, handle):
                 return handle
         except BlockingIOError:
@@ -90,7 +90,7 @@ def _open(file: Path) -> int:
     try:
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except PermissionError:
-        # Another user's, which may be read: that is enough to lock it. What cannot be made fails once more.
+        # A file of another user can be locked if it can be read. A file that cannot be made fails once more.
         try:
             return os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -99,10 +99,10 @@ def _open(file: Path) -> int:
 
 
 def _remove(file: Path, handle: int) -> None:
-    """Remove a lock file that is ours: empty, and nothing but a file."""
-    found = os.fstat(handle)
-    with suppress(OSError):  # in a folder such as /tmp another user's stays, and can be locked again
-        if stat.S_ISREG(found.st_mode) and found.st_size == 0 and _is_at(file, handle):
+    """Remove a lock file of ours, which is an empty regular file."""
+    status = os.fstat(handle)
+    with suppress(OSError):  # in a folder such as /tmp a file of another user stays, and can be locked again
+        if stat.S_ISREG(status.st_mode) and status.st_size == 0 and _is_at(file, handle):
             file.unlink()
 
 
@@ -114,7 +114,7 @@ def _is_at(file: Path, handle: int) -> bool:
 
 
 def base_name(name: str) -> str:
-    """Return what names beside an output begin with: its name, of a very long one the beginning and a hash.
+    """Return how names beside an output begin: with its name, or the beginning of a very long name and its hash.
 
     >>> base_name("run1")
     'run1'

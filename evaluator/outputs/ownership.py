@@ -1,4 +1,4 @@
-"""What must not be deleted when an output is replaced, because it is not a file of ours."""
+"""Checks that replacing an output deletes no file that this package did not write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluator.errors import OutputExistsError
 
-# What tells a converted log from other folders, beside its displays, in one file or in parts.
+# Files by which a folder is recognised as a converted log, together with the first file of its displays.
 LOG_FILES = ("meta.json", "conversions.parquet", "actions.parquet")
 DISPLAYS = ("displays.parquet", "displays-00001.parquet")
 
@@ -16,23 +16,23 @@ DISPLAYS = ("displays.parquet", "displays-00001.parquet")
 def refuse_foreign(
     folder: Path, ours: Callable[[Path], bool], *, kind: str, remedy: str = "name another folder, or move it elsewhere."
 ) -> None:
-    """Raise if a folder that is to be deleted holds anything but files of ours.
+    """Raise if a folder that is to be deleted holds anything but files that this package writes.
 
     Parameters
     ----------
     folder
         Existing folder that is to be deleted.
     ours
-        Function that tells whether a file is one that we write. Links and folders never are.
+        Function that tells whether this package writes such a file. Links and folders are always refused.
     kind
-        Name of what the folder should be, such as ``"a converted log"``.
+        Name of the kind of folder that is expected, such as ``"a converted log"``.
     remedy
-        Sentence that says what to do about it.
+        Sentence that says what to do about the other files.
 
     Raises
     ------
     OutputExistsError
-        The folder holds something else, which the message names.
+        The folder holds another entry, which the message names.
     """
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or not path.is_file() or not ours(path):
@@ -43,12 +43,12 @@ def refuse_foreign(
 
 
 def refuse_sources(target: Path, sources: Iterable[Path]) -> None:
-    """Raise if something that is read lies in what is to be replaced, by whatever name or link.
+    """Raise if a source that is read lies in the folder that is to be replaced, also where a link leads there.
 
     Raises
     ------
     OutputExistsError
-        Something that is read lies there.
+        A source lies in the folder.
     """
     elsewhere: set[Path] = set()
     for source in sources:
@@ -64,7 +64,7 @@ def refuse_sources(target: Path, sources: Iterable[Path]) -> None:
 
 
 def refuse_inside_log(target: Path) -> None:
-    """Raise if an output would lie in a converted log, which holds nothing but its files.
+    """Raise if an output would lie in a converted log, which may hold no other files.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Steps that no signal cuts in two."""
+"""Protect steps that a signal must not interrupt."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ _STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") i
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Let signals that Python handles wait until the block has ended; it should be short.
+    """Delay signals that Python handles until the block has ended; the block should be short.
 
-    Handlers that raise would leave between two calls what nobody knows of: a file just made, a folder half removed.
-    Python calls handlers in its main thread alone, so that other threads need nothing.
+    A handler that raises between two calls would leave a file that is just made, or a folder that is half removed, and
+    no code would know of it. Python calls handlers in its main thread only, so that other threads need no protection.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
+    received: list[int] = []
 
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
+    def record(number: int, frame: FrameType | None) -> None:
+        received.append(number)
 
     handlers = {number: signal.getsignal(number) for number in _STOPPING}
     raising = {number: handler for number, handler in handlers.items() if callable(handler)}
     try:
         for number in raising:
-            signal.signal(number, note)
+            signal.signal(number, record)
         yield
     finally:
         for number, handler in raising.items():
             signal.signal(number, handler)
-        for number in came:
+        for number in received:
             signal.raise_signal(number)
 
 
 @contextmanager
 def undone_if_abandoned(undo: Callable[[], None]) -> Iterator[None]:
-    """Have `undo` called if the process ends by `undo_all` while the block runs, and not by leaving it."""
+    """Register `undo`, which `undo_all` calls if the process must end while the block runs."""
     _to_undo.append(undo)
     try:
         yield
@@ -51,7 +51,7 @@ def undone_if_abandoned(undo: Callable[[], None]) -> Iterator[None]:
 
 
 def undo_all() -> None:
-    """Undo what the blocks that run now began, the last first, from another thread than theirs: the process ends."""
+    """Undo the work of all running blocks, the last first, from another thread, before the process ends."""
     for undo in reversed(_to_undo):
-        with suppress(Exception):  # the thread of the block may be at it, too; the next run clears up
+        with suppress(Exception):  # the block's own thread may be undoing the same; the next run cleans up
             undo()

@@ -23,28 +23,28 @@ from evaluator.outputs.signals import held_back, undone_if_abandoned
 _SCHEMA = "evaluate.partial/1"
 _AT_FDCWD = -100
 _EXCHANGE = 2  # RENAME_EXCHANGE on Linux, RENAME_SWAP on macOS
-# What systems and file systems without an exchange say.
+# Error numbers of systems and file systems that cannot exchange two names.
 _NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @contextmanager
 def hidden_folder(target: Path, names: Sequence[str] | None = None) -> Iterator[tuple[Path, Path]]:
-    """Hold the lock of an output and give where it goes and a new folder beside it, whose entries have final names.
+    """Hold the lock of an output; give its real path and a new staging folder, whose entries have their final names.
 
-    The folder's name is random: process ids repeat in other containers. What killed processes left of this output is
-    settled first, and what the block leaves at its end.
+    The folder's name is random, because process ids repeat in other containers. Folders that killed processes left of
+    this output are settled first, and the new folder is settled when the block ends.
 
     Parameters
     ----------
     target
-        Path of the output, which need not be there.
+        Path of the output, which need not exist.
     names
-        Names of the entries that the folder is for; None for the output's own name.
+        Names of the entries that the folder will hold; None for the output's own name.
 
     Yields
     ------
     Path, Path
-        Path of the output with links resolved, and the folder beside it.
+        Path of the output with links resolved, and the staging folder beside it.
 
     Raises
     ------
@@ -57,33 +57,33 @@ def hidden_folder(target: Path, names: Sequence[str] | None = None) -> Iterator[
     folder = place.with_name(f".{base_name(place.name)}.partial-{secrets.token_hex(8)}")
     with ExitStack() as stack:
         with writing(target):
-            # Without locks nobody knows whether a folder is left or in use.
+            # Without locks one cannot tell whether a folder is left over or in use.
             if stack.enter_context(locked(target)):
-                for left in _left(place):
-                    settle(left, place)
+                for abandoned in _find_abandoned(place):
+                    settle(abandoned, place)
             stack.callback(settle, folder, place)
             stack.enter_context(undone_if_abandoned(partial(settle, folder, place)))
-            _make(folder, [place.name] if names is None else names)
+            _make_marked(folder, [place.name] if names is None else names)
         yield place, folder
 
 
 def collect(target: Path) -> None:
-    """Settle what killed processes left of an output, unless another process writes it now."""
+    """Settle the folders that killed processes left of an output, unless another process is writing it."""
     place = Path(os.path.realpath(target))
-    if not place.name:  # the root, beside which nothing is
+    if not place.name:  # the root folder has nothing beside it
         return
     with suppress(EvaluatorError, OSError), locked(target) as held:
-        for left in _left(place) if held else ():
-            settle(left, place)
+        for abandoned in _find_abandoned(place) if held else ():
+            settle(abandoned, place)
 
 
 def aside(folder: Path) -> Path:
-    """Return where in the hidden folder the old output waits until the new one is in place."""
+    """Return the path in the staging folder where the old output lies until the new one is in place."""
     return folder / f"{folder.name}.old"  # no output has this name: it is random
 
 
 def mark(folder: Path, names: Sequence[str]) -> None:
-    """Write into a new hidden folder that it is ours, and the names of the outputs that it is for."""
+    """Mark a new staging folder as ours by a file that names its outputs."""
     marker = _marker(folder)
     marker.write_text(json.dumps({"schema": _SCHEMA, "outputs": list(names)}) + "\n", encoding="utf-8")
     sync(marker)
@@ -94,11 +94,11 @@ def _marker(folder: Path) -> Path:
 
 
 @held_back()
-def _make(folder: Path, names: Sequence[str]) -> None:
+def _make_marked(folder: Path, names: Sequence[str]) -> None:
     folder.mkdir()
     try:
         mark(folder, names)
-        for name in names:  # one that is too long is found before the work
+        for name in names:  # a name that is too long fails here, before the work
             with suppress(FileNotFoundError):
                 (folder / name).lstat()
     except BaseException:
@@ -107,32 +107,32 @@ def _make(folder: Path, names: Sequence[str]) -> None:
         raise
 
 
-def _outputs(folder: Path) -> list[str] | None:
-    """Return the names of the outputs that a hidden folder is for, None if it is not ours."""
+def _read_marker(folder: Path) -> list[str] | None:
+    """Return the names of the outputs of a staging folder, or None if the folder is not ours."""
     marker = _marker(folder)
     try:
-        said = None if marker.is_symlink() else json.loads(marker.read_text(encoding="utf-8"))
+        record = None if marker.is_symlink() else json.loads(marker.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or said.get("schema") != _SCHEMA or not isinstance(said.get("outputs"), list):
+    if not isinstance(record, dict) or record.get("schema") != _SCHEMA or not isinstance(record.get("outputs"), list):
         return None
-    names = said["outputs"]
+    names = record["outputs"]
     return names if all(isinstance(name, str) and name == os.path.basename(name) for name in names) else None
 
 
-def _left(place: Path) -> list[Path]:
+def _find_abandoned(place: Path) -> list[Path]:
     ours = re.compile(re.escape(f".{base_name(place.name)}.partial-") + "[0-9a-f]{16}")
-    found = [path for path in place.parent.iterdir() if ours.fullmatch(path.name)]
-    return [path for path in found if path.is_dir() and not path.is_symlink()]
+    paths = [path for path in place.parent.iterdir() if ours.fullmatch(path.name)]
+    return [path for path in paths if path.is_dir() and not path.is_symlink()]
 
 
 @held_back()
 def settle(folder: Path, place: Path) -> None:
-    """Take back what was put in place in part only, and remove the hidden folder; not one that someone else made.
+    """Undo an output that was put in place only in part, and remove its staging folder if the folder is ours.
 
-    It may itself be killed anywhere and called again: the entries that tell what was done are removed last.
+    The function may be killed anywhere and called again: the entries that record what was done are removed last.
     """
-    names = _outputs(folder)
+    names = _read_marker(folder)
     if names is None:
         _remove_unmarked(folder)
     elif place.name in names:
@@ -140,7 +140,7 @@ def settle(folder: Path, place: Path) -> None:
 
 
 def _remove_unmarked(folder: Path) -> None:
-    """Remove what a kill between the folder and its marker leaves; whatever holds anything is not ours."""
+    """Remove a folder whose process was killed before it had marked it; a folder that holds more is not ours."""
     marker = _marker(folder)
     with suppress(OSError):
         if os.listdir(folder) == [marker.name] and marker.lstat().st_size == 0 and marker.is_file():
@@ -153,7 +153,8 @@ def _settle(folder: Path, place: Path, names: Sequence[str]) -> None:
     with writing(place):
         if old.exists() and new.exists() and not os.path.lexists(place):
             old.rename(place)
-        # Files put in place keep their name in the folder. The output's own is put there last: then all are there.
+        # A file that was put in place keeps its name in the folder. The output's own file comes last: if it is in
+        # place, all are.
         if not _same(new, place):
             for name in names:
                 if _same(folder / name, place.with_name(name)):
@@ -176,19 +177,19 @@ def _same(part: Path, placed: Path) -> bool:
 
 
 def put_folder(new: Path, place: Path, *, aside: Path) -> None:
-    """Put a folder in place, in one step where the system has it.
+    """Put a folder in place, in one step where the system can exchange two names.
 
     Parameters
     ----------
     new
-        Folder to put in place. Afterwards its path holds what was at `place`, or nothing.
+        Folder to put in place. Afterwards its path holds the old folder, or nothing.
     place
-        Path where it goes, which may be taken.
+        Path to put it at, where an old folder may lie.
     aside
-        Path where what was at `place` goes if two steps are needed. Between them nothing is at `place`.
+        Path to which the old folder is moved if two steps are needed. Between the steps nothing lies at `place`.
     """
     if not os.path.lexists(place):
-        # Over nothing but an empty folder, should one appear meanwhile.
+        # If a folder appears meanwhile, this replaces it only if it is empty.
         new.rename(place)
     elif not exchange(new, place):
         place.rename(aside)
@@ -196,7 +197,7 @@ def put_folder(new: Path, place: Path, *, aside: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange what two names stand for, in one step; return False where that cannot be done."""
+    """Exchange two names in one step; return False where the system cannot do so."""
     names = os.fsencode(one), os.fsencode(other)
     if sys.platform == "linux":
         name, words = "renameat2", (_AT_FDCWD, names[0], _AT_FDCWD, names[1], _EXCHANGE)
@@ -216,7 +217,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def put_file(part: Path, place: Path) -> None:
-    """Give a file a second name, which is free; move it there where files have one name only.
+    """Give a file a second name, which must be free; where files can have one name only, move the file there.
 
     Raises
     ------
@@ -234,7 +235,7 @@ def put_file(part: Path, place: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have the disk hold a file's content or a folder's names before anything else is done."""
+    """Wait until the content of a file, or the names in a folder, are on disk."""
     if os.name == "nt" and path.is_dir():
         return
     handle = os.open(path, os.O_RDONLY)

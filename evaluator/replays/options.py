@@ -12,9 +12,11 @@ from evaluator.options.declaration import Option, Options, documented, option
 from evaluator.options.shared import (
     BY,
     CLUSTER_BY,
+    DECIDES,
     DELAYS,
     ESTIMATE,
     HORIZON,
+    INTERVALS,
     JOBS,
     LEVEL,
     PROPENSITY,
@@ -35,6 +37,7 @@ GUARDRAILS = Option(
     example="'unsubscribe < +0.001'",
     singular="guardrail",
     panel=ESTIMATE,
+    question=DECIDES,
 )
 
 SamplerName = Literal["rejection", "keep", "queue"]
@@ -127,6 +130,7 @@ class BareReplayOptions(Options):
         more="0 for none, else 20 at least.",
         example="200",
         panel=ESTIMATE,
+        question=INTERVALS,
         at_least=0,
     )
     objective: ObjectiveName | None = option(
@@ -212,6 +216,7 @@ class ReplayOptions(BareReplayOptions):
         "comparison, the differences in every group, too. The log must keep the columns (`load`, option `keep`).",
         example="device,country",
         panel=ESTIMATE,
+        question=DECIDES,
     ).field()
     reward_max: float | None = option(
         None,

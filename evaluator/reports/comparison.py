@@ -18,7 +18,7 @@ from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
 from evaluator.reports.check import checks_of_log
-from evaluator.reports.decision_table import SAME_DISPLAYS, decision_table, notes
+from evaluator.reports.decision_table import SAME_DISPLAYS, SAME_POLICY, decision_table, notes, said_of_weighted
 from evaluator.reports.document import (
     Block,
     Cell,
@@ -95,7 +95,7 @@ def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]
     yield from warnings_section(_warnings(comparison), full=False)
     yield from resting(_together([interval_assumptions(result.findings) for result in results]))
     yield name_omitted(
-        "regret and uplift",
+        "regret and difference to the logging policy",
         "ranking" if len(results) > 1 else "",
         "cost of the window" if comparison.window_costs else "",
         "other outcomes" if any(result.outcomes for result in results) else "",
@@ -154,7 +154,7 @@ def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
 
 
 def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) -> list[Grid]:
-    """Return value, regret and uplift of each line: one table, or two where there is little room."""
+    """Return value, regret and difference to the logging policy of each line: one table, or two in little room."""
     numbers: list[Number] = [
         ("window", lambda i: window_text(results[i])),
         ("rounds", lambda i: f"{results[i].rounds:,}"),
@@ -164,7 +164,7 @@ def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) ->
     expected = [result.expected_value for result in results]
     if any(expected):
         numbers.append((f"expected value, {level}", lambda i: _ends(expected[i])))
-    against: list[Number] = [("regret", lambda i: results[i].regret), ("uplift", lambda i: results[i].uplift)]
+    against: list[Number] = [("regret", lambda i: results[i].regret), ("over logging", lambda i: results[i].uplift)]
     policies = [result.plan["policy"] for result in results]
     if layout.wide:
         return [_line_table(policies, [*numbers, *against], level)]
@@ -217,6 +217,7 @@ def _difference_sections(comparison: Comparison, level: str) -> Iterator[Section
     ends = ends_seen(comparison.results)
     below: list[Wordable] = [
         *_limit_lines(differences),
+        *said_of_weighted(differences),
         REALISED + (MAY_NOT_HOLD.format(outside_seen(ends)) if ends else HOLDS),
         *([] if clusters is None else [OF_CLUSTERS.format(by=clusters["by"])]),
     ]
@@ -246,6 +247,8 @@ def _limit_lines(differences: Sequence[Difference]) -> list[Words]:
 
 
 def _limits(difference: Difference) -> list[str]:
+    if difference.weighted is not None:
+        return [difference.weighted.withheld] if difference.weighted.withheld else []
     expected = f"{NO_EXPECTED}{difference.why_not_expected}" if difference.why_not_expected else ""
     return [line for line in (difference.why_not, expected) if line]
 
@@ -255,13 +258,13 @@ def _differences(differences: Sequence[Difference], level: str, *, to: bool = Fa
     last = [f"expected difference, {level}"] if expects else []
     rows: list[tuple[Cell, ...]] = []
     for difference in differences:
-        realised = difference.realised
-        if realised is None:
+        found, weighted = difference.of_values, difference.weighted
+        if found is None or (weighted is not None and weighted.withheld):
             cells: tuple[Cell, ...] = ("none", "", "")
-        elif not realised.n:  # an interval of width 0 would look like a measurement
-            cells = (measured(realised)[0], SAME_DISPLAYS, "0")
+        elif not found.n:  # an interval of width 0 would look like a measurement
+            cells = (measured(found)[0], SAME_DISPLAYS if weighted is None else SAME_POLICY, "0")
         else:
-            cells = (*measured(realised), f"{realised.n:,}")
+            cells = (*measured(found), f"{found.n:,}")
         rows.append(
             (
                 str(difference.variant + 1),

@@ -222,7 +222,8 @@ def lines_of(study: Study) -> list[Line]:
 
 def _difference(result: Mapping[str, Any], variant: int) -> Ends | None:
     difference: Mapping[str, Any] = next((one for one in result["differences"] if one["variant"] == variant), {})
-    return difference.get("realised")
+    weighted = difference.get("weighted")
+    return difference.get("realised") if weighted is None else weighted["value"]
 
 
 def _name(result: Mapping[str, Any]) -> str:

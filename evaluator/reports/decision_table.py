@@ -9,6 +9,7 @@ from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.lines import window_text
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.weighted_difference import WeightedDifference
 from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
 from evaluator.reports.document import Cell, Grid, Layout, Wordable, column, fits, grid, lines, run
 from evaluator.reports.numbers import Measured, measured
@@ -16,6 +17,7 @@ from evaluator.reports.terminal import VERDICT_STYLES
 
 BASELINE = "baseline"
 SAME_DISPLAYS = "same displays"
+SAME_POLICY = "same policy"
 SEEN_BOUNDS = "These intervals hold only if no display can earn {}, which nobody knows."
 
 
@@ -73,20 +75,44 @@ def notes(comparison: Comparison) -> Iterator[str]:
     results, ranking = comparison.results, comparison.ranking
     if len(results) > 1:
         kind = "expected, over logs and seeds" if _has_expected_values(comparison) else "of what these runs earned"
-        yield (
-            f"difference: to line {comparison.baseline + 1}, per round, over the first {comparison.horizon.rounds:,} "
-            f"rounds, {kind}."
-        )
+        line, weighted = f"to line {comparison.baseline + 1}", weighted_lines(comparison.differences)
+        if len(weighted) < len(comparison.differences):
+            yield f"difference: {line}, per round, over the first {comparison.horizon.rounds:,} rounds, {kind}."
+            yield from said_of_weighted(comparison.differences)
+        else:
+            (displays,) = {of.value.n for of in weighted.values() if of.value.n} or {0}
+            over = f", weighted over all {displays:,} displays that can be judged" if displays else ""
+            yield f"difference: {line}, per display{over}: no policy here learns."
         yield _apart(comparison)
     if ends := ends_seen(results):
         yield SEEN_BOUNDS.format(outside_seen(ends))
     for difference in comparison.differences:
-        if difference.realised is None and difference.why_not:
+        if difference.weighted is not None:
+            if difference.weighted.withheld:
+                yield f"Line {difference.variant + 1} has no difference: {difference.weighted.withheld}."
+        elif difference.realised is None and difference.why_not:
             yield f"Line {difference.variant + 1} has no difference: {difference.why_not}."
         elif difference.expected is None and difference.why_not_expected:
             yield f"Line {difference.variant + 1} has no expected difference: {difference.why_not_expected}."
     if len(ranking.groups) > 1:
         yield "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
+
+
+def weighted_lines(differences: Sequence[Difference]) -> dict[int, WeightedDifference]:
+    """Return the weighted differences, by the number of their line."""
+    return {of.variant + 1: of.weighted for of in differences if of.weighted is not None}
+
+
+def said_of_weighted(differences: Sequence[Difference]) -> Iterator[str]:
+    """Yield what the differences of lines that do not learn are of, where there are any."""
+    found = weighted_lines(differences)
+    displays = max((of.value.n for of in found.values()), default=0)
+    if displays:
+        several = len(found) > 1
+        yield (
+            f"Line{'s' * several} {', '.join(map(str, found))} {'do' if several else 'does'} not learn: the "
+            f"difference is per display, weighted over all {displays:,} displays that can be judged."
+        )
 
 
 def _apart(comparison: Comparison) -> str:
@@ -127,6 +153,11 @@ def _below(above: Text, below: Text) -> Cell:
 def _difference(difference: Difference | None, *, expected: bool) -> tuple[Text, Text]:
     if difference is None:
         return "", BASELINE
+    if difference.weighted is not None:
+        of = difference.weighted.value
+        if difference.weighted.withheld:
+            return "none", ""
+        return _cells(of) if of.n else (measured(of)[0], SAME_POLICY)
     interval = difference.expected if expected else difference.realised
     if interval is None:
         return "none", ""

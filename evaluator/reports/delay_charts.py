@@ -29,7 +29,7 @@ from evaluator.reports.chart_parts import (
 
 Floats = npt.NDArray[np.float64]
 
-# Where a component's density is lower, its line would only hide the axis.
+# Smallest density of a component that is drawn: a lower line would only hide the axis.
 _VISIBLE = 5e-4
 _POINTS, _GROUP_POINTS, _BINS, _LINE_POINTS = 400, 160, 60, 240
 _DAY_MS = 86_400_000
@@ -38,7 +38,7 @@ _SEEN, _LATER, _JOINT = "as seen", "corrected for what is still to come", "corre
 
 
 def cdf_chart(study: DelayStudy) -> Spec:
-    """Return the CDF with its pointwise and simultaneous band, corrected and, where that differs, as seen."""
+    """Return the corrected CDF with its pointwise and simultaneous bands, and the CDF as seen where it differs."""
     fit, rows = study.fit, study.rows
     names = ("cdf", "naive", "low", "high", "band_low", "band_high")
     scale = rows.tick_seconds or 1.0
@@ -50,7 +50,7 @@ def cdf_chart(study: DelayStudy) -> Spec:
             if not fit.band_from <= fit.delays[i] <= fit.band_to:
                 del row["band_low"], row["band_high"]
             values.append(row)
-    # Later than the last delay seen nothing is sure either.
+    # After the last delay the curve goes on as it is, and so does its uncertainty.
     end = scale * (fit.longest if math.isfinite(fit.longest) else 2.0 * float(fit.delays[-1]))
     values.append({name: values[-1][name] for name in ("cdf", "naive", "low", "high")} | {"delay": end})
     level = f"{fit.confidence:.0%}"
@@ -75,7 +75,7 @@ def cdf_chart(study: DelayStudy) -> Spec:
     marks = [
         WindowMark(float(window.share.window) * scale, window.share.tau, window.label(rows))
         for window in study.windows
-        # The curve is of delays in time.
+        # The curve shows delays in time.
         if not (window.in_rounds and rows.tick_seconds) and window.share.identified
     ]
     windows, width = window_layers(marks, values[0]["delay"], end, study.conversions, height=HEIGHT)
@@ -88,7 +88,7 @@ def cdf_chart(study: DelayStudy) -> Spec:
 
 
 def density_chart(study: DelayStudy) -> Spec:
-    """Return the density of the logarithm of the delays with the best law and, of a mixture, its components."""
+    """Return the density of the logarithm of the delays with the best law and, if it is a mixture, its components."""
     rows, fit = study.rows, study.fit
     bins = int(np.clip(2.0 * study.conversions**0.4, 8, _BINS))
     edges = np.unique(np.floor(np.geomspace(first_positive(fit), float(fit.delays[-1]) + 1.0, bins + 1)))
@@ -151,7 +151,7 @@ def groups_chart(study: DelayStudy) -> Spec | None:
         colours[-1] = GREY
     share = alt.Axis(format="%", title="share of conversions come")
     by = drawable(rows.by)
-    # Limits of 0 are none: the library's own cut letters in two.
+    # A limit of 0 means no limit: the library's own limits cut words.
     legend = alt.Legend(title=f"{by} (conversions)", labelLimit=0, titleLimit=0)
     chart = (
         alt.Chart(alt.InlineData(values))
@@ -169,7 +169,7 @@ def groups_chart(study: DelayStudy) -> Spec | None:
 
 
 def _law_lines(study: DelayStudy, low: float, high: float) -> list[dict[str, Any]]:
-    """Return points of the best law, and of the parts of a mixture, each as its share of what the log can see."""
+    """Return points of the best law and of the parts of a mixture, as shares of the delays that the log can see."""
     if study.choice is None:
         return []
     best = study.choice.comparison.best_fit
@@ -204,7 +204,7 @@ def _spread(delays: npt.NDArray[Any], points: int) -> npt.NDArray[np.int64]:
 
 
 def rates_chart(study: DelayStudy) -> Spec | None:
-    """Return conversion rates by period; None where the log has no displays or a single period."""
+    """Return conversion rates by period; None if the log has no displays or one period only."""
     periods = study.rows.periods
     if periods is None or len(study.rates) < 2:
         return None
@@ -252,7 +252,7 @@ def rates_chart(study: DelayStudy) -> Spec | None:
 
 
 def calibration_chart(study: DelayStudy) -> Spec | None:
-    """Return conversions so far against those the joint model expects so far, per display; None without the model."""
+    """Return observed conversions per display beside those that the joint model expects; None without the model."""
     if study.joint is None:
         return None
     check = study.joint.calibration

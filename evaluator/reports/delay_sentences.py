@@ -1,4 +1,4 @@
-"""What a study of delays concludes, in sentences: a verdict and what stands behind it."""
+"""The conclusions of a study of delays in sentences: a verdict and its reasons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED = 5
 
 
 class Conclusion(NamedTuple):
-    """A verdict, what follows it in the same line, and further lines."""
+    """A verdict, the rest of its line, and further lines."""
 
     verdict: str
     rest: str
@@ -32,17 +32,17 @@ class Conclusion(NamedTuple):
 
     @property
     def words(self) -> Words:
-        """Return it with its verdict in bold."""
+        """The conclusion with its verdict in bold."""
         return words(run(self.verdict, "bold yellow" if self.alarming else "bold"), lines(self.rest, *self.more))
 
     @property
     def brief(self) -> Words:
-        """Return it with its further lines only where it alarms."""
+        """The conclusion without its further lines, unless it is alarming."""
         return (self if self.alarming else self._replace(more=())).words
 
 
 def groups_verdict(study: DelayStudy) -> Conclusion:
-    """Whether the groups have one law."""
+    """Return the conclusion on whether all groups have the same delays."""
     test = study.heterogeneity
     if test is None:
         return Conclusion("not compared", f": {study.missing['heterogeneity']}")
@@ -63,7 +63,7 @@ def groups_verdict(study: DelayStudy) -> Conclusion:
 
 
 def spike_sentences(study: DelayStudy) -> list[str]:
-    """Return what to make of the components of the best mixture that are no more than ties."""
+    """Return sentences on the components of the best mixture that are only ties of delays."""
     if study.choice is None:
         return []
     return [
@@ -75,7 +75,7 @@ def spike_sentences(study: DelayStudy) -> list[str]:
 
 
 def tail_sentence(study: DelayStudy) -> str:
-    """Return the tail index with its interval."""
+    """Return a sentence with the tail index and its interval."""
     tail = study.tail
     if tail is None:
         return study.missing["tail"]
@@ -87,7 +87,7 @@ def tail_sentence(study: DelayStudy) -> str:
 
 
 def drift_verdict(study: DelayStudy) -> Conclusion:
-    """Whether delays change along the log."""
+    """Return the conclusion on whether delays change along the log."""
     drift, periods = study.drift, study.rows.periods
     if drift is None or periods is None:
         return Conclusion(study.missing["drift"], "")
@@ -117,7 +117,7 @@ def _times(ratio: float) -> str:
 
 
 def _could_be_shown(study: DelayStudy, drift: DelayDrift, periods: Periods) -> str:
-    """Say which changes the test finds on 4 of 5 such logs."""
+    """Return a clause on the changes that the test finds on 4 of 5 such logs."""
     detectable = [change for change in drift.shown if change.ratio is not None]
     if not detectable:
         return ": such a log is too small to show a change, even of delays that become 20 times as long"
@@ -133,7 +133,7 @@ def _could_be_shown(study: DelayStudy, drift: DelayDrift, periods: Periods) -> s
 
 
 def joint_sentences(study: DelayStudy, joint: JointStudy) -> list[str]:
-    """Return what the joint model corrects for, and whether it holds."""
+    """Return sentences on what the joint model corrects for, and on whether it fits."""
     until = "conversions however late, as the law goes on"
     if joint.window is not None:
         until = f"conversions within the attribution window of {duration(study.rows, joint.window)}"

@@ -1,4 +1,4 @@
-"""A study of delays as a document: what the log can see, then how late, then which window."""
+"""The document of a study of delays: what the log can see, how late conversions come, and which window to use."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from evaluator.reports.numbers import significant_text
 from evaluator.reports.shared_sections import name_omitted
 
 _PERIODS_SHOWN = 10
-# Shares of the conversions that a screen holds.
+# Levels of the quantiles of delays that fit on a screen.
 _FEW_QUANTILES = (0.1, 0.5, 0.9, 0.99)
 _RATE = "Conversion rate on context"
 
 
 def document(study: DelayStudy, layout: Layout) -> Document:
-    """Return what a study says of all conversions, or first of sales and then of refunds: all of it, or a screen."""
+    """Return the full or short document of a study, on all conversions, or on sales first and then on refunds."""
     sections_of = _whole if layout.full else _brief
     sections: list[Section] = []
     if study.refunds is None:
@@ -71,7 +71,7 @@ def _heading(study: DelayStudy, kind: str) -> Paragraph:
 
 
 def _brief(study: DelayStudy, kind: str) -> Iterator[Section]:
-    """Yield which window to take, what the log can see, how late conversions come, and what the tests found."""
+    """Yield the sections on the window, on what the log can see, on the delays, and on the tests."""
     rows = study.rows
     yield section("", _heading(study, kind), _advice(study))
     yield listed("What the log can see", study.sight)
@@ -110,13 +110,13 @@ def _whole(study: DelayStudy, kind: str) -> Iterator[Section]:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Wordable]]) -> Grid:
-    """Return a table whose first column names the rows; the others hold numbers, which a narrow terminal breaks."""
+    """Return a table of names in the first column and numbers, which may be broken over lines on a narrow terminal."""
     numbers = [column(name, "number", folds=True) for name in columns[1:]]
     return grid([column(columns[0]), *numbers], rows)
 
 
 def _quantiles(study: DelayStudy, levels: Sequence[float] = ()) -> Grid:
-    """Return how late the shares of conversions come that have these levels, all of them for none."""
+    """Return the table of the quantiles of delays at some levels, or at all levels if none is given."""
     rows = study.rows
     return _table(
         ("share come", "as seen", "corrected", f"{study.fit.confidence:.0%} interval"),
@@ -148,16 +148,16 @@ def _law(study: DelayStudy) -> list[tuple[str, str]]:
 
 
 def _parameter(rows: DelayRows, name: str, value: float) -> str:
-    """Return a parameter of a law as one reads it: delays as durations, means of their logarithms as medians."""
+    """Return a parameter of a law as text: delays as durations, means of the logarithm of delays as medians."""
     if name not in SCALES and not name.startswith("mu"):
         return f"{name} {significant_text(value, 4)}"
     label, delay = (name, value) if name in SCALES else (f"exp({name})", np.exp(value))
-    # Whole rounds would hide what is estimated.
+    # An estimate needs more digits than whole rounds have.
     return f"{label} {duration(rows, delay) if rows.tick_seconds else f'{significant_text(delay, 4)} rounds'}"
 
 
 def _group_unconverged(fits: Sequence[DelayFit]) -> dict[str, list[str]]:
-    """Return the laws whose likelihood has no strict maximum, by what is said of them."""
+    """Return the laws whose likelihood has no strict maximum, grouped by their note."""
     families: dict[str, list[str]] = {}
     for fit in fits:
         if not fit.converged:
@@ -248,7 +248,7 @@ def _joint(study: DelayStudy, joint: JointStudy) -> Section:
 
 
 def _some(rates: tuple[PeriodRate, ...]) -> Iterable[PeriodRate]:
-    """Return all periods, or evenly spaced ones."""
+    """Return all periods, or some that are evenly spaced if there are many."""
     if len(rates) <= _PERIODS_SHOWN:
         return rates
     return [rates[i] for i in np.linspace(0, len(rates) - 1, _PERIODS_SHOWN).round().astype(int)]

@@ -1,4 +1,4 @@
-"""A report as data: sections of sentences, lists and tables, which text, HTML and a notebook lay out."""
+"""A report as data: sections with sentences, lists and tables, which are rendered as text, HTML or in a notebook."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ T = TypeVar("T")
 Many = Annotated[tuple[T, ...], Field(fail_fast=True)]
 _MOST_LINES, _MOST_CONDITIONS = 10_000, 100
 Colour = Literal["", "green", "yellow", "red", "cyan"]
-# How the cells of a column stand: left, right as numbers do, or never broken over lines.
+# Alignment of a column: left, right for numbers, or whole for cells that are never broken over lines.
 Standing = Literal["", "number", "whole"]
-# Characters of a name that stand in one line at the least; the rest of it may stand below.
+# Smallest number of characters of a name on one line; the rest of the name may stand on further lines.
 _NAME = 12
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How much room a document has, and how much of a result it says.
+    """Room for a document, and how much of a result the document contains.
 
     Parameters
     ----------
     full
-        Whether it says everything; else what fits a screen.
+        Whether the document contains everything; otherwise it fits a screen.
     width
         Characters of a line.
     ascii
-        Whether the reader's terminal has ASCII alone.
+        Whether the reader's terminal shows ASCII only.
     """
 
     full: bool = True
@@ -46,7 +46,7 @@ class Layout:
 
     @property
     def wide(self) -> bool:
-        """Whether an interval has room beside its estimate."""
+        """Whether there is room for an interval beside its estimate."""
         return self.width >= 100
 
     @property
@@ -57,16 +57,16 @@ class Layout:
 
 @dataclass(frozen=True)
 class Run:
-    """Some words in one style; a line break in them is one of the page.
+    """Words in one style; a line break in them is a line break of the page.
 
     Parameters
     ----------
     text
-        Words, as data: nothing of them is markup.
+        Words as data; they contain no markup.
     bold, dim, colour
         Style of the words.
     verbatim
-        Whether they are the log's own words, in which no option of ours is named.
+        Whether the words come from the log, so that they name no option of this package.
     """
 
     text: str
@@ -77,15 +77,15 @@ class Run:
 
 
 Words = Many[Run]
-# What becomes words: a text of one line, a run, or words.
+# Value that can be turned into words: a text of one line, a run, or words.
 Wordable: TypeAlias = str | Run | tuple[Run, ...]
-# What a table takes as a cell.
+# Value of a cell of a table.
 Cell: TypeAlias = Wordable | Measured
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A sentence, or some."""
+    """A paragraph of one or several sentences."""
 
     words: Words
     kind: Literal["paragraph"] = "paragraph"
@@ -106,13 +106,13 @@ class Column:
     Parameters
     ----------
     name
-        Words above it.
+        Words above the column.
     standing
-        Standing of its cells.
+        Alignment of its cells.
     bold, dim
         Style of its cells.
     folds
-        Whether a narrow terminal may break its cells over lines.
+        Whether cells may be broken over lines on a narrow terminal.
     """
 
     name: Words
@@ -133,9 +133,9 @@ class Grid:
     rows
         Cells of each row.
     caption
-        Words above it; none for no caption.
+        Words above the table; empty for no caption.
     headed
-        Whether the names of its columns are shown.
+        Whether the names of the columns are shown.
     gap
         Characters between two columns of text.
     kind
@@ -156,7 +156,7 @@ class Grid:
 
 
 def _refuse_many_lines(verdict: object) -> object:
-    """Return a verdict, or what a file has for one, unless it is on more lines than any comparison."""
+    """Return a verdict, or the value that a file has in its place; raise if it has more lines than any comparison."""
     match verdict:
         case {"candidates": [*lines], "settle": [*settle]}:
             conditions = [len(line["conditions"]) for line in lines if isinstance(line, dict) and "conditions" in line]
@@ -167,14 +167,14 @@ def _refuse_many_lines(verdict: object) -> object:
 
 @dataclass(frozen=True)
 class VerdictBlock:
-    """Ship, wait or don't, with a link to each part of the page that it rests on.
+    """The verdict (ship, wait or don't), with a link to each part of the page that it depends on.
 
     Parameters
     ----------
     verdict
         Verdict of a comparison.
     brief
-        Whether conditions that are met share one line, and other candidates have none.
+        Whether conditions that are met share one line, and other candidates are left out.
     kind
         Kind of the block, as files name it.
     """
@@ -186,7 +186,7 @@ class VerdictBlock:
 
 @dataclass(frozen=True)
 class Light:
-    """What one check of a log found.
+    """The result of one check of a log.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class Light:
     name, number
         Name of the check, and the number that decides, in words.
     what, remedy
-        Sentences on what it means and on what to do; empty where nothing is said.
+        Sentences that say what the result means and what to do; empty where there is nothing to say.
     """
 
     verdict: CheckVerdict
@@ -207,14 +207,14 @@ class Light:
 
 @dataclass(frozen=True)
 class Lights:
-    """Checks of a log, in the order of a table; pages show the worst first.
+    """Results of the checks of a log, in the order of a table; pages show the worst first.
 
     Parameters
     ----------
     lights
-        What each check found.
+        Result of each check.
     brief
-        Whether what they mean, and what to do, is left to another report.
+        Whether the sentences are left out, because another report has them.
     kind
         Kind of the block, as files name it.
     """
@@ -230,18 +230,18 @@ _Kinds = Annotated[Block, Field(discriminator="kind")]
 
 @dataclass(frozen=True)
 class Section:
-    """What stands under one title.
+    """A part of a document under one title.
 
     Parameters
     ----------
     title
-        Words of the title; none for what stands under no title of its own.
+        Words of the title; empty for a section without a title.
     blocks
         Blocks in their order.
     id
-        Name by which links find it; empty for none.
+        Name of the section in links; empty for a section without links to it.
     folded
-        Whether it explains or repeats, so that a page shows it on a click.
+        Whether a page shows the section only on a click, because it explains or repeats other sections.
     """
 
     title: Words = ()
@@ -251,22 +251,22 @@ class Section:
 
     @property
     def name(self) -> str:
-        """Return the title without its style."""
+        """The title without its style."""
         return "".join(run.text for run in self.title).strip()
 
 
 @dataclass(frozen=True)
 class Document:
-    """What a result says.
+    """The report of a result.
 
     Parameters
     ----------
     kind
         Command that gives such results: ``replay``, ``compare``, ``check``...
     title
-        Title for it.
+        Title of the document.
     sections
-        Sections; what comes first stands above all titles.
+        Sections in their order; the first may stand above all titles.
     """
 
     kind: str
@@ -275,14 +275,14 @@ class Document:
 
 
 def run(text: str, style: str = "") -> Run:
-    """Return a text of one line in a style, as in ``bold yellow``; characters that no one sees are spelled out."""
+    """Return a text of one line in a style, such as ``bold yellow``; invisible characters are written as escapes."""
     names = style.split()
     colour = next((name for name in names if name not in ("bold", "dim")), "")
     return Run(visible(text), "bold" in names, "dim" in names, colour)  # type: ignore[arg-type]  # a colour
 
 
 def words(*parts: Wordable, style: str = "") -> Words:
-    """Return parts as words: a text in the style given, others in their own."""
+    """Return parts as words: a text gets the given style, and other parts keep their own."""
     runs: list[Run] = []
     for part in parts:
         if isinstance(part, str):
@@ -293,42 +293,42 @@ def words(*parts: Wordable, style: str = "") -> Words:
 
 
 def lines(*parts: str, style: str = "") -> Words:
-    """Return texts as words, a line each."""
+    """Return texts as words, one line for each text."""
     return (replace(run("", style), text="\n".join(map(visible, parts))),)
 
 
 def paragraph(*parts: Wordable, style: str = "") -> Paragraph:
-    """Return a paragraph; parts and style as of `words`."""
+    """Return a paragraph; parts and style are those of `words`."""
     return Paragraph(words(*parts, style=style))
 
 
 def section(title: Wordable, *blocks: Block, id: str = "", folded: bool = False) -> Section:
-    """Return a section; a title that is a text is bold, and an empty one is none."""
+    """Return a section; a title that is a text is bold, and an empty text gives a section without a title."""
     return Section(words(title, style="bold"), blocks, id, folded)
 
 
 def listed(
     title: str, sentences: Iterable[Wordable], *, colour: str = "", id: str = "", folded: bool = False
 ) -> Section:
-    """Return a section that is a list of sentences."""
+    """Return a section with a list of sentences."""
     items = tuple(words(line, style=colour) for line in sentences)
     return section(run(title, f"bold {colour}"), Bullets(items), id=id, folded=folded)
 
 
 def named(title: str, rows: Iterable[tuple[str, Wordable]], *, id: str = "", folded: bool = False) -> Section:
-    """Return a section that is a list of names and what is said of each."""
+    """Return a section with a table of names and a text on each."""
     return section(title, names(rows), id=id, folded=folded)
 
 
 def names(rows: Iterable[tuple[str, Wordable]]) -> Grid:
-    """Return a table of names and what is said of each."""
+    """Return a table of names and a text on each."""
     return grid([column("", "whole", dim=True), column("")], rows, headed=False)
 
 
 def column(
     name: Wordable, standing: Standing = "", *, bold: bool = False, dim: bool = False, folds: bool | None = None
 ) -> Column:
-    """Return a column of a table; unless told otherwise, numbers and whole cells are not broken over lines."""
+    """Return a column of a table; unless `folds` is given, numbers and whole cells are not broken over lines."""
     return Column(words(name), standing, bold, dim, not standing if folds is None else folds)
 
 
@@ -343,11 +343,11 @@ def grid(
     columns
         Columns of the table.
     rows
-        Cells of each row; those that are measured have one number of decimals in each column.
+        Cells of each row; measured cells of one column, or one row, have the same number of decimals.
     caption, headed, gap
-        Words above the table, whether its columns are named, and the characters between two of them.
+        Words above the table, whether the names of its columns are shown, and the characters between two columns.
     alike
-        What holds numbers of one unit: each column, or each row.
+        Whether the numbers of a column, or those of a row, have one unit.
     """
     cells = list(map(tuple, rows))
     if alike == "rows":
@@ -358,27 +358,27 @@ def grid(
 
 
 def _written(cells: Sequence[Cell]) -> tuple[Words, ...]:
-    """Return cells of one unit as words, in the decimals that their errors carry."""
+    """Return cells of one unit as words, with the number of decimals that follows from their errors."""
     decimals = decimals_of(cells)
     return tuple(lines(*cell.lines(decimals)) if isinstance(cell, Measured) else words(cell) for cell in cells)
 
 
 def lights(checks: Iterable[CheckResult], *, brief: bool = False) -> Lights:
-    """Return what checks found."""
+    """Return the results of checks as a block."""
     return Lights(
         tuple(Light(f.verdict, f.name, f.number, *(("", "") if brief else (f.what, f.remedy))) for f in checks), brief
     )
 
 
 def fits(table: Grid, layout: Layout, longest: int) -> bool:
-    """Return whether a table has room for its numbers, and for its names after they are folded.
+    """Return whether there is room for the numbers of a table, and for its names after they are broken over lines.
 
     Parameters
     ----------
     table
         Table with one column of names.
     layout
-        Room that it has.
+        Room for the table.
     longest
         Characters of the longest name.
     """

@@ -1,4 +1,4 @@
-"""The document of any result: one function a kind builds it, and text, HTML and notebooks lay it out."""
+"""The document of any result: one function for each kind of result builds it; text, HTML and notebooks render it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from evaluator.reports.document import (
 from evaluator.reports.terminal import layout_of, print_document
 
 FULL = Layout()
-# The module and function that build the document of each kind of result; imported where they are asked for.
+# The module and the function that build the document of each kind of result; modules are imported when needed.
 _BUILDERS = {
     "Audit": ("audit", "document"),
     "CheckReport": ("check", "document"),
@@ -41,19 +41,19 @@ _BUILDERS = {
 
 
 def document_of(result: object, layout: Layout = FULL) -> Document:
-    """Return what a result, a plan or a log says, with options named as in Python.
+    """Return the document of a result, a plan or a log, with options named as in Python.
 
     Parameters
     ----------
     result
-        What a function of `evaluator` returned.
+        Result, plan or log that a function of `evaluator` returned.
     layout
-        Room that the document has, and whether it says everything.
+        Room for the document, and whether it contains everything.
 
     Raises
     ------
     TypeError
-        The object is none of these.
+        The object is neither a result nor a plan nor a log.
     """
     for kind in type(result).__mro__:
         if kind.__name__ in _BUILDERS:
@@ -64,8 +64,8 @@ def document_of(result: object, layout: Layout = FULL) -> Document:
 
 
 def chapter_of(result: object, reproduce: Mapping[str, str] | None = None) -> Chapter:
-    """Return a result as a chapter of a page: its document, its charts, and the facts that give it again."""
-    # Here, because a terminal's report needs no charts.
+    """Return a result as a chapter of a page: its document, its charts, and the facts that reproduce it."""
+    # Imported here, because a report on a terminal needs no charts.
     from evaluator.reports.charts import charts_of
 
     document = document_of(result)
@@ -73,12 +73,12 @@ def chapter_of(result: object, reproduce: Mapping[str, str] | None = None) -> Ch
 
 
 def name_command_options(document: Document) -> Document:
-    """Return a document whose options are named as on the command line."""
+    """Return a document in which options have their names of the command line."""
     return replace(document, sections=name_command_options_in_sections(document.sections))
 
 
 def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """Return sections whose options are named as on the command line; the log's own words stay as they are."""
+    """Return sections in which options have their names of the command line; words from the log stay unchanged."""
     translate = use_command_words
 
     def of_words(text: Words) -> Words:
@@ -89,7 +89,7 @@ def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Secti
             replace(
                 one,
                 conditions=tuple(
-                    replace(c, said=translate(c.said), settle=translate(c.settle)) for c in one.conditions
+                    replace(c, what=translate(c.what), remedy=translate(c.remedy)) for c in one.conditions
                 ),
             )
             for one in verdict.candidates
@@ -131,5 +131,5 @@ def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Secti
 
 
 def show(console: Console, result: object, *, full: bool = True) -> None:
-    """Print a result with options named as on the command line: all of it, or what fits a screen."""
+    """Print the report of a result with options named as on the command line: the full report, or one screen."""
     print_document(console, name_command_options(document_of(result, layout_of(console, full=full))))

@@ -1,7 +1,7 @@
-"""Draw charts: a script, because the library that draws takes its process down with it when it fails.
+"""Draw charts. This is a script because the drawing library may end its process when it fails.
 
-Each line of stdin is a chart as JSON, each line of stdout its picture in base 64, empty if it cannot be drawn. The
-argument is the format: png, at twice the size, or svg.
+Each line of stdin is a chart as JSON. Each line of stdout is its picture in base 64, or empty if the chart cannot be
+drawn. The argument is the format: png (at twice the size) or svg.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def _main(form: str) -> None:
     for line in sys.stdin:
         chart = json.loads(line)
         try:
-            # No address is fetched, whatever a chart says.
+            # The library fetches no address, even if a chart names one.
             if form == "svg":
                 picture = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[]).encode()
             else:

@@ -10,7 +10,7 @@ from evaluator.reports.document import Document, Words, column, grid, lines, par
 
 
 def entry_document(entry: Entry) -> Document:
-    """Return what a code means."""
+    """Return the document that explains a code."""
     examples = {"An example that has it": entry.example, "An example that has it no more": entry.mended}
     sections = (
         section("", paragraph(run(entry.code, "bold"), f": {entry.title}")),
@@ -24,7 +24,7 @@ def entry_document(entry: Entry) -> Document:
 
 
 def list_document(entries: Sequence[Entry]) -> Document:
-    """Return every code with its title, by the command whose results have it."""
+    """Return a document that lists every code with its title, by the command whose results have it."""
     sections = (
         section(
             command,
@@ -40,5 +40,5 @@ def list_document(entries: Sequence[Entry]) -> Document:
 
 
 def _python(code: str) -> Words:
-    """Return code as it is, whatever options are named in it."""
+    """Return Python code as words in which options keep their names."""
     return tuple(replace(part, verbatim=True) for part in lines(*code.strip().splitlines()))

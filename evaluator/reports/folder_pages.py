@@ -1,4 +1,4 @@
-"""One page of the folders that commands wrote: what ``evaluate report`` makes, and its twin in Python."""
+"""One page of the folders that commands wrote, for ``evaluate report`` and for `report_runs` in Python."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _KNOWN: dict[str, Callable[[Verdict, Mapping[str, Any]], Verdict]] = {"check": w
 
 
 def report_runs(folders: Sequence[str | Path]) -> str:
-    """Return one self-contained page of HTML on results that commands wrote with ``--out``, a chapter each.
+    """Return one self-contained HTML page with a chapter for each result that a command wrote with ``--out``.
 
-    Where several ask the same of logs of different dates (one command, policies, windows and options), how value,
-    difference and checks moved stands first, and they follow in the order of these dates.
+    Several results may answer the same question (one command, policies, windows and options) on logs of different
+    dates. Then the first chapter shows how value, difference and checks moved, and their chapters follow in the order
+    of the dates.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def report_runs(folders: Sequence[str | Path]) -> str:
 
 
 def told_page(folders: Sequence[str | Path]) -> tuple[str, list[str]]:
-    """Return the page of `report_runs`, and a line on each run that is in no order though others of its kind are."""
+    """Return the page of `report_runs`, and a line on each run that does not fit the order of time of the others."""
     places = [Path(folder) for folder in folders]
     if not places:
         raise ParameterError("No folder is named.", remedy="name those that commands wrote with --out.")
@@ -58,14 +59,14 @@ def told_page(folders: Sequence[str | Path]) -> tuple[str, list[str]]:
 
 
 def add_known_results(folders: Sequence[Path], chapters: Sequence[Chapter]) -> list[Chapter]:
-    """Return the chapters with verdicts that know the checks and audits among them, of the same log each.
+    """Return the chapters, each verdict completed by the checks and audits of the same log.
 
     Parameters
     ----------
     folders
         Folders of the results.
     chapters
-        Chapter of each.
+        Chapter of each folder.
 
     Raises
     ------
@@ -87,7 +88,7 @@ def add_known_results(folders: Sequence[Path], chapters: Sequence[Chapter]) -> l
 
 
 def _adding(add: Callable[[Verdict, Mapping[str, Any]], Verdict], path: Path) -> Callable[[Verdict], Verdict]:
-    """Return what adds the result in a file to a verdict."""
+    """Return a function that adds the result in a file to a verdict."""
     result = _read(path)
 
     def added(verdict: Verdict) -> Verdict:

@@ -1,4 +1,4 @@
-"""Documents as HTML: a page that runs nothing and asks no host for anything, and what a notebook shows of a result."""
+"""Documents as HTML: pages without scripts and without network access, and the view of a result in a notebook."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from evaluator.reports.chapter import Chapter
 from evaluator.reports.charts import first_chart
 from evaluator.reports.document import Column, Light, Run, Section, VerdictBlock, Words
 from evaluator.reports.documents import document_of, name_command_options_in_sections
-from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, split
+from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, split, stakes
 from evaluator.version import __version__
 from evaluator.visible import visible
 
 PAGE = "report.html"
-# The part of a chapter that each condition of a verdict rests on, and the kind of chapter that says more of it.
+# The section that each condition of a verdict depends on, and the kind of chapter that explains it further.
 _RESTS_ON = {
     "difference": "difference",
     "guardrails": "guardrails",
@@ -42,27 +42,27 @@ _VERDICT_COLOUR = {"ship": "green", "wait": "yellow", "don't": "red"}
 _CHECK_COLOUR = {"pass": "green", "warn": "yellow", "fail": "red"}
 _WORST_FIRST = ("fail", "warn", "pass", "not applicable")
 _PAGE_COLOURS = {name: f"var(--{name})" for name in ("green", "yellow", "red", "cyan")}
-# Seen on light and dark backgrounds alike: about as far from white as from black.
+# Grey that is visible on light and on dark backgrounds: about as far from white as from black.
 NOTEBOOK_COLOURS = {"green": "#1f8a45", "yellow": "#a86a00", "red": "#d5433f", "cyan": "#1c86a5"}
-# Words and lines that the drawing library makes black follow the page's own colour.
+# Words and lines that the drawing library makes black get the colour of the page's text.
 _BLACK = re.compile(r'"(?:#000|#000000|black)"')
 _SPACES = re.compile(r' xmlns(?::xlink)?="[^"]*"')
 _NAMES = re.compile(r'\bid="([^"]+)"')
 _NAMED = re.compile(r'(id="|href="#|url\(#)([^")]+)(?=[")])')
-# Marks that stand for one row of the data: what they are called is shown where the pointer rests.
+# Marks that stand for one row of the data; the pointer shows their names.
 _MARK = re.compile(
     r'<path aria-label="([^"]*)" role="graphics-symbol"'
     r' aria-roledescription="(?:point|bar|tick|rect|rect mark|bar mark)"([^>]*)/>'
 )
 _ON_ANY = {"gridColor": "#888888", "gridOpacity": 0.25}
-# For all charts of a result, of which each takes less than one: what takes longer is none of ours.
+# Seconds for all charts of a result. Our own charts take less than a second each.
 _SECONDS = 60.0
 _DRAW = Path(__file__).with_name("draw.py")
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A chapter on a page: its number, its sections, where its verdict's conditions are explained, its figures."""
+    """A chapter on a page: its number, its sections, the links of its verdict's conditions, and its figures."""
 
     number: int
     chapter: Chapter
@@ -77,7 +77,7 @@ class _Place:
 
 
 def page_of(chapters: Sequence[Chapter]) -> str:
-    """Return the page of some chapters, in their order; the verdict of the only comparison among them comes first."""
+    """Return the page of some chapters in their order; if one of them is a comparison, its verdict comes first."""
     alone = len(chapters) == 1
     title = chapters[0].title if alone else " · ".join(dict.fromkeys(chapter.title for chapter in chapters))
     places = [
@@ -101,12 +101,12 @@ def page_of(chapters: Sequence[Chapter]) -> str:
 
 
 def notebook_html(result: object) -> str:
-    """Return a result, a plan or a log, as HTML, with the most telling of its charts and options as Python names them.
+    """Return the report of a result, a plan or a log as HTML with its most telling chart; options have Python names.
 
     Raises
     ------
     TypeError
-        The object is none of these.
+        The object is neither a result nor a plan nor a log.
     """
     sections = document_of(result).sections
     chart = _figures(first_chart(result), focusable=False)
@@ -124,7 +124,7 @@ def _environment() -> Environment:
         autoescape=True,
         trim_blocks=True,
         undefined=StrictUndefined,
-        # Characters that no one sees are spelled out in whatever a template shows.
+        # Whatever a template shows, invisible characters are written as escapes.
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
     environment.globals |= {
@@ -132,6 +132,7 @@ def _environment() -> Environment:
         "styled": _styled,
         "split": split,
         "rule": rule_text,
+        "stakes": stakes,
         "worst_first": _worst_first,
         "verdict_colour": _VERDICT_COLOUR,
         "check_colour": _CHECK_COLOUR,
@@ -150,7 +151,7 @@ def _css(run: Run, colours: Mapping[str, str]) -> str:
 
 
 def _styled(words: Words, column: Column) -> Words:
-    """Return words of a cell in the style of its column."""
+    """Return the words of a cell in the style of its column."""
     if not (column.bold or column.dim):
         return words
     return tuple(replace(run, bold=run.bold or column.bold, dim=run.dim or column.dim) for run in words)
@@ -161,7 +162,7 @@ def _worst_first(lights: Sequence[Light]) -> list[Light]:
 
 
 def _figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool) -> Markup:
-    # Drawn by the library, which escapes what it writes; no script is in them.
+    # The drawing library escapes what it writes, and its pictures hold no scripts.
     return Markup("".join(figures(charts, focusable=focusable).values()))
 
 
@@ -170,7 +171,7 @@ def _drop_verdict(section: Section) -> Section:
 
 
 def _links(chapters: Sequence[Chapter], number: int) -> dict[str, str]:
-    """Return where the page has what each condition of a chapter's verdict rests on."""
+    """Return the link to the section that each condition of a chapter's verdict depends on."""
     chapter = chapters[number - 1]
     ids = {section.id for section in chapter.sections}
     here = {name: f"chapter-{number}-{id}" for name, id in _RESTS_ON.items() if id in ids}
@@ -184,21 +185,21 @@ def _links(chapters: Sequence[Chapter], number: int) -> dict[str, str]:
 
 
 def figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool = False) -> dict[str, str]:
-    """Return charts as figures, by name; one that cannot be drawn has none.
+    """Return charts as figures, by name; a chart that cannot be drawn is left out.
 
     Parameters
     ----------
     charts
         Charts as Vega-Lite specifications.
     focusable
-        Whether the keyboard can scroll those that are wider than the screen.
+        Whether the keyboard can scroll figures that are wider than the screen.
     """
     drawn = svg_pictures(charts)
     return {name: _figure(picture, ' tabindex="0"' if focusable else "") for name, picture in drawn.items()}
 
 
 def _figure(picture: str, more: str) -> str:
-    """Return an SVG as part of a page: in the page's colour, its own names apart from those of other pictures."""
+    """Return an SVG as part of a page: in the page's colour, and with names that no other picture of the page has."""
     prefix = hashlib.sha256(picture.encode()).hexdigest()[:8]
     names = set(_NAMES.findall(picture))
     picture = _NAMED.sub(lambda match: f"{match[1]}{prefix}-{match[2]}" if match[2] in names else match[0], picture)
@@ -213,7 +214,7 @@ def _title(picture: str) -> str:
 
 
 def pictures(charts: Mapping[str, dict[str, Any]], *, form: Literal["png", "svg"] = "png") -> dict[str, bytes]:
-    """Return charts as PNG at twice their size, or as SVG, by name; one that cannot be drawn in a minute has none."""
+    """Return charts as PNG at twice their size, or as SVG, by name; a chart that takes too long is left out."""
     drawings: dict[str, bytes] = {}
     names = list(charts)
     end = time.monotonic() + _SECONDS
@@ -221,18 +222,18 @@ def pictures(charts: Mapping[str, dict[str, Any]], *, form: Literal["png", "svg"
         lines = "".join(f"{json.dumps(charts[name])}\n" for name in names)
         try:
             answers = _answers(lines.encode(), form, end - time.monotonic())
-        except OSError:  # no process can be started
+        except OSError:  # the process cannot be started
             break
         drawn = answers.decode().split("\n")[:-1]
         drawings |= {name: base64.b64decode(line) for name, line in zip(names, drawn, strict=False) if line}
-        # The first that is not answered ended the process: on with the others.
+        # The first chart without an answer ended the process; the charts after it are drawn by another process.
         names = names[len(drawn) + 1 :]
     return drawings
 
 
 def _answers(charts: bytes, form: str, seconds: float) -> bytes:
-    """Return what the script that draws answers to charts, a line each, or what it did before the time was over."""
-    # -P: no file of the folder it is run in is taken for a module.
+    """Return the answers of the drawing script, one line for each chart, or those that it gave within the time."""
+    # -P: Python imports no module from the working folder.
     words = [sys.executable, "-P", str(_DRAW), form]
     try:
         return subprocess.run(words, input=charts, capture_output=True, timeout=seconds).stdout
@@ -241,7 +242,7 @@ def _answers(charts: bytes, form: str, seconds: float) -> bytes:
 
 
 def svg_pictures(charts: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """Return charts as SVG on no background, with a grid that is seen on light and dark pages, by name."""
+    """Return charts as SVG, by name, without a background and with a grid that is visible on light and dark pages."""
     clear = {
         name: {
             **chart,

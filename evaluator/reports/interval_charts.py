@@ -18,33 +18,36 @@ from evaluator.reports.chapter import Spec
 from evaluator.reports.chart_parts import CORRECTED, GREY, drawable, finished, titled
 from evaluator.reports.numbers import interval_text
 
-# Beside the axis there is room for names and numbers.
+# Width that leaves room for names and numbers beside the axis.
 _WIDTH, _ROW = 460, 26
-# More rows are a table, not a picture.
+# Largest number of rows of a chart; more rows cannot be told apart.
 _MOST = 40
 Row = dict[str, Any]
-# By shape, word and colour: any one of them tells them apart.
+# Shape, word and colour of the kinds; each of the three suffices to tell the kinds apart.
 _MARKS = {
     "holds": ("circle", "#009E73"), "broken": ("cross", "#D55E00"), "cannot tell": ("triangle-up", "#808080")
 }  # fmt: skip
 _GUARDRAIL_WIDTH, _GUARDRAIL_ROW, _MOST_GUARDRAILS = 400, 26, 40
 _ROOM = 0.08
+_KINDS = ["realised", "weighted", "expected"]
 
 
 def difference_chart(comparison: Comparison) -> Spec | None:
-    """Return the difference of every variant to the baseline, realised and, where it was estimated, expected."""
+    """Return a chart of every variant's difference to the baseline: of values and, if it was estimated, expected."""
     rows: list[Row] = []
     for difference in comparison.differences:
         name = line_name(comparison.results[difference.variant], difference.variant)
-        for kind, interval in (("realised", difference.realised), ("expected", difference.expected)):
+        kind_of_values = "realised" if difference.weighted is None else "weighted"
+        for kind, interval in ((kind_of_values, difference.of_values), ("expected", difference.expected)):
             rows += _row(interval, name, kind)
     base = line_name(comparison.results[comparison.baseline], comparison.baseline)
-    kinds = "filled: of these runs; open: expected" if any(row["kind"] == "expected" for row in rows) else ""
+    filled = "filled: of these runs" + (", or weighted" if any(row["kind"] == "weighted" for row in rows) else "")
+    kinds = f"{filled}; open: expected" if any(row["kind"] == "expected" for row in rows) else ""
     return _intervals(rows, "Difference per round to the baseline", [f"baseline: {base}", *filter(None, [kinds])])
 
 
 def group_charts(result: ReplayResult) -> dict[str, Spec]:
-    """Return the uplift in the groups of each column that was asked for, by name."""
+    """Return charts of the uplift in groups, one for each column of groups, by name."""
     charts = {}
     for split in result.segments:
         rows = [row for group in split.groups for row in _row(group.uplift, drawable(group.label), "realised")]
@@ -56,7 +59,7 @@ def group_charts(result: ReplayResult) -> dict[str, Spec]:
 
 
 def segment_charts(comparison: Comparison) -> dict[str, Spec]:
-    """Return the differences to the baseline in the groups of each column that was asked for, by name."""
+    """Return charts of the differences to the baseline in groups, one for each column of groups, by name."""
     charts = {}
     for column in dict.fromkeys(segment.column for segment in comparison.segments):
         compared = [segment for segment in comparison.segments if segment.column == column and not segment.why_not]
@@ -79,7 +82,7 @@ def _group_name(label: str, variant: int | None) -> str:
 
 
 def line_name(result: ReplayResult, i: int) -> str:
-    """Return the name of a variant, numbered from 0, on pictures."""
+    """Return the name of a variant in charts; `i` counts from 0."""
     return f"{i + 1} {drawable(result.plan['policy'])}, window {window_text(result)}"
 
 
@@ -95,23 +98,21 @@ def _row(interval: Interval | None, name: str, kind: str) -> list[Row]:
 
 
 def _intervals(rows: Sequence[Row], title: str, subtitle: str | Iterable[str]) -> Spec | None:
-    """Return intervals, one below the other, beside 0; None without any, or with too many to be seen."""
+    """Return a chart of intervals below one another, with a line at 0; None for no intervals, or for too many."""
     if not 0 < len(rows) <= _MOST:
         return None
     names = list(dict.fromkeys(row["of"] for row in rows))
-    two = len({row["kind"] for row in rows}) > 1
+    two = any(row["kind"] == "expected" for row in rows)
     x = alt.X("estimate:Q", axis=alt.Axis(title=None), scale=alt.Scale(zero=True))
     y = alt.Y("of:N", sort=names, axis=alt.Axis(title=None, labelLimit=0))
-    place: dict[str, Any] = (
-        {"y": y, "yOffset": alt.YOffset("kind:N", sort=["realised", "expected"])} if two else {"y": y}
-    )
+    place: dict[str, Any] = {"y": y, "yOffset": alt.YOffset("kind:N", sort=_KINDS)} if two else {"y": y}
     base = alt.Chart(alt.InlineData(list(rows)))
     chart = alt.layer(
         alt.Chart(alt.InlineData([{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="zero:Q"),
         base.mark_rule(color=CORRECTED, strokeWidth=2.5).encode(x=alt.X("low:Q", title=None), x2="high:Q", **place),
         base.mark_point(color=CORRECTED, size=70, opacity=1, strokeWidth=2)
         .encode(x=x, fill=alt.Fill("kind:N", legend=None, scale=alt.Scale(
-            domain=["realised", "expected"], range=[CORRECTED, "transparent"])), description="told:N", **place),
+            domain=_KINDS, range=[CORRECTED, CORRECTED, "transparent"])), description="told:N", **place),
         base.mark_text(align="left", fontSize=11).encode(x=alt.value(_WIDTH + 8), text="said:N", **place),
     )  # fmt: skip
     about = [subtitle] if isinstance(subtitle, str) else list(subtitle)
@@ -119,9 +120,9 @@ def _intervals(rows: Sequence[Row], title: str, subtitle: str | Iterable[str]) -
 
 
 def guardrail_chart(results: Sequence[ReplayResult]) -> Spec | None:
-    """Return each guardrail's interval for every line, with its limit; None without any, or with too many to be seen.
+    """Return a chart of each guardrail's intervals with its limit; None without guardrails, or for too many intervals.
 
-    Each guardrail has an axis of its own, for their quantities differ.
+    Each guardrail has its own axis, because their quantities differ.
     """
     number = len(results[0].guardrails)
     if not 0 < number * len(results) <= _MOST_GUARDRAILS:
@@ -143,7 +144,7 @@ def guardrail_chart(results: Sequence[ReplayResult]) -> Spec | None:
 
 
 def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> Any:
-    """Return one guardrail as a chart, a row a line; None where no interval is known."""
+    """Return the chart of one guardrail, with a row for each line; None if no interval is known."""
     first = answers[0][1]
     percent = first.quantity == "relative uplift"
     finite = [(name, one) for name, one in answers if math.isfinite(one.interval.estimate + one.interval.low)]

@@ -1,4 +1,4 @@
-"""How the result in a folder came about, and what its files are known by."""
+"""The manifest of a folder: it says how the result was computed, and lists the files with sizes and checksums."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from evaluator.units import ROUND, SECONDS
 from evaluator.version import __version__
 
 MANIFEST = "manifest.json"
-# What the command printed, beside what it wrote.
+# File with the report that the command printed.
 REPORT = "report.txt"
 AGAIN = "run the command again with --out."
-# Of a file of a result, so that one that somebody made larger ends before it is read.
+# Largest size of a file of a result: a file that somebody made larger is refused before it is read.
 _MOST_BYTES = 64 * 2**20
 _VERSIONS = ("numpy", "numba", "polars", "pyarrow", "scipy")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadLog:
-    """What was read of a log.
+    """Size, unit and time range of a log as it was read.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class LogSource:
     dataset
         Name of the log.
     fingerprint
-        Hash of what it holds; empty where nobody looked.
+        Fingerprint of the log: a hash of its content; empty where it was not computed.
     reading
-        Options of its reading that were given.
+        Options for reading the log that were given.
     log
-        What was read; left out where nothing was.
+        Size and time range of the log; left out where no log was read.
     """
 
     dataset: str
@@ -85,11 +85,11 @@ class DelaysSource:
     file
         Path of the file.
     delay_column
-        Name of the column of delays; null where none was named.
+        Name of the column of delays; null if no column was named.
     unit
         Unit of the delays.
     followed
-        Column, or time, that says for how long each was followed; null where each was to its end.
+        Column, or time, that says for how long each delay was followed; null if each was followed to its end.
     """
 
     file: str
@@ -100,7 +100,7 @@ class DelaysSource:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayDone:
-    """A replay: its policy, options, and what it began with."""
+    """A replay: its policy, its options, and the policy file that it started from."""
 
     policy: str
     options: ReplayOptions
@@ -109,7 +109,7 @@ class ReplayDone:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyDone:
-    """A study of delays: its options, and the column of its groups."""
+    """A study of delays: its options and the column of its groups."""
 
     command: Literal["delays"]
     options: DelayOptions
@@ -118,7 +118,7 @@ class StudyDone:
 
 @dataclass(frozen=True, kw_only=True)
 class FileDone:
-    """What a file is known by: its size in bytes and the SHA-256 of its content, in hex."""
+    """Size of a file in bytes, and the SHA-256 of its content in hexadecimal digits."""
 
     bytes: Count
     sha256: Sha256
@@ -131,11 +131,11 @@ class Manifest(JsonDocument):
     Parameters
     ----------
     command
-        Command that was typed, without --out; empty where Python asked.
+        Command that the user typed, without --out; empty if Python computed the result.
     source
-        Log, and how it was read; or the bare file of delays.
+        Log and the options for reading it, or the bare file of delays.
     replays
-        Replays of a replay or a comparison, in the order of its variants.
+        Replays that the result consists of, in the order of the variants.
     scenario
         Name of the scenario of a simulation.
     policies
@@ -145,11 +145,11 @@ class Manifest(JsonDocument):
     study
         Study of delays.
     versions
-        Versions of the product and of libraries.
+        Versions of this package and of its libraries.
     python
         Version of Python.
     files
-        Every other file of the folder, by its name.
+        Sizes and checksums of all other files of the folder, by name.
     """
 
     schema: ClassVar[str] = "evaluate.manifest/2"
@@ -167,16 +167,16 @@ class Manifest(JsonDocument):
 
 
 def write_manifest(folder: Path, *, libraries: tuple[str, ...] = (), **done: Any) -> None:
-    """Write ``manifest.json`` beside the files of a result, all of which are there.
+    """Write ``manifest.json`` beside the other files of a result, which must be complete.
 
     Parameters
     ----------
     folder
         Folder of the files; each is described by its size and checksum.
     libraries
-        Names of libraries whose versions matter, beside those that always do.
+        Names of libraries whose versions are recorded in addition to those that always are.
     **done
-        Facts by name: what was done, to which source.
+        Fields of the manifest that say what was computed, and from which source.
     """
     document = Manifest(
         **done, versions=versions(*libraries), python=platform.python_version(), files=described(folder)
@@ -185,7 +185,7 @@ def write_manifest(folder: Path, *, libraries: tuple[str, ...] = (), **done: Any
 
 
 def versions(*libraries: str) -> dict[str, str]:
-    """Return the versions of the product, of the libraries that always matter, and of others."""
+    """Return the versions of this package, of the libraries that are always recorded, and of others."""
     return {"delayed-replay": __version__, **{name: version(name) for name in (*_VERSIONS, *libraries)}}
 
 
@@ -195,19 +195,19 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, *, most_names: int | None = None) -> dict[str, Any]:
-    """Return what a JSON file of a result holds, by names.
+    """Return the content of a JSON file of a result, which is an object.
 
     Parameters
     ----------
     path
         Path of the file.
     most_names
-        Largest number of names in any one object of it; None for no limit.
+        Largest number of names in one object of the file; None for no limit.
 
     Raises
     ------
     SourceError
-        It cannot be read, or holds something else, or more than any result.
+        The file cannot be read, holds something else, or holds more than any result.
     """
 
     def named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def read_json(path: Path, *, most_names: int | None = None) -> dict[str, Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text with the same bytes everywhere."""
+    """Write a text with the same bytes on every system."""
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -244,17 +244,17 @@ class LogDates(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """Time half way, in seconds since 1970."""
+        """Middle of the time between both, in seconds since 1970."""
         return (self.first + self.last) / 2
 
     @property
     def days(self) -> str:
-        """First and last day, ``2026-03-01 to 2026-03-07``; a single one alone."""
+        """First and last day, ``2026-03-01 to 2026-03-07``, or the only day."""
         return " to ".join(dict.fromkeys(f"{datetime.fromtimestamp(end, UTC):%Y-%m-%d}" for end in self))
 
 
 def log_dates(log: object) -> LogDates | None:
-    """Return the dates of a log as a manifest holds it under ``log``; None where it has none, or is not said."""
+    """Return the dates of a log, given as a manifest's entry ``log``; None without the entry or without dates."""
     match log:
         case {"tick": str(tick), "time_range": [int(first), int(last)]} if tick != ROUND and tick in SECONDS:
             seconds = SECONDS[tick]

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers as text, with the decimals that their errors justify."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal
 
 from evaluator.results.tabular import IntervalEnds
 
-# So small a number is read by its power of ten.
+# Largest number of decimals; numbers that need more are written with a power of ten.
 _MOST_DIGITS = 7
 _MOST_DECIMALS = 12
-# Digits that count of a number whose error is not known.
+# Significant digits of a number whose error is not known.
 _UNMEASURED = 4
 
 
 def count_text(value: float) -> str:
-    """Return a count with thousands separated, or a share with six digits.
+    """Return a count with separated thousands, or a share with six digits.
 
     >>> count_text(16468027.0), count_text(0.1862651)
     ('16,468,027', '0.186265')
@@ -26,7 +26,7 @@ def count_text(value: float) -> str:
 
 
 def significant_text(value: float, digits: int, *, sign: bool = False) -> str:
-    """Return a number with so many digits that count, never by its power of ten.
+    """Return a number with so many significant digits, never with a power of ten.
 
     >>> significant_text(0.052731, 2), significant_text(12034.2, 4), significant_text(0.0000123, 2)
     ('0.053', '12,034', '0.000012')
@@ -46,7 +46,7 @@ def column_digits(errors: Iterable[float], *, least: int = 1) -> int:
     Parameters
     ----------
     errors
-        Standard errors of its numbers; what is not above 0 is none.
+        Standard errors of its numbers; a value that is not above 0 counts as unknown.
     least
         Decimals of a column without errors.
 
@@ -73,14 +73,14 @@ def error_text(value: float, error: float, digits: int, plus_minus: str, *, sign
 
 @dataclass(frozen=True)
 class Measured:
-    """A cell of a table that has an estimate, its interval or both, in as many decimals as the table's errors carry.
+    """A cell of a table with an estimate, its interval or both; the errors in the table determine the decimals.
 
     Parameters
     ----------
     estimate, low, high
-        Estimate and the ends of its interval; nan where one is not known.
+        Estimate and the ends of its interval; nan for an end that is not known.
     part
-        What the cell has: the estimate, the interval, or the interval below or beside the estimate.
+        Content of the cell: the estimate, the interval, or the interval below or beside the estimate.
     sign
         Whether to write the sign of numbers above 0.
     """
@@ -93,12 +93,12 @@ class Measured:
 
     @property
     def error(self) -> float:
-        """Half the length of the interval, or the length of the half that is known; nan where none is."""
+        """Half the length of the interval, or the length of its known half; nan if no end is known."""
         known = [abs(end - self.estimate) for end in (self.low, self.high) if math.isfinite(end)]
         return sum(known) / len(known) if known else math.nan
 
     def lines(self, decimals: int | None) -> tuple[str, ...]:
-        """Return the text of the cell, a line each; without decimals, numbers have the digits that count."""
+        """Return the lines of the cell; if `decimals` is None, numbers have their significant digits."""
         unknown = math.isnan(self.estimate)
         value = "unknown" if unknown else self._text(self.estimate, decimals)
         if unknown or math.isnan(self.low):
@@ -121,18 +121,18 @@ def measured(interval: IntervalEnds, *, sign: bool = False) -> tuple[Measured, M
 
 
 def measured_below(interval: IntervalEnds, *, sign: bool = False) -> Measured:
-    """Return the cell of an estimate that has its interval below it."""
+    """Return the cell of an estimate with its interval below."""
     return Measured(interval.estimate, interval.low, interval.high, "below", sign)
 
 
 def decimals_of(cells: Iterable[object]) -> int | None:
-    """Return the decimals that the errors of some cells carry; None where none is measured."""
+    """Return the number of decimals that the errors of some cells justify; None if no cell is measured."""
     errors = [cell.error for cell in cells if isinstance(cell, Measured) and cell.error > 0]
     return column_digits(errors) if errors else None
 
 
 def fixed_text(value: float, decimals: int, *, sign: bool = False) -> str:
-    """Return a number with some decimals; what rounds to 0 has no sign.
+    """Return a number with some decimals; a number that rounds to 0 has no sign.
 
     >>> fixed_text(-0.0004, 2, sign=True), fixed_text(1234.5678, 2, sign=True)
     ('0.00', '+1,234.57')
@@ -142,12 +142,12 @@ def fixed_text(value: float, decimals: int, *, sign: bool = False) -> str:
 
 
 def interval_text(estimate: float, low: float, high: float, *, percent: bool = False, sign: bool = True) -> str:
-    """Return an estimate with its interval, in as many digits as its error carries: two of half the interval's length.
+    """Return an estimate with its interval; decimals show two significant digits of half the interval's length.
 
     Parameters
     ----------
     estimate, low, high
-        Estimate and the ends of its interval, of which one may not be finite.
+        Estimate and the ends of its interval, which may be infinite.
     percent
         Whether to write shares as per cent.
     sign
@@ -170,7 +170,7 @@ def interval_text(estimate: float, low: float, high: float, *, percent: bool = F
         if not math.isfinite(end):
             return f"{end:g}"
         text = format(end, form)
-        # What rounds to 0 has no sign.
+        # A number that rounds to 0 has no sign.
         return format(0.0, form).lstrip("+") if float(text.replace(",", "").rstrip("%")) == 0.0 else text
 
     return f"{said(estimate)} [{said(low)}, {said(high)}]"

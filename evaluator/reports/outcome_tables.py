@@ -1,4 +1,4 @@
-"""Outcomes that no policy sees, and guardrails on them, as replays and comparisons show them."""
+"""Tables of outcomes that no policy sees, of guardrails on them, and of groups, for replays and comparisons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ABOUT_GROUPS = "A group's rounds are those of its accepted displays; the interva
 
 
 def guardrails(results: Sequence[ReplayResult], layout: Layout) -> Section:
-    """Return the answer to each guardrail, line by line where there are several results, and how it was answered."""
+    """Return the answers to the guardrails, one row for each line of a comparison, and how they were answered."""
     first = results[0].guardrails[0]
     level = f"{100 * first.interval.level:.4g} %"
     columns = [
@@ -73,14 +73,14 @@ def _answer_cells(one: GuardrailAnswer) -> tuple[Cell, Cell, str]:
 
 
 def outcomes(results: Sequence[ReplayResult], layout: Layout, *, but: Collection[str] = ()) -> Section:
-    """Return value and uplift of each outcome but some, line by line where there are several results.
+    """Return value and uplift of each outcome, one row for each line of a comparison.
 
     Parameters
     ----------
     results
         Results of the lines.
     layout
-        Room that the table has: an interval stands under its estimate where there is little.
+        Room for the table: on a narrow terminal an interval stands below its estimate.
     but
         Names of outcomes that are left out.
     """
@@ -115,7 +115,7 @@ def _line(results: Sequence[ReplayResult], number: int) -> list[str]:
 def segments(
     results: Sequence[ReplayResult], differences: Sequence[SegmentDifferences] = (), *, full: bool = True
 ) -> Iterator[Section]:
-    """Yield value and uplift in the groups of each column, line by line where there are several results.
+    """Yield value and uplift in the groups of each column, one row for each line of a comparison.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def segments(
     differences
         Differences to the baseline in the groups.
     full
-        Whether tables of more than a few rows are shown; what the tests say always is.
+        Whether tables of more than a few rows are shown; the results of the tests are always shown.
     """
     for splits in zip(*(result.segments for result in results), strict=True):
         columns = [*_first_columns(several=len(results) > 1), *_numbers("value", "uplift over logging", "n")]
@@ -163,7 +163,7 @@ def _differences(differences: Sequence[SegmentDifferences], *, full: bool) -> Se
 
 
 def _answer(number: str, test: GroupTest, line: int, several: int) -> str:
-    """Return what a test says of the groups."""
+    """Return a sentence with the result of a test of the groups."""
     if test.groups < 2:
         answer = "Fewer than two groups are large enough to compare."
     else:

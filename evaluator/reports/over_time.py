@@ -1,4 +1,4 @@
-"""Runs of one study on logs of different dates as the first chapter of a page: how values and checks moved."""
+"""The first chapter of a page with runs of one study on logs of different dates: how values and checks changed."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ TITLE = "Over time"
 _LISTED = f"runs of {', '.join(KINDS[:-1])} and {KINDS[-1]}"
 _BAD = {"fail": "failed", "warn": "warned"}
 _HEIGHT = 200
-# More lines hide each other; the table has them all.
+# Largest number of lines of a chart: more lines hide each other, and the table has all of them.
 _MOST = 6
-# Of the time between two logs, the part over which the lines' marks are spread.
+# Share of the time between two logs over which the marks of the lines are spread.
 _SPREAD = 0.3
 _MS = 1000.0
 _ROW = 24
@@ -47,26 +47,26 @@ Row = dict[str, Any]
 
 
 class Chapters(NamedTuple):
-    """Chapters of a page in their order, and a line on each run that is in no study though others of its kind are."""
+    """Chapters of a page in their order, and a line on each run that is in no study while others of its kind are."""
 
     chapters: list[Chapter]
     left: list[str]
 
 
 def order_by_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Chapters:
-    """Return chapters as a page has them: where runs ask the same of logs of different dates, how these moved is first.
+    """Return the chapters of a page, after a chapter on each study of the same question on logs of different dates.
 
     Parameters
     ----------
     folders
         Folders of the results.
     chapters
-        Chapters that these hold, in the same order.
+        Chapters of the folders, in the same order.
 
     Raises
     ------
     SourceError
-        Manifest or result of a folder cannot be read, or are not as a command wrote them.
+        The manifest or the result of a folder cannot be read, or is not what a command writes.
     """
     from evaluator.reports.chart_schema import check_charts
 
@@ -122,7 +122,7 @@ def _head(studies: Sequence[Study]) -> str:
 
 
 def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> Section:
-    """Return the table of a study of replays or comparisons, and how to read it."""
+    """Return the table of a study of replays or comparisons, with a note on how to read it."""
     several = len(lines) > 1
     guarded = any(point.guardrails for line in lines for point in line.points)
     decisions = [_decisions(run.chapter) for run in study.runs]
@@ -162,7 +162,7 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
 
 
 def _decisions(chapter: Chapter) -> dict[int, str]:
-    """Return ship, wait or don't of each variant that the chapter has a verdict on, by its number."""
+    """Return the decision (ship, wait or don't) on each variant for which the chapter has a verdict, by its number."""
     verdicts = (block.verdict for part in chapter.sections for block in part.blocks if isinstance(block, VerdictBlock))
     return {one.line.variant: one.decision for verdict in verdicts for one in verdict.candidates}
 
@@ -179,7 +179,7 @@ def _how_to_read(study: Study, lines: Sequence[Line]) -> str:
 
 
 def _overlap(study: Study) -> str:
-    """Return a sentence on logs that share dates."""
+    """Return a sentence on logs whose dates overlap."""
     shared = sum(after.when.first <= before.when.last for before, after in pairwise(study.runs))
     if not shared:
         return ""
@@ -205,7 +205,7 @@ def _checks(study: Study) -> Section:
 
 
 def _moved(before: Run, after: Run) -> tuple[list[str], list[str]]:
-    """Return the checks whose verdict got worse, and those whose verdict got better."""
+    """Return the checks whose verdict became worse, and those whose verdict became better."""
     rank = {"pass": 0, "warn": 1, "fail": 2}
     was = {check["name"]: check["verdict"] for check in before.result["checks"]}
     now = {check["name"]: check["verdict"] for check in after.result["checks"]}
@@ -216,7 +216,7 @@ def _moved(before: Run, after: Run) -> tuple[list[str], list[str]]:
 
 
 def _verdicts(run: Run | None) -> str:
-    """Return the checks that failed and warned, by name."""
+    """Return the names of the checks that failed and of those that warned, as text."""
     if run is None:
         return "not checked here"
     verdicts = []
@@ -241,7 +241,7 @@ def _interval(interval: Mapping[str, Any] | None, *, sign: bool = False) -> Cell
 
 
 def moved_chart(study: Study, lines: Sequence[Line], what: Literal["value", "difference"]) -> Spec | None:
-    """Return values, or differences to the baseline, by the dates of the logs; None where there are none."""
+    """Return a chart of values, or of differences to the baseline, by the dates of the logs; None without any."""
     plotted = [line for line in lines if what == "value" or not line.is_baseline]
     few = plotted[:_MOST]
     middles = sorted({run.when.middle for run in study.runs})
@@ -264,7 +264,7 @@ def moved_chart(study: Study, lines: Sequence[Line], what: Literal["value", "dif
     if not rows:
         return None
     names = [drawable(line.name) for line in few]
-    # Each in the colour that it has in the chart of values.
+    # Each line has the colour that it has in the chart of values.
     colours = [LINES[[other.name for other in lines].index(line.name) % len(LINES)] for line in few]
     alone = len(lines) == 1
     legend = None if alone else alt.Legend(orient="top", symbolOpacity=1, labelLimit=0, columns=2)
@@ -294,7 +294,7 @@ def moved_chart(study: Study, lines: Sequence[Line], what: Literal["value", "dif
 
 
 def check_chart(study: Study) -> Spec | None:
-    """Return the verdicts by log of the checks that failed or warned on any; None where none did."""
+    """Return a chart of the verdicts of checks that failed or warned on a log; None if no check did."""
     verdicts: dict[str, list[str]] = {}
     for run in study.runs:
         for check in run.result["checks"]:

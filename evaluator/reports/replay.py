@@ -1,4 +1,4 @@
-"""The document of a replay: numbers first, then how they came about, then what they rest on."""
+"""The document of a replay: its numbers, then how they were computed, then what they depend on."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from evaluator.reports.outcome_tables import guardrails, outcomes, segments
 from evaluator.reports.shared_sections import coded, counted, interval_assumptions, name_omitted, warnings_section
 
 _ACTIONS_SHOWN = 10
-# Of intervals that rest on the largest reward seen.
+# Note on intervals that depend on the largest reward seen.
 APPROXIMATE = ", not anytime-valid"
 _LEFT_OUT = (
     ", estimated on displays left out of the replay: another target than the value above, which is that of the rounds "
     "in which the policy learned."
 )
-# Heading, and what it is, of each kind of final policy.
+# Heading and description of each kind of final policy.
 _FINAL = {
     "greedy": (
         "Final policy, greedy",
@@ -68,7 +68,7 @@ _FINAL = {
 
 
 def document(result: ReplayResult, layout: Layout) -> Document:
-    """Return what a replay found, with all of its sections or with those that fit a screen."""
+    """Return the document of a replay, with all of its sections or with those that fit on a screen."""
     return Document("replay", _title(result), tuple(_sections(result, layout)))
 
 
@@ -97,7 +97,7 @@ def _sections(result: ReplayResult, layout: Layout) -> Iterator[Section]:
         yield named("Actions", [("share of rounds", action_shares(result, _ACTIONS_SHOWN))])
     if result.final is not None:
         yield final_section(result.final, full=full)
-    # What the adapter did not have to do is no news.
+    # Counts of 0, of steps that the adapter did not need, are left out.
     counts = [(name.replace("_", " "), count_text(value)) for name, value in plan["counts"].items() if value]
     if counts and full:
         yield named("Log", counts, folded=True)
@@ -111,7 +111,7 @@ def _sections(result: ReplayResult, layout: Layout) -> Iterator[Section]:
 
 
 def plan_document(plan: ReplayPlan, layout: Layout) -> Document:
-    """Return the choices of a replay, as the document of its result says how it came about."""
+    """Return the document of a plan: the choices of a replay, as the document of its result lists them."""
     facts = plan.to_dict()
     head = paragraph(run(facts["policy"], "bold"), " to be replayed on ", run(facts["dataset"], "bold"))
     sections = (
@@ -140,7 +140,7 @@ def _plan_rows(plan: ReplayPlan) -> list[tuple[str, str]]:
 
 
 def resting(sentences: Sequence[Words]) -> list[Section]:
-    """Return the section of what intervals rest on beyond what those of every replay do; none where that is nothing."""
+    """Return the section on assumptions of the intervals that not every replay makes, or an empty list without any."""
     return [listed("What the intervals rest on", sentences)] if sentences else []
 
 
@@ -154,7 +154,7 @@ def _size(result: ReplayResult) -> str:
 
 
 class _Row(NamedTuple):
-    """A number: its name, what the full form says of it, its name in the short form, and its cells."""
+    """A number: its name, its explanation in the full form, its name in the short form, and its cells."""
 
     name: str
     more: str
@@ -206,7 +206,7 @@ def _rows(result: ReplayResult, about: str) -> Iterator[_Row]:
 
 
 def final_section(final: FinalValue, *, full: bool = True) -> Section:
-    """Return the value of a frozen policy by every estimator, or by the first one, and what it rests on."""
+    """Return the value of a frozen policy by every estimator, or by the first one, with its assumptions."""
     columns = [
         column("", bold=True),
         column("estimate", "number", folds=True),
@@ -308,7 +308,7 @@ def _live(result: ReplayResult) -> str:
 
 
 def delivered_each(result: ReplayResult) -> int:
-    """Return the conversions delivered within the rounds, mean over repeats."""
+    """Return the number of conversions delivered within the rounds, as the mean over repeats."""
     return round(result.delivered / int(result.plan["options"]["repeats"]))
 
 
@@ -318,7 +318,7 @@ def _expected(result: ReplayResult) -> str:
 
 
 def action_shares(result: ReplayResult, most: int) -> str:
-    """Return the shares of the actions that were played, the largest first, and of all others together."""
+    """Return the shares of the actions that were played, the largest first, and the share of all others together."""
     pairs = sorted(zip(result.action_labels, result.action_share, strict=True), key=lambda pair: -pair[1])
     played = [(label, share) for label, share in pairs if share > 0]
     largest = [f"{label} {share:.1%}" for label, share in played[:most]]

@@ -1,4 +1,4 @@
-"""A result in a folder: tables, result, the report that is printed, its page, and manifest."""
+"""A result in a folder: tables, result, printed report, page and manifest."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.result import Simulation
 from evaluator.units import ROUND
 
-# Characters of a line of report.txt.
+# Number of characters of a line of report.txt.
 _WIDTH = 100
-# Steps of the CDF in fit.json: tau is low by less than one part in so many.
+# Number of steps of the CDF in fit.json: the conversion share is too low by less than one part in this number.
 _STEPS = 4096
 _ARRAYS = ("cdf", "naive", "low", "high", "band_low", "band_high")
 
 
 def write_report(folder: Path, result: object, *, command: str, source: Mapping[str, Any] | None = None) -> None:
-    """Write ``report.txt``, ``report.html`` and ``chapter.json``, from which pages of several results are made.
+    """Write ``report.txt``, ``report.html``, and ``chapter.json``, from which pages of several results are made.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def write_report(folder: Path, result: object, *, command: str, source: Mapping[
     result
         Result of a command.
     command
-        Command that gave it; empty for none.
+        Command that gave the result; empty if Python did.
     source
-        Facts about where its log came from.
+        Facts about the source of its log.
     """
     text = text_of(name_command_options(document_of(result, Layout(width=_WIDTH))), width=_WIDTH)
     write_text(folder / REPORT, text)
@@ -71,7 +71,7 @@ def write_result(
 ) -> None:
     """Write ``trajectory.parquet``, ``result.json``, ``report.txt``, the page and ``manifest.json`` to an empty folder.
 
-    A comparison also has ``curves.parquet``. The page is ``report.html``, and ``chapter.json`` what it is made of.
+    A comparison also has ``curves.parquet``. The page is ``report.html``, and ``chapter.json`` holds its content.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def write_result(
     result
         Result of a replay, or of a comparison.
     source
-        Facts about where the log came from: dataset, fingerprint, options of the adapter.
+        Facts about the source of the log: dataset, fingerprint, options of the adapter.
     quarantine
         Rows that were left out of the log, written as ``quarantine.parquet`` if there are any.
     command
@@ -88,7 +88,7 @@ def write_result(
     """
     plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
     replays = [{name: plan[name] for name in ("policy", "options", "warm_start")} for plan in plans]
-    # In one piece, so that equal rows make equal files.
+    # The rows are written in one piece, so that equal rows give equal files.
     pq.write_table(result.trajectory.combine_chunks(), folder / "trajectory.parquet")
     if isinstance(result, Comparison):
         pq.write_table(result.curve_table, folder / "curves.parquet")
@@ -117,7 +117,7 @@ def write_simulation(folder: Path, simulation: Simulation, *, options: SimulateO
 
 
 def write_audit(folder: Path, audit: Audit, *, source: dict[str, Any], command: str = "") -> None:
-    """Write what twins and live runs gave, ``result.json``, ``report.txt``, page and manifest to an empty folder."""
+    """Write results of twins and live runs, ``result.json``, ``report.txt``, page and manifest to an empty folder."""
     policies = [policy.policy for policy in audit.policies]
     for name in ("twins", "differences", "live"):
         pq.write_table(getattr(audit, name), folder / f"{name}.parquet")
@@ -127,14 +127,14 @@ def write_audit(folder: Path, audit: Audit, *, source: dict[str, Any], command: 
 
 
 def write_facts(folder: Path, facts: dict[str, Any], *, source: dict[str, Any], command: str = "") -> None:
-    """Write what `evaluator.datasets.show` found: ``result.json``, ``report.txt``, page and ``manifest.json``."""
+    """Write the facts of `evaluator.datasets.show`: ``result.json``, ``report.txt``, page and ``manifest.json``."""
     write_json(folder / "result.json", facts)
     write_report(folder, facts, command=command, source=source)
     write_manifest(folder, command=command, source=source)
 
 
 class StudyFiles(NamedTuple):
-    """Names of the files of a study, and of those that are missing because no picture of them could be drawn."""
+    """Names of the files of a study, and of the pictures that could not be drawn."""
 
     files: list[str]
     undrawn: list[str]
@@ -157,7 +157,7 @@ def write_study(
     study
         Study of the delays to write.
     source
-        Facts about where the delays came from, for the manifest.
+        Facts about the source of the delays, for the manifest.
     quarantine
         Rows that were left out, written as ``quarantine.parquet`` if there are any.
     command
@@ -187,7 +187,7 @@ def write_study(
 
 
 def _thinned(fit: NonparametricFit) -> NonparametricFit:
-    """Return the fit with few steps: at evenly spaced quantiles, where it is exact, flat in between."""
+    """Return the fit with fewer steps: it is exact at evenly spaced quantiles, and flat between them."""
     if fit.delays.size <= _STEPS:
         return fit
     at = np.unique(np.searchsorted(fit.cdf, np.arange(1, _STEPS + 1) / _STEPS).clip(max=fit.delays.size - 1))

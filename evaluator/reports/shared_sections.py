@@ -1,4 +1,4 @@
-"""What all reports say in the same way: findings with their codes, and what only the full form prints."""
+"""Sections that all reports share: findings with their codes, and a list of what only the full form prints."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from evaluator.findings.finding import Finding
 from evaluator.reports.document import Section, Wordable, Words, listed, paragraph, section, words
 
 TRUST = "Read before trusting the numbers"
-# Warnings that a screen has whole.
+# Largest number of warnings that the short form prints in full.
 _WARNINGS = 3
-# Rows of a table that are no screen by themselves.
+# Largest number of rows of a table in the short form.
 FEW_ROWS = 8
 
 
 def coded(findings: Sequence[Finding]) -> list[Words]:
     """Return the sentences of findings, each with the code that `evaluate explain` takes.
 
-    What a log says of itself is shown as it stands: names of options in it are the log's own words.
+    A note of the log is shown unchanged: names of options in it are the log's own words.
 
     >>> [[run.text for run in words] for words in coded([CODES["no-wear-out"].found("users do not tire")])]
     [['users do not tire', ' [no-wear-out]']]
@@ -31,12 +31,12 @@ def coded(findings: Sequence[Finding]) -> list[Words]:
 
 
 def interval_assumptions(findings: Sequence[Finding]) -> list[Words]:
-    """Return the assumptions that say on what an interval rests, beyond those of every replay."""
+    """Return the assumptions of an interval that not every replay makes."""
     return coded([finding for finding in findings if CODES[finding.code].of_intervals])
 
 
 def cut_sentences(sentences: Sequence[Wordable], most: int = _WARNINGS) -> list[Wordable]:
-    """Return sentences, or the first few and how many there are more.
+    """Return all sentences if there are few; otherwise the first few and the number of the others.
 
     >>> cut_sentences(["one", "two", "three", "four", "five"])
     ['one', 'two', 'three', '2 more: --full prints them']
@@ -47,13 +47,13 @@ def cut_sentences(sentences: Sequence[Wordable], most: int = _WARNINGS) -> list[
 
 
 def warnings_section(sentences: Sequence[Wordable], *, full: bool) -> list[Section]:
-    """Return the section of what to read before trusting the numbers; no section where there is nothing."""
+    """Return the section of warnings, as a list that is empty if there are no warnings."""
     printed = list(sentences) if full else cut_sentences(sentences)
     return [listed(TRUST, printed, colour="yellow", id="warnings")] if printed else []
 
 
 def name_omitted(*parts: str) -> Section:
-    """Return the line that names what only the full form prints; empty parts are none.
+    """Return the line that names what only the full form prints; empty parts are left out.
 
     >>> name_omitted("the law", "", "2 assumptions").blocks[0].words[0].text
     '--full prints the rest: the law, 2 assumptions.'
@@ -62,7 +62,7 @@ def name_omitted(*parts: str) -> Section:
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number of things, empty for none.
+    """Return a count with its noun; empty for 0.
 
     >>> counted(1, "assumption"), counted(3, "assumption"), counted(0, "assumption")
     ('1 assumption', '3 assumptions', '')

@@ -1,4 +1,4 @@
-"""A simulation as a document: one line a policy, then what the numbers are."""
+"""The document of a simulation: one line for each policy, then an explanation of the numbers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from evaluator.simulations.result import Simulation
 _CELLS = 20
 _BARS = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS = "_.-:=+*#"
-# Laws of delays that a screen holds.
+# Largest number of delay laws in the short form.
 _LAWS = 4
 
 
 def document(simulation: Simulation, layout: Layout) -> Document:
-    """Return what a simulation says: all of it, or what fits a screen."""
+    """Return the document of a simulation, in full or for one screen."""
     window = "no window" if simulation.window is None else f"window {simulation.window:,}"
     heading = paragraph(
         run(simulation.scenario, "bold"),
@@ -49,7 +49,7 @@ def document(simulation: Simulation, layout: Layout) -> Document:
 
 
 def _tables(simulation: Simulation, layout: Layout) -> Iterator[Grid]:
-    """Yield the numbers in one table or, where numbers that stand whole need it, in two that are narrower."""
+    """Yield the numbers in one table, or in two narrower tables where one is too wide."""
     longest = max(len(curve.policy) for curve in simulation.curves)
     whole = _table(simulation, simulation.stated, layout)
     if fits(whole, layout, longest):
@@ -124,7 +124,7 @@ def _how(simulation: Simulation, layout: Layout) -> list[str]:
 
 
 def _laws(simulation: Simulation) -> list[str]:
-    """Return how late conversions come, of each action where they differ."""
+    """Return sentences on the delays of conversions, one for each action if the actions differ."""
     one = len(simulation.laws) == 1
     within = [
         "" if simulation.window is None else f"; {tau:.1%} of the conversions within the window"
@@ -147,7 +147,7 @@ def _told(simulation: Simulation) -> list[str]:
 
 
 def flights_text(flights: Sequence[Flight]) -> str:
-    """Return when actions are eligible, as text.
+    """Return text that says in which rounds actions are eligible.
 
     >>> flights_text([Flight(1, 0, 2000), Flight(1, 6000), Flight(2, 10, 20)])
     'action 1 in rounds 1 to 2,000 and from round 6,001 on, action 2 in rounds 11 to 20'
@@ -160,7 +160,7 @@ def flights_text(flights: Sequence[Flight]) -> str:
 
 
 def sparkline(values: list[float], top: float, bars: str = _BARS) -> str:
-    """Return the values as a row of bars, thinned to at most 20, the highest for `top`.
+    """Return at most 20 of the values as a row of bars; a value of `top` has the highest bar.
 
     >>> sparkline([0.0, 1.0, 2.0], 4.0)
     '▁▃▅'

@@ -1,8 +1,9 @@
-"""Documents as text: on a terminal of any width, in a pipe, in a file."""
+"""Documents as text, on a terminal of any width, in a pipe or in a file."""
 
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,7 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluator.comparisons.ranking import percent
+from evaluator.comparisons.uplift import LiveTest
 from evaluator.comparisons.verdict import Verdict
+from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import (
     Block,
     Bullets,
@@ -26,20 +29,21 @@ from evaluator.reports.document import (
     VerdictBlock,
     Words,
 )
+from evaluator.reports.numbers import interval_text
 from evaluator.visible import visible
 
 DO = "What to do: "
 SETTLE = "What would settle it:"
 VERDICT_STYLES = {"ship": "bold green", "wait": "bold yellow", "don't": "bold red"}
 CHECK_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
-# By sign, word and colour: any one of them tells them apart.
+# Sign, word and colour of the verdicts; each of the three suffices to tell the verdicts apart.
 MARKS = {True: ("✓", "met", "green"), False: ("✗", "not met", "red"), None: ("?", "open", "yellow")}
 
 
 class ReportConsole(Console):
-    """A console to which text is data: no word of it is markup, and no character steers the terminal.
+    """A console that prints text as data: it reads no markup in it, and no character controls the terminal.
 
-    A string is one line, also in the cell of a table: its line breaks are spelled out.
+    A string is one line, also in the cell of a table: its line breaks are written as escapes.
 
     Parameters
     ----------
@@ -51,11 +55,11 @@ class ReportConsole(Console):
         super().__init__(highlight=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a string as it is to be shown."""
+        """Return the text that is shown for a string."""
         return super().render_str(visible(text), **{**options, "markup": False, "emoji": False})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield what is to be shown; a last look, at what came by way of `rich.text.Text`."""
+        """Yield the segments to print, after escaping characters that came in by way of `rich.text.Text`."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text == "\n":
                 yield segment
@@ -64,12 +68,12 @@ class ReportConsole(Console):
 
 
 def layout_of(console: Console, *, full: bool = True) -> Layout:
-    """Return the room that a console has."""
+    """Return the layout that fits a console."""
     return Layout(full, console.width, console.options.ascii_only)
 
 
 def print_document(console: Console, document: Document) -> None:
-    """Print a document: a blank line before each section, and what has a title stands below it and further right."""
+    """Print a document, with a blank line before each section, and the blocks of a section indented below its title."""
     for i, section in enumerate(document.sections):
         if i:
             console.print()
@@ -81,7 +85,7 @@ def print_document(console: Console, document: Document) -> None:
 
 
 def text_of(document: Document, *, width: int = 100) -> str:
-    """Return a document as plain text, which a file keeps."""
+    """Return a document as plain text for a file."""
     file = io.StringIO()
     print_document(ReportConsole(file=file, width=width, color_system=None, force_terminal=False), document)
     return file.getvalue()
@@ -142,7 +146,9 @@ def _verdict(verdict: Verdict, *, brief: bool) -> Iterator[RenderableType]:
     for condition in verdict.conditions:
         mark, word, colour = MARKS[condition.met]
         if not (brief and condition.met):
-            table.add_row(condition.name, Text(f"{mark} {word}", style=colour), condition.said)
+            table.add_row(condition.name, Text(f"{mark} {word}", style=colour), condition.what)
+    for line in stakes(verdict):
+        yield Text(visible(line))
     yield Padding(table, (0, 0, 0, 2), expand=False)
     if verdict.settle:
         yield Text(SETTLE)
@@ -154,26 +160,80 @@ def _verdict(verdict: Verdict, *, brief: bool) -> Iterator[RenderableType]:
 
 
 def split(verdict: Verdict) -> tuple[str, str]:
-    """Return the headline as the words of the decision, which stand out, and the rest."""
+    """Return the headline in two parts: the decision, which is highlighted, and the rest."""
     number = len(verdict.decision)
     return verdict.headline[:number], verdict.headline[number:]
 
 
+def stakes(verdict: Verdict) -> list[str]:
+    """Return what the variant of a headline would change, and a live test of it; nothing of unsound numbers."""
+    candidate, uplift = verdict.candidate, verdict.candidate.uplift
+    if uplift is None or not candidate.sound:
+        return []
+    a_month = uplift.unit == "month"
+    amount = _interval(uplift.amount)
+    per = f"{amount} a month of {uplift.displays:,.0f} displays" if a_month else f"{amount} per 1,000 displays"
+    share = "" if uplift.share is None else f"{_interval(uplift.share, percent=True)} of what it earns; "
+    lines = [f"Beyond {verdict.baseline}: {share}{per}."]
+    if uplift.chance_of_loss is not None:
+        costs = ""
+        if verdict.decision == "ship" and uplift.cost_of_waiting is not None:
+            costs = f" Waiting another month costs about {amount.partition(' ')[0].lstrip('+')}."
+        lines.append(f"Chance that it earns less: {_chance(uplift.chance_of_loss)}.{costs}")
+    if uplift.live_test is not None and verdict.decision != "don't":
+        lines.append(_live_test(uplift.live_test))
+    return lines
+
+
+def _interval(of: Interval, *, percent: bool = False) -> str:
+    return interval_text(of.estimate, of.low, of.high, percent=percent)
+
+
+def _live_test(test: LiveTest) -> str:
+    """Return a live test in words: how much traffic for how long, and when to stop it."""
+
+    def last(displays: int, days: float | None) -> str:
+        return f"{displays:,} displays" if days is None else _days(days)
+
+    long = last(test.displays, test.days) + ("" if test.days is None else f" ({test.displays:,} displays)")
+    low, at_low = test.displays_at_low, ""
+    if low is not None and low > test.displays:
+        at_low = f", {last(low, test.days_at_low)} if only the lower end is true"
+    after = f" The last conversions are in {_days(test.days_after)} later." if test.days_after else ""
+    return (
+        f"Live test: {test.share:.0%} of the traffic for {long} shows the difference with a power of 80 %{at_low}."
+        f"{after} Stop it {test.stop}."
+    )
+
+
+def _days(days: float) -> str:
+    return "less than a day" if days < 1.0 else f"{math.ceil(days):,} day{'s' * (days > 1.0)}"
+
+
+def _chance(chance: float) -> str:
+    if chance < 0.001:
+        return "under 0.1%"
+    return "over 99.9%" if chance > 0.999 else f"{chance:.{1 if min(chance, 1.0 - chance) < 0.1 else 0}%}"
+
+
 def rule_text(verdict: Verdict, *, others: bool = True) -> str:
-    """Return the rule in words and, if wanted, what it says of the other lines."""
+    """Return the rule in words and, if wanted, its result for the other lines."""
     together = f", {len(verdict.candidates)} lines together" if len(verdict.candidates) > 1 else ""
     rest = [
         f"line {one.line.variant + 1}: {one.decision}"
         for one in verdict.candidates
         if one.line.variant != verdict.variant
     ]
-    return f"Rule: {verdict.rule.text} at {percent(verdict.level)}{together}." + (
+    looks = ""
+    if verdict.candidate.uplift is not None:
+        looks = ", at any number of looks" if verdict.candidate.target == "realised" else ", good for one look"
+    return f"Rule: {verdict.rule.text} at {percent(verdict.level)}{together}{looks}." + (
         f" {', '.join(rest)}." if rest and others else ""
     )
 
 
 def _lights(block: Lights) -> Iterator[RenderableType]:
-    """Yield a table of all checks, and a paragraph on each that failed or warned."""
+    """Yield a table of all checks, and a paragraph on each check that failed or warned."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=not block.brief)
     for name in ("verdict", "check", "number"):
         table.add_column(name, no_wrap=name != "number")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import DELAYS, HORIZON, JOBS, SEED, WINDOW
+from evaluator.options.shared import DELAYS, HORIZON, INTERVALS, JOBS, SEED, TRIED, WINDOW
 from evaluator.units import parse_whole
 from evaluator.visible import shortened
 
@@ -16,8 +16,15 @@ from evaluator.visible import shortened
 class SimulateOptions(Options):
     """Options of a simulation."""
 
-    runs: int = option(100, "Independent runs of each policy", example="400", flags=("-n", "--repeats"), at_least=1)
-    horizon: int | None = HORIZON.but(help="Rounds of a run. Default: the scenario's", panel="").field()
+    runs: int = option(
+        100,
+        "Independent runs of each policy",
+        example="400",
+        question=INTERVALS,
+        flags=("-n", "--repeats"),
+        at_least=1,
+    )
+    horizon: int | None = HORIZON.but(help="Rounds of a run. Default: the scenario's", panel="", question=TRIED).field()
     window: str | int | None = WINDOW.but(
         help="Cut-off in rounds, or none. Default: the scenario's", more="", example="500"
     ).field()
@@ -27,8 +34,9 @@ class SimulateOptions(Options):
         "pareto:0.7...), or a file of evaluate delays in rounds: how-late/fit.json",
         more="`evaluator.delays.laws.parse_law` lists the laws.",
         panel="",
+        question=TRIED,
     ).field()
-    seed: int = SEED.but(panel="").field()
+    seed: int = SEED.but(panel="", question=INTERVALS).field()
     jobs: int = JOBS.but(panel="").field()
 
     def __post_init__(self) -> None:

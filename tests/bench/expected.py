@@ -51,7 +51,15 @@ def intervals(name: str, horizon: int, bootstrap: int, seed: int) -> tuple[Ends,
     kind = KINDS[name]
     traffic = draw_traffic(kind.untidy, 5_000 + seed)
     log, _ = as_log(traffic, rows_of(traffic, 5_000 + seed))
-    of = compare(log, list(POLICIES), windows=[kind.window], horizon=horizon, bootstrap=bootstrap, seed=seed)
+    of = compare(
+        log,
+        list(POLICIES),
+        baseline=next(iter(POLICIES)),
+        windows=[kind.window],
+        horizon=horizon,
+        bootstrap=bootstrap,
+        seed=seed,
+    )
     found = (*(result.expected_value for result in of.results), of.differences[0].expected)
     return tuple(None if one is None else (one.low, one.estimate, one.high) for one in found)
 

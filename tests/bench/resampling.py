@@ -64,8 +64,9 @@ def replayed(scenario: str, count: int, seed: int) -> tuple[ReplayResult, ...]:
     """Replay every policy on one log, and on some resampled ones."""
     told = {"delays": "geometric:50", "sampler": "keep"} if scenario == "arms" else {}
     found = compare(
-        make_log(scenario, seed), POLICIES[scenario], windows=[100], horizon=HORIZONS[scenario][1], seed=seed,
-        bootstrap=count, **told,
+        make_log(scenario, seed), POLICIES[scenario], baseline=POLICIES[scenario][0],
+        windows=[100], horizon=HORIZONS[scenario][1],
+        seed=seed, bootstrap=count, **told,
     )  # fmt: skip
     return tuple(found.results)
 

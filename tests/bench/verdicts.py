@@ -3,7 +3,8 @@
 On each log the rule asks for just the difference that is true, so that whoever ships is wrong: ``uplift > D``. D is
 known display by display for policies that do not learn. For those that do, rates are made the same for all actions, so
 that no policy earns more than another, and D is 0 (``--learning``); or D is what they earn more on average over other
-logs of the kind, which replays give without bias (``--apart``). Logs of all kinds of `tests.untidy`; what cannot be
+logs of the kind, which replays give without bias (``--apart``). ``--per-cent`` states rules in per cent of what the
+baseline earns, for policies that do not learn. Logs of all kinds of `tests.untidy`; what cannot be
 read, or not be replayed, is refused and ships nothing. ``--beyond 0.1`` asks for so much less than is true: how often
 it ships then.
 """
@@ -33,8 +34,11 @@ OUTCOMES = ("ship", "wait", "don't", "refused")
 HORIZON, BOOTSTRAP = 500, 100
 
 
-def steady(kind: Kind, seed: int, *, beyond: float = 0.0) -> Iterator[str]:
-    """Yield the decision on each pair of `STEADY` by a rule that asks for its true difference less `beyond`."""
+def steady(kind: Kind, seed: int, *, beyond: float = 0.0, per_cent: bool = False) -> Iterator[str]:
+    """Yield the decision on each pair of `STEADY` by a rule that asks for its true difference less `beyond`.
+
+    In reward per round, or in per cent of what the baseline earns.
+    """
     traffic = draw_traffic(kind.untidy, seed)
     try:
         log, of = as_log(traffic, rows_of(traffic, seed))
@@ -42,8 +46,10 @@ def steady(kind: Kind, seed: int, *, beyond: float = 0.0) -> Iterator[str]:
         yield from ["refused"] * len(STEADY)
         return
     for base, candidate in STEADY:
-        true = _value(traffic, kind, candidate, of) - _value(traffic, kind, base, of) - beyond
-        yield _decision(log, (base, candidate), kind, seed=seed, ship_if=f"uplift > {true:.12f}", **kind.options)
+        value = _value(traffic, kind, base, of)
+        asked = _value(traffic, kind, candidate, of) - value - beyond
+        limit = f"{100 * asked / value:.10f}%" if per_cent else f"{asked:.12f}"
+        yield _decision(log, (base, candidate), kind, seed=seed, ship_if=f"uplift > {limit}", **kind.options)
 
 
 def learning(kind: Kind, seed: int, *, jobs: int = 2) -> str:
@@ -66,7 +72,7 @@ def earned_more(name: str, seed: int) -> float:
     kind = KINDS[name]
     traffic = draw_traffic(kind.untidy, seed)
     log, _ = as_log(traffic, rows_of(traffic, seed))
-    results = compare(log, list(APART), windows=[kind.window], horizon=HORIZON, seed=seed).results
+    results = compare(log, list(APART), baseline=APART[0], windows=[kind.window], horizon=HORIZON, seed=seed).results
     return results[1].value.estimate - results[0].value.estimate
 
 
@@ -89,8 +95,8 @@ def decisions_apart(by: Spread, names: Sequence[str], seeds: range) -> Iterator[
     return by.rows(apart, [((name, rule), seeds) for name, rule in zip(names, rules, strict=True)])
 
 
-def decided_steady(name: str, beyond: float, seed: int) -> tuple[str, ...]:
-    return tuple(steady(KINDS[name], seed, beyond=beyond))
+def decided_steady(name: str, beyond: float, per_cent: bool, seed: int) -> tuple[str, ...]:
+    return tuple(steady(KINDS[name], seed, beyond=beyond, per_cent=per_cent))
 
 
 def decided_learning(name: str, seed: int) -> tuple[str, ...]:
@@ -99,7 +105,7 @@ def decided_learning(name: str, seed: int) -> tuple[str, ...]:
 
 def _decision(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) -> str:
     try:
-        found = compare(log, list(policies), windows=[kind.window], **asked)  # type: ignore[arg-type]
+        found = compare(log, list(policies), baseline=policies[0], windows=[kind.window], **asked)  # type: ignore[arg-type]
     except EvaluatorError:
         return "refused"
     assert found.verdict is not None
@@ -129,6 +135,7 @@ def main() -> None:
     parser.add_argument("--learning", action="store_true", help="policies that learn, on logs whose actions earn alike")
     parser.add_argument("--apart", action="store_true", help="policies that learn, on logs whose actions differ")
     parser.add_argument("--beyond", type=float, default=0.0, help="how much better than the rule asks for")
+    parser.add_argument("--per-cent", action="store_true", help="by a rule in per cent of what the baseline earns")
     add_options(parser)
     asked = parser.parse_args()
     print("| kind | verdicts | ship | wait | don't | refused |")
@@ -140,7 +147,7 @@ def main() -> None:
         elif asked.learning:
             rows = by.rows(decided_learning, [((name,), seeds) for name in names])
         else:
-            rows = by.rows(decided_steady, [((name, asked.beyond), seeds) for name in names])
+            rows = by.rows(decided_steady, [((name, asked.beyond, asked.per_cent), seeds) for name in names])
         for name, of_logs in zip(names, rows, strict=True):
             found = list(chain.from_iterable(of_logs))
             shares = [np.mean([one == outcome for one in found]) for outcome in OUTCOMES]

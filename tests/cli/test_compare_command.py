@@ -20,7 +20,7 @@ FOUR = ("-p", "otflinucb:alpha=0.5", "-p", "ucb1", "-w", "50,none")
 
 
 def test_each_line_is_the_replay_alone(tmp_path: Path) -> None:
-    words = ("compare", *FOUR, *SHORT, "--seed", "3")
+    words = ("compare", *FOUR, *SHORT, "--seed", "3", "-b", "ucb1")
     together = evaluate(*words, "--json", "--jobs", "2", "--out", str(tmp_path / "run"))
     assert together.code == 0, together.err
     variants = together.json["variants"]
@@ -35,7 +35,7 @@ def test_each_line_is_the_replay_alone(tmp_path: Path) -> None:
         assert one == other
     rounds = pq.read_table(tmp_path / "run" / "trajectory.parquet").group_by("variant").aggregate([([], "count_all")])
     assert sorted(rounds["count_all"].to_pylist()) == sorted(v["rounds"] for v in variants)
-    assert json.loads((tmp_path / "run" / "result.json").read_text())["schema"] == "evaluate.compare/2"
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["schema"] == "evaluate.compare/3"
     replays = manifest_of(tmp_path / "run")["replays"]
     assert [replay["policy"] for replay in replays] == ["otflinucb:alpha=0.5", "otflinucb:alpha=0.5", "ucb1", "ucb1"]
     assert not (tmp_path / "run.partial").exists()
@@ -48,8 +48,9 @@ def test_each_line_is_the_replay_alone(tmp_path: Path) -> None:
         (*FOUR, *SHORT, "--repeats", "2", "--baseline", "ucb1"),
         (*FOUR, *SHORT, "--reward", "observed"),
         ("-p", "odaaf", "-p", "delayed-ucb", *SHORT, "--horizon", "100"),
-        ("-p", "linucb", "-p", "lints", "--limit", "3"),
+        ("-p", "logging", "-p", "lints", "--limit", "3"),
         ("-p", "random", *SHORT),
+        ("-p", "random", "-p", "fixed:action=7", "--limit", "40"),
     ],
 )
 def test_json_keeps_its_schema(words: tuple[str, ...]) -> None:
@@ -58,7 +59,8 @@ def test_json_keeps_its_schema(words: tuple[str, ...]) -> None:
     validator("compare").validate(run.json)
     for variant in run.json["variants"]:
         validator("replay").validate(variant)
-    assert run.json["baseline"] == (2 if "--baseline" in words else 0)
+    policies = [variant["policy"] for variant in run.json["variants"]]
+    assert run.json["baseline"] == policies.index("ucb1" if "--baseline" in words else "logging")
 
 
 def test_the_python_function_gives_the_same() -> None:
@@ -88,7 +90,7 @@ def test_curves_end_at_the_common_horizon(tmp_path: Path) -> None:
 
 
 def test_the_table_has_a_line_a_variant_and_says_what_a_line_is_about() -> None:
-    run = evaluate("compare", "-p", "random", "-p", "delayed-ucb", "-w", "5,1000", *SHORT, "--full")
+    run = evaluate("compare", "-p", "random", "-p", "delayed-ucb", "-w", "5,1000", *SHORT, "--full", "-b", "random")
     assert run.code == 0, run.err
     lines = run.out.partition("replays of synthetic")[2].splitlines()
     first = next(i for i, line in enumerate(lines) if line.split()[:1] == ["1"])
@@ -124,7 +126,7 @@ def test_a_short_replay_makes_the_horizon_depend_on_the_run() -> None:
 
 
 def test_a_variant_without_a_round_does_not_lose_the_others() -> None:
-    words = ("compare", "-p", "fixed:action=7", "-p", "fixed:action=6", "--limit", "5")
+    words = ("compare", "-p", "fixed:action=7", "-p", "fixed:action=6", "--limit", "5", "-b", "fixed:action=6")
     for shown in (True, False):
         run = evaluate(*words, *(() if shown else ("--json",)))
         assert run.code == 0, run.err
@@ -135,7 +137,7 @@ def test_a_variant_without_a_round_does_not_lose_the_others() -> None:
         else:
             validator("compare").validate(run.json)
             assert [variant["rounds"] > 0 for variant in run.json["variants"]] == [False, True]
-    alone = evaluate("compare", "-p", "fixed:action=7", "--limit", "5")
+    alone = evaluate("compare", "-p", "fixed:action=7", "--limit", "5", "-b", "fixed:action=7")
     assert (alone.code, alone.out) == (3, "")
     assert "never shown" in alone.err
 
@@ -151,7 +153,8 @@ def test_a_narrow_terminal_loses_no_number(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_rewards_observed_by_the_horizon_are_one_sum_with_what_both_showed() -> None:
-    run = evaluate("compare", "-p", "ucb1", "-p", "random", "-w", "50,none", *SHORT, "--reward", "observed", "--json")
+    words = ("-p", "ucb1", "-p", "random", "-w", "50,none", *SHORT, "-b", "ucb1")
+    run = evaluate("compare", *words, "--reward", "observed", "--json")
     same, other = run.json["differences"][1], run.json["differences"][0]
     assert same["why_not"] == ""
     assert run.json["horizon"]["rounds"] <= same["realised"]["n"] <= 2 * run.json["horizon"]["rounds"]
@@ -182,7 +185,18 @@ def test_what_cannot_be_compared_is_a_usage_error(words: tuple[str, ...], said: 
 
 
 def test_weighted_values_that_were_asked_for_are_shown() -> None:
-    words = ("compare", "-p", "random", "-p", "ucb1", "--limit", "20000", "--final", "last:20%", "--doubly-robust")
+    words = (
+        "compare",
+        "-p",
+        "random,ucb1",
+        "-b",
+        "random",
+        "--limit",
+        "20000",
+        "--final",
+        "last:20%",
+        "--doubly-robust",
+    )
     said, found = " ".join(evaluate(*words).out.split()), evaluate(*words, "--json").json["variants"]
     assert "Weighted values per round: other targets than the rounds above" in said
     values = [variant["final"]["dr"]["value"] for variant in found]

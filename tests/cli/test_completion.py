@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.cli.completion import DATA_SUFFIXES
+from evaluator.datasets.locate import DATA_SUFFIXES
 from evaluator.datasets.sources.files import SUFFIXES
 
 ASKED = """
@@ -67,6 +67,8 @@ def test_files_are_completed_that_can_be_read() -> None:
         ("evaluate simulate mi", ["mine.toml"]),
         ("evaluate datasets init ", ["delays.csv", "sales.parquet"]),
         ("evaluate delays --file de", ["delays.csv"]),
+        ("evaluate compare --sampl", ["--sampler", "--sampling-rate"]),
+        ("evaluate compare --help", ["--help", "--help-all"]),
         ("evaluate check -d criteo_twin --path shop/", ["shop/log.csv.gz"]),
     ],
 )

@@ -53,7 +53,7 @@ def test_shows_the_rows_so_far_on_a_terminal(spec: Path, tmp_path: Path) -> None
     os.close(ours)
     assert running.returncode == 0
     assert out.decode().startswith(f"{tmp_path}/out: 150,000 displays")
-    assert re.search(rb"rows.*\d+/\?", shown)
+    assert re.search(rb"Converting.*\d rows", shown)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "--guardrail", "click < +0.1", "--guardrail", "click > -50%", "--by", "device,age",
     ),
     "compare": (
-        "-p", "ucb1", "-p", "linucb", "--windows", "1d,2d", "--horizon", "300", "--bootstrap", "20",
+        "-p", "ucb1,random", "-b", "random", "--windows", "1d,2d", "--horizon", "300", "--bootstrap", "20",
         "--final", "last:20%", "--doubly-robust", "--guardrail", "click < 0.5", "--by", "device,age",
         "--ship-if", "uplift > 0",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -122,10 +123,33 @@ def test_a_misspelt_file_has_its_near_name(
     assert (f"did you mean {near}?" in " ".join(run.err.split()).replace(f"{tmp_path}/", "")) == bool(near)
 
 
-def test_a_table_named_as_a_log_has_its_spec_drafted(tmp_path: Path) -> None:
-    (tmp_path / "log.csv").write_text("t,ad\n")
-    run = evaluate("replay", "-p", "random", "-d", str(tmp_path / "log.csv"))
-    assert (run.code, "evaluate datasets init" in run.err) == (BAD_DATA, True)
+@pytest.mark.parametrize(
+    "name",
+    ["log.csv", "log.csv.gz", "log.tsv.zst", "log.jsonl", "log.ndjson.gz", "log.parquet", "log.arrow", "export",
+     "my log.csv", "folder", "folder/*/b.pq", "day/*.csv"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "words", ["replay", "replay -p random", "compare -p random", "audit", "check", "datasets show"]
+)
+def test_a_table_named_as_a_log_has_its_spec_drafted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in ("folder/a/b.pq", "day/1.csv", *([] if name.startswith(("folder", "day")) else [name])):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(b"t,ad\n")
+    run = evaluate(*words.split(), name)
+    assert (run.code, run.out, run.err.count("\n")) == (BAD_DATA, "", 1)
+    assert f"Hint: have its spec drafted: evaluate datasets init {shlex.quote(name)}; then name the spec." in run.err
+
+
+def test_what_is_no_table_is_not_drafted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("synthetic").write_text("a file that hides no bundled log\n")
+    assert evaluate("replay", "synthetic").err.startswith("error: evaluate replay needs --policy.")
+    for name in ("empty", "absent/*.csv", "absent.csv", "empty.toml"):
+        assert "datasets init" not in evaluate("check", name).err
 
 
 @pytest.mark.parametrize(
@@ -168,6 +192,8 @@ def test_a_log_is_named_by_its_place_or_by_its_option(command: tuple[str, ...]) 
         ("replay -p ucb1 --level high", "--level: expected a number, got 'high'. Hint: take a number > 0, < 1, such"),
         ("replay -p ucb1 --horizn 4", "evaluate replay has no option --horizn. Hint: did you mean --horizon?"),
         ("replay -p ucb1 --twins 4", "evaluate replay has no option --twins. Hint: it is an option of evaluate audit."),
+        ("check --zzz", "evaluate check has no option --zzz. Hint: evaluate check --help-all says what it takes."),
+        ("compare --help-al", "evaluate compare has no option --help-al. Hint: did you mean --help-all?"),
         ("--debugg replay", "evaluate has no option --debugg. Hint: evaluate --help says what it takes."),
         ("replya", "evaluate has no command 'replya'. Hint: did you mean replay?"),
         ("validate", "evaluate has no command 'validate'. Hint: did you mean evaluate datasets validate?"),

@@ -13,7 +13,7 @@ from evaluator.errors import OutputError
 from evaluator.outputs.kept_folder import kept_beside
 from tests.cli.runs import Run, evaluate
 
-WORDS = ("compare", "-p", "ucb1", "-p", "linucb", "-w", "50,none", "--limit", "4000", "--repeats", "2")
+WORDS = ("compare", "-p", "ucb1,linucb", "-b", "ucb1", "-w", "50,none", "--limit", "4000", "--repeats", "2")
 # Two variants a scan; stops after the third result is kept until a signal comes.
 SLOW = """
 import sys, time
@@ -120,7 +120,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def study(shop: Path) -> Run:
-    words = ("-p", "random", "-p", "ucb1", "-w", "20", "--horizon", "100")
+    words = ("-p", "random", "-p", "ucb1", "-b", "random", "-w", "20", "--horizon", "100")
     run = evaluate("compare", "-d", f"{shop}/spec.toml", *words, "--out", f"{shop}/run")
     assert run.code != 0
     return run
@@ -166,7 +166,7 @@ def test_a_foreign_folder_and_one_in_use_stop_it_before_anything_is_read(shop: P
 def test_only_the_same_variants_of_the_same_log_are_taken_up(tmp_path: Path) -> None:
     out = tmp_path / "run"
     interrupted(signal.SIGKILL, *WORDS, "--out", str(out))
-    changed = ("compare", "-p", "linucb", "-p", "klucb", "-w", "none,50", "--limit", "4000", "--repeats", "2")
+    changed = ("compare", "-p", "linucb,klucb", "-b", "klucb", "-w", "none,50", "--limit", "4000", "--repeats", "2")
     shorter = [word if word != "4000" else "3000" for word in changed]
     done = run(*shorter, "--seed", "1", "--out", str(tmp_path / "other"))
     assert "Took up" not in done.err
@@ -193,6 +193,7 @@ class Mine:
 """
     mine.write_text(text.replace("CHOICE", "0"))
     words = ("compare", "-p", "random", "-p", f"{mine}:Mine", "-w", "50,none", "--limit", "2000", "--repeats", "2")
+    words = (*words, "-b", "random")
     interrupted(signal.SIGKILL, *words, "--out", str(tmp_path / "run"))
     mine.write_text(text.replace("CHOICE", "1"))
     done = run(*words, "--full", "--out", str(tmp_path / "run"))

@@ -146,9 +146,10 @@ def test_a_comparison_ranks_its_lines_in_one_table(examples: dict[str, Shown]) -
         assert text.startswith(comparison.verdict.headline[:30])
         table = text.partition("replays of shop")[2].partition("difference: to line")[0]
         assert [int(line) - 1 for line in re.findall(r"^(\d) [a-z]", table, re.M)] == list(comparison.ranking.groups[0])
-        realised = [of.realised for of in comparison.differences if of.realised.n]
-        assert all(as_written(of, realised)[1] in text for of in realised)
-    assert "same displays" in text
+        # random in its other window is the same policy; the others' differences are of these runs.
+        found = [of.of_values for of in comparison.differences if of.of_values.n]
+        assert all(as_written(of, found)[1] in text for of in found)
+    assert "same policy" in text
 
 
 def test_a_failed_check_keeps_its_paragraph() -> None:

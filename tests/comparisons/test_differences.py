@@ -37,15 +37,15 @@ def test_a_difference_by_hand() -> None:
     log = build_log(
         time=range(12), action=[0, 1] * 6, conversion_display=[0, 1, 5, 9], conversion_time=[0, 1, 5, 9], n_actions=2
     )
-    found = compare(log, ["fixed:action=0", "fixed:action=1", "logging"], horizon=5)
+    found = compare(log, ["fixed:action=0", "fixed:action=1", "logging"], baseline="fixed:action=0", horizon=5)
     assert (found.horizon.rounds, found.horizon.fixed) == (5, True)
-    # fixed 0 shows displays 0, 2, ..., 8; fixed 1 shows 1, 3, ..., 9; logging shows 0, ..., 4.
+    # fixed 0 shows displays 0, 2, ..., 8; fixed 1 shows 1, 3, ..., 9; logging shows all.
     to_one, to_logging = (d.realised for d in found.differences)
     assert to_one is not None
     assert to_logging is not None
     assert (to_one.estimate, to_one.n) == (pytest.approx(3 / 5 - 1 / 5), 10)
-    # Both show 0, 2 and 4; logging alone 1 and 3, fixed 0 alone 6 and 8.
-    assert (to_logging.estimate, to_logging.n) == (pytest.approx(2 / 5 - 1 / 5), 4)
+    # What fixed 0 read for its five rounds are displays 0 to 8, of which 0, 1 and 5 earn.
+    assert (to_logging.estimate, to_logging.n) == (pytest.approx(3 / 9 - 1 / 5), 14)
 
 
 @pytest.mark.parametrize("options", [{}, {"repeats": 3}, {"immature": "correct"}, {"delays_from": "first:20%"}])
@@ -68,7 +68,7 @@ def test_the_estimate_is_the_difference_of_the_mean_rewards(options: dict[str, A
 
 def test_the_same_policy_twice_does_not_differ() -> None:
     # random does not look at the window.
-    found = compare(LOG, ["random"], windows=[40, 400])
+    found = compare(LOG, ["random"], baseline="random", windows=[40, 400])
     (of,) = (d.realised for d in found.differences)
     assert of is not None
     assert (of.estimate, of.low, of.high, of.n) == (0.0, 0.0, 0.0, 0)
@@ -76,13 +76,13 @@ def test_the_same_policy_twice_does_not_differ() -> None:
 
 
 def test_threads_do_not_matter() -> None:
-    one, two = (compare(LOG, ["linucb", "ucb1", "klucb"], jobs=jobs) for jobs in (1, 2))
+    one, two = (compare(LOG, ["linucb", "ucb1", "klucb"], baseline="linucb", jobs=jobs) for jobs in (1, 2))
     # As text: a number that is not there (nan) differs from itself.
     assert repr((one.differences, one.ranking)) == repr((two.differences, two.ranking))
 
 
 def test_window_costs_are_to_the_widest() -> None:
-    found = compare(LOG, ["linucb", "ucb1"], windows=[400, None, 40])
+    found = compare(LOG, ["linucb", "ucb1"], baseline="linucb", windows=[400, None, 40])
     assert [(d.variant, d.reference) for d in found.window_costs] == [(0, 1), (2, 1), (3, 4), (5, 4)]
     other = compare(LOG, ["linucb", "ucb1"], windows=[400, None, 40], baseline="ucb1")
     turned = next(d for d in other.differences if d.variant == 4)
@@ -95,7 +95,7 @@ def test_window_costs_are_to_the_widest() -> None:
 
 def test_rewards_that_end_with_different_windows_are_not_compared() -> None:
     log = LOG.with_meta(attribution_window=None)
-    found = compare(log, ["linucb", "ucb1"], windows=[40, 400])
+    found = compare(log, ["linucb", "ucb1"], baseline="linucb", windows=[40, 400])
     reasons = {(d.variant, d.why_not) for d in found.differences}
     why = "rewards end with the window (the log names no attribution window), and the windows differ"
     assert reasons == {(1, why), (2, ""), (3, why)}
@@ -104,12 +104,12 @@ def test_rewards_that_end_with_different_windows_are_not_compared() -> None:
 
 
 def test_observed_rewards_are_those_of_the_common_horizon() -> None:
-    found = compare(LOG, ["linucb", "lints"], reward="observed", windows=[40])
+    found = compare(LOG, ["linucb", "lints"], baseline="linucb", reward="observed", windows=[40])
     t = found.horizon.rounds
     (d,) = found.differences
     assert d.realised is not None
     assert t <= d.realised.n <= 2 * t  # one that both showed in different rounds may earn differently
-    again = compare(LOG, ["linucb", "lints"], reward="observed", windows=[40], horizon=t)
+    again = compare(LOG, ["linucb", "lints"], baseline="linucb", reward="observed", windows=[40], horizon=t)
     assert again.horizon.fixed
     expected = again.results[1].value.estimate - again.results[0].value.estimate
     assert d.realised.estimate == pytest.approx(expected)
@@ -170,11 +170,37 @@ def test_the_logging_policy_is_not_compared_over_the_first_part_of_a_calendar(mo
         time=at, action=action, propensity=1.0 / eligible.sum(axis=1), eligible=eligible, n_actions=3,
         conversion_display=at[::7], conversion_time=at[::7] + 3,
     ).with_meta(propensity="uniform")  # fmt: skip
-    found = compare(log, ["ucb1", "logging", "thompson"], window=50)
+    found = compare(log, ["ucb1", "logging", "thompson"], baseline="ucb1", window=50)
     to_logging, to_other = found.differences[:2]
-    assert ("what is eligible changes with time" in to_logging.why_not) is moving
-    assert (to_logging.realised is None) is moving
+    assert to_logging.realised is not None
     assert to_other.realised is not None
+    # Of the logging policy count the displays that the other read, and not the first part of the calendar.
+    read = max(found.results[0].trajectory["display_id"].to_pylist()[: found.horizon.rounds])
+    earned = np.isin(at[: read + 1], at[::7]).mean()
+    mean = np.mean(list(shown(found.results[0], found.horizon.rounds).values()))
+    assert to_logging.realised.estimate == pytest.approx(earned - mean)
+    assert "of all displays that the other read" in to_logging.why_not
+    part, whole = (compare(log, ["ucb1"], window=50, horizon=h, bootstrap=20).differences[0] for h in (300, 990))
+    assert part.realised is not None
+    assert ("what is eligible changes with time" in part.why_not_expected) is moving
+    assert (part.expected is None) is moving
+    assert whole.expected is not None
+
+
+def test_the_logging_policy_is_the_same_length_of_a_drift_as_what_is_compared_with_it() -> None:
+    """All actions earn the same, ever more: the log's first displays are worse than all that a replay reads."""
+    n = 8_000
+    rng, at = np.random.default_rng(0), np.arange(8_000)
+    of = np.flatnonzero(rng.random(n) < 0.1 + 0.3 * at / n)
+    log = build_log(time=at, action=rng.integers(0, 3, n), conversion_display=of, conversion_time=of, n_actions=3)
+    found = compare(log, ["ucb1"], horizon=2_500, bootstrap=20)
+    (difference,) = found.differences
+    assert found.results[1].rounds == n
+    for interval in (difference.realised, difference.expected):
+        assert interval is not None
+        assert interval.low < 0 < interval.high
+        assert abs(interval.estimate) < 0.03
+    assert found.horizon.rounds == 2_500
 
 
 def test_a_study_of_many_variants_names_each_policy_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 
+import numpy as np
 import pytest
 
 from evaluator import compare
@@ -25,18 +26,27 @@ def said(found: Comparison) -> str:
 
 def test_a_difference_is_found_and_ranked() -> None:
     log = bernoulli_log(6000, [0.1, 0.6], mean_delay=5, seed=3)
-    found = compare(log, ["fixed:action=0", "random", "fixed:action=1"])
-    assert (found.ranking.target, found.ranking.groups) == ("realised", ((2, 1, 0),))
+    found = compare(log, ["fixed:action=0", "random", "fixed:action=1"], baseline="fixed:action=0")
+    assert (found.ranking.target, found.ranking.groups) == ("weighted", ((2, 1, 0),))
     assert found.ranking.ahead_of == ((), (0,), (0, 1))
-    assert found.ranking.conclusion.startswith("In these runs, 3 of 3 differences are told from 0 at 95 %, all tests")
+    assert found.ranking.conclusion.startswith("Of the values weighted over all displays, 3 of 3 differences are told")
     for test in found.ranking.tests:
+        assert test.difference.weighted is not None
+        assert test.adjusted >= test.difference.weighted.p
+        assert test.apart == (test.adjusted <= 0.05)
+    # One that learns has no weights: then all are ranked by what these runs earned.
+    runs = compare(log, ["fixed:action=0", "ucb1", "fixed:action=1"], baseline="fixed:action=0").ranking
+    assert (runs.target, runs.ahead_of[2]) == ("realised", (0, 1))
+    assert runs.conclusion.startswith("In these runs, ")
+    for test in runs.tests:
         assert test.adjusted >= test.difference.p
         assert test.apart == (test.adjusted <= 0.05)
 
 
 def test_a_bootstrap_ranks_expected_values() -> None:
     log = bernoulli_log(6000, [0.1, 0.6], mean_delay=5, seed=3)
-    found = compare(log, ["fixed:action=0", "random", "fixed:action=1"], horizon=1500, bootstrap=20)
+    policies = ["fixed:action=0", "ucb1", "fixed:action=1"]
+    found = compare(log, policies, baseline=policies[0], horizon=1500, bootstrap=20)
     assert found.ranking.target == "expected"
     assert found.ranking.ahead_of == ((), (0,), (0, 1))
     assert found.ranking.conclusion.startswith("Of the expected values, 3 of 3 differences are told from 0")
@@ -48,7 +58,9 @@ def test_a_bootstrap_ranks_expected_values() -> None:
 
 
 def test_different_numbers_of_rounds_have_no_expected_difference() -> None:
-    found = compare(bernoulli_log(3000, [0.4, 0.6], mean_delay=5, seed=4), ["random", "logging"], bootstrap=20)
+    found = compare(
+        bernoulli_log(3000, [0.4, 0.6], mean_delay=5, seed=4), ["ucb1", "klucb"], baseline="ucb1", bootstrap=20
+    )
     (d,) = found.differences
     assert (d.expected, d.why_not_expected) == (None, "the two ended after different numbers of rounds")
     assert found.ranking.target == "realised"
@@ -56,10 +68,17 @@ def test_different_numbers_of_rounds_have_no_expected_difference() -> None:
 
 
 def test_the_same_displays_are_not_an_interval() -> None:
-    # random reads no window; two policies choose alike until the horizon, here, and not on every resampled log.
-    same = compare(softmax_log(), ["random"], windows=[40, 400], bootstrap=20)
+    # Where conversions come at once, a window hides none; two policies choose alike until the horizon, here, and not on
+    # every resampled log.
+    at = np.arange(0, 900, 3)
+    at_once = build_log(
+        time=np.arange(900), action=[0, 1, 1] * 300, n_actions=2, conversion_display=at, conversion_time=at
+    )
+    same = compare(at_once, ["ucb1"], baseline="ucb1", windows=[40, 400], horizon=60, bootstrap=20)
     log = bernoulli_log(900, [0.4, 0.6], mean_delay=2000.0, seed=5)
-    alike = compare(log, ["ucb1:exploration=0.3", "ucb1:exploration=0.5"], horizon=60, bootstrap=20)
+    alike = compare(
+        log, ["ucb1:exploration=0.3", "ucb1:exploration=0.5"], baseline="ucb1:exploration=0.3", horizon=60, bootstrap=20
+    )
     for found in (same, alike):
         (d,) = found.differences
         assert d.realised is not None
@@ -78,7 +97,7 @@ def test_the_same_displays_are_not_an_interval() -> None:
 
 def test_one_policy_spelt_twice_is_refused() -> None:
     with pytest.raises(ParameterError, match="there twice"):
-        compare(softmax_log(), ["fixed", "fixed:action=0"])
+        compare(softmax_log(), ["fixed", "fixed:action=0"], baseline="fixed")
 
 
 def test_values_cut_by_different_windows_are_not_ranked_together() -> None:
@@ -86,17 +105,23 @@ def test_values_cut_by_different_windows_are_not_ranked_together() -> None:
         time=range(400), action=[0, 1] * 200, conversion_display=range(0, 400, 3),
         conversion_time=[d + 30 for d in range(0, 400, 3)], n_actions=2, observed_until=440,
     )  # fmt: skip
-    found = compare(log, ["random", "fixed:action=1"], windows=[5, 40], horizon=50)
+    found = compare(log, ["random", "fixed:action=1"], baseline="random", windows=[5, 40], horizon=50)
     assert {frozenset(group) for group in found.ranking.groups} == {frozenset({0, 2}), frozenset({1, 3})}
     assert "Lines whose rewards are cut by different windows stand apart" in said(found)
-    whole = compare(log.with_meta(attribution_window=40), ["random", "fixed:action=1"], windows=[5, 40], horizon=50)
+    whole = compare(
+        log.with_meta(attribution_window=40),
+        ["random", "fixed:action=1"],
+        baseline="random",
+        windows=[5, 40],
+        horizon=50,
+    )
     assert len(whole.ranking.groups) == 1
     assert "stand apart" not in said(whole)
 
 
 def test_resampled_replays_that_all_earn_the_same_give_no_interval_of_width_zero() -> None:
     log = build_log(time=range(300), action=[0, 1] * 150, n_actions=2, conversion_display=[0], conversion_time=[299])
-    found = compare(log, ["fixed:action=1", "random"], horizon=100, bootstrap=20)
+    found = compare(log, ["fixed:action=1", "random"], baseline="fixed:action=1", horizon=100, bootstrap=20)
     never = found.results[0]
     assert never.expected_value is None
     assert len(never.resampled) == 20

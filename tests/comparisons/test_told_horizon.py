@@ -53,6 +53,6 @@ def test_what_is_sure_counts_the_displays_that_are_used() -> None:
     sure = math.floor(rarest - 3 * math.sqrt(rarest * (1 - rarest / used)))
     assert planned.setting.horizon == sure
     assert replay(young, "odaaf", window=50).rounds == sure
-    compared = compare(young, ["ucb1", "random"], windows=[50])
+    compared = compare(young, ["ucb1", "random"], baseline="ucb1", windows=[50])
     assert compared.horizon.fixed
     assert sure * 0.9 < compared.horizon.rounds <= sure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from evaluator import compare, replay
+from evaluator.comparisons.assumed_bound import plausible_maximum
+from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import ANYTIME
 from evaluator.log import Log
@@ -86,10 +89,10 @@ def test_capped_rewards_are_those_of_a_log_whose_values_are_capped() -> None:
 
 
 def test_a_comparison_calls_no_difference_real_without_a_bound() -> None:
-    found = compare(PAID, ["random", "fixed:action=1"], windows=[50])
+    found = compare(PAID, ["thompson", "fixed:action=1"], baseline="thompson", windows=[50])
     assert {d.realised.kind for d in found.differences} == {UNKNOWN}
     assert "would be told from 0 at 95 %, all tests at once, if no display could earn more" in found.ranking.conclusion
-    bounded = compare(PAID, ["random", "fixed:action=1"], windows=[50], reward_max=100.0)
+    bounded = compare(PAID, ["thompson", "fixed:action=1"], baseline="thompson", windows=[50], reward_max=100.0)
     assert all(d.realised.kind.startswith("paired") for d in bounded.differences)
     assert "would" not in bounded.ranking.conclusion
 
@@ -154,5 +157,67 @@ def test_where_refunds_have_no_bound_the_smallest_reward_is_what_nobody_knows(tm
         assert open_end is None or f"if no display can earn {open_end}, which nobody knows" in said
         assert ("Name it (--reward-min, or reward_min in the spec)" in said) is ("--reward-min" not in given)
         assert "with_meta" not in said
-    found = compare(refunded, ["ucb1", "random"], windows=[50], reward_max=100.0)
+    found = compare(refunded, ["ucb1", "random"], baseline="ucb1", windows=[50], reward_max=100.0)
     assert "could earn less than the smallest reward seen: name it (`reward_min`) to know" in found.ranking.conclusion
+
+
+STEADY = ["fixed:action=0", "fixed:action=1"]
+
+
+def realised(log: Log, baseline: str, rule: str = "uplift > 0", **options: Any) -> Verdict:
+    """Return the verdict by what these runs earned, of rewards as they are seen by the horizon."""
+    verdict = compare(log, STEADY, baseline=baseline, ship_if=rule, reward="observed", **options).verdict
+    assert verdict is not None
+    return verdict
+
+
+def test_a_verdict_waits_only_where_a_plausible_maximum_would_change_it() -> None:
+    log = bernoulli_log(6_000, (0.2, 0.6), mean_delay=5.0, seed=1).with_meta(reward_max=None)
+    money = np.exp(np.random.default_rng(2).standard_normal(log.conversions.num_rows))
+    log = replace(log, conversions=log.conversions.set_column(2, "value", pa.array(money)))
+    found = {}
+    for baseline, decision in zip(STEADY, ("ship", "don't"), strict=True):
+        verdict = realised(log, baseline)
+        assert verdict.decision == decision
+        assert re.search(
+            r"also if a display can earn \d[\d.]* \(by a tail fitted to rewards\)", verdict.conditions[0].what
+        )
+        found[decision] = verdict.candidates[0].difference
+    # Just told with the largest reward seen as the largest possible, and not with the plausible one.
+    rule = f"uplift > {found['ship'].low - 0.01}"
+    waits = realised(log, STEADY[0], rule)
+    assert (waits.decision, waits.settle) == ("wait", ("`reward_max`, or a cap of the rewards (`cap`)",))
+    assert "only if no display can earn more than the" in waits.conditions[0].what
+    assert waits.candidates[0].difference.kind == UNKNOWN
+    named = realised(log, STEADY[0], rule, reward_max=float(money.max()))
+    assert named.decision == "ship"
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: rng.exponential(size=2_000),
+        lambda rng: np.exp(rng.standard_normal(2_000)),
+        lambda rng: rng.random(2_000) ** (-1 / 1.5),
+    ],
+    ids=["exponential", "lognormal", "Pareto"],
+)
+def test_few_logs_have_a_reward_larger_than_is_plausible(draw: Any) -> None:
+    """One in a hundred by the tail fitted; with its own error one in ten at most, of rewards light and heavy."""
+    rng, beyond = np.random.default_rng(3), 0
+    for _ in range(300):
+        seen = draw(rng)
+        plausible = plausible_maximum(seen, seen.max())
+        assert seen.max() <= plausible <= 10 * seen.max()
+        beyond += draw(rng).max() > plausible
+    assert beyond <= 300 * 0.1 + 4 * (300 * 0.1 * 0.9) ** 0.5
+
+
+def test_a_refund_larger_than_any_seen_is_plausible_too() -> None:
+    log = bernoulli_log(6_000, (0.2, 0.6), mean_delay=5.0, seed=1).with_meta(reward_max=20.0)
+    money = np.exp(np.random.default_rng(2).standard_normal(log.conversions.num_rows)).clip(max=20.0)
+    refunded = np.where(np.arange(len(money)) % 7 == 0, -money, money)
+    log = replace(log, conversions=log.conversions.set_column(2, "value", pa.array(refunded)))
+    verdict = realised(log, STEADY[0])
+    assert re.search(r"only if no display can earn less than the -17\.2127 seen: -\d+ \(", verdict.conditions[0].what)
+    assert verdict.settle == ("`reward_min`",)

@@ -22,7 +22,12 @@ def prepare() -> None:
     result_files.pictures = lambda charts: dict.fromkeys(charts, b"a picture")
     schemapi.DEBUG_MODE = False
     # Compiled code is read from its cache.
-    compare(bernoulli_log(DISPLAYS, [0.1, 0.2], mean_delay=5, seed=0), ["ucb1", "random"], windows=[20, None])
+    compare(
+        bernoulli_log(DISPLAYS, [0.1, 0.2], mean_delay=5, seed=0),
+        ["ucb1", "random"],
+        baseline="ucb1",
+        windows=[20, None],
+    )
     simulate(load_problem("vernade2017-low"), ["ucb1"], runs=2, horizon=100)
 
 

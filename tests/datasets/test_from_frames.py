@@ -353,7 +353,14 @@ def test_a_library_that_fails_is_told_in_a_line() -> None:
 
 @pytest.mark.parametrize(
     "call",
-    [lambda x: replay(x, "ucb1"), lambda x: compare(x, ["ucb1"]), check, study_delays, load, datasets.show],
+    [
+        lambda x: replay(x, "ucb1"),
+        lambda x: compare(x, ["ucb1"], baseline="ucb1"),
+        check,
+        study_delays,
+        load,
+        datasets.show,
+    ],
     ids=["replay", "compare", "check", "study_delays", "load", "show"],
 )
 def test_a_frame_where_a_log_is_wanted_gets_the_line_to_write(call: Callable[[Any], object]) -> None:

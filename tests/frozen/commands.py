@@ -103,7 +103,8 @@ TOLD = {
     "compare-bundled": "compare -p otflinucb -p linucb -w 100,none --limit 4000",
     "compare-failed-check": "compare wrong/spec.toml -p random -p ucb1 --ship-if 'uplift > 0.01'",
     "compare-dont": (
-        "compare tidy/spec.toml -p fixed:action=2 -p fixed:action=0 --final last:40% --ship-if 'uplift > 0'"
+        "compare tidy/spec.toml -p fixed:action=2,fixed:action=0 -b fixed:action=2 --final last:40% "
+        "--ship-if 'uplift > 0'"
     ),
     "compare-estimated": "compare bare/spec.toml -p random -p ucb1 -w 6h,1d --propensity estimate --sampler queue",
     "compare-wall": (

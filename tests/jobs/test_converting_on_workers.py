@@ -232,4 +232,4 @@ def test_an_interrupted_conversion_leaves_nothing(source: tuple[Path, str], tmp_
 
 
 def test_the_command_says_what_a_cluster_is_for(tmp_path: Path) -> None:
-    assert "--cluster" in evaluate("datasets", "convert", "--help").out
+    assert "--cluster" in evaluate("datasets", "convert", "--help-all").out

@@ -119,7 +119,7 @@ def test_a_dead_scheduler_is_one_line_and_the_same_command_goes_on(
     assert process.returncode == 1
     last = said.splitlines()[-1]
     assert last.startswith("error: The workers are gone: their scheduler ended or cannot be reached")
-    assert last.endswith("the same command goes on there.")
+    assert last.endswith("it keeps its finished jobs and goes on from there.")
     assert "Traceback" not in said
     before = parts(out)
     assert len(before) > 30
@@ -148,7 +148,19 @@ def test_a_job_that_ends_every_worker_is_named_in_one_line(cluster: DaskProcesse
     (tmp_path / "mine.py").write_text(MINE)
     for _ in range(2):
         cluster.worker(again=True, IS_WORKER="yes")
-    words = ("compare", "-p", f"{tmp_path}/mine.py:Mine", "-w", "50", "-d", str(log), "--cluster", cluster.address)
+    words = (
+        "compare",
+        "-p",
+        f"{tmp_path}/mine.py:Mine",
+        "-b",
+        f"{tmp_path}/mine.py:Mine",
+        "-w",
+        "50",
+        "-d",
+        str(log),
+        "--cluster",
+        cluster.address,
+    )
     process = started(*words)
     _, said = finished(process)
     assert process.returncode == 1

@@ -40,5 +40,5 @@ def test_values_come_back_with_their_types() -> None:
 def test_nothing_else_is_made() -> None:
     with pytest.raises(ValueError, match="no Pair is expected here"):
         from_text(as_text(Pair(1, 2)), [])
-    with pytest.raises(TypeError, match="a set is none of the values"):
+    with pytest.raises(TypeError, match="a set cannot be written as text"):
         as_text({1})

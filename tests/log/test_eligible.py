@@ -103,7 +103,7 @@ def changed(log: Log, row: int, bits: list[int]) -> pa.Array:
 
 
 @pytest.mark.parametrize(
-    ("row", "problem", "value", "repair"),
+    ("row", "problem", "value", "remedy"),
     [
         ([0, 0], "no action is eligible", 0, "give the actions that could have been shown"),
         ([255, 9], "a bit that is no action below 11", 11, "leave the bits beyond K unset"),

@@ -59,7 +59,7 @@ def test_several_policies_read_the_same_resampled_logs_as_each_alone(small_block
     # A queue, a thinned stream and a plain one; windows that use different numbers of displays.
     log = LOG.with_meta(attribution_window=None)
     asked = {"bootstrap": B, "seed": 4, "repeats": 2}
-    together = compare(log, ["otflinucb", "ucb1", "logging"], windows=[40, 400], jobs=2, **asked)
+    together = compare(log, ["otflinucb", "ucb1", "logging"], baseline="otflinucb", windows=[40, 400], jobs=2, **asked)
     for result in together.results:
         alone = replay(log, result.plan["policy"], window=result.plan["options"]["window"], **asked)
         assert alone.resampled == result.resampled
@@ -79,7 +79,7 @@ def test_the_realised_value_does_not_change() -> None:
 def test_differences_cancel_what_two_policies_share() -> None:
     log = bernoulli_log(3000, [0.5, 0.5], mean_delay=3.0, seed=6)
     one, same, other = compare(
-        log, ["ucb1", "klucb", "fixed:action=0"], sampler="queue", horizon=1200, bootstrap=50
+        log, ["ucb1", "klucb", "fixed:action=0"], baseline="ucb1", sampler="queue", horizon=1200, bootstrap=50
     ).results
     own, against, fixed = expected_differences([one, same, other])
     assert (own.estimate, own.low, own.high) == (0.0, 0.0, 0.0)
@@ -204,6 +204,8 @@ def test_too_few_resampled_logs_are_refused(count: int) -> None:
 
 def test_an_empty_replay_has_no_interval() -> None:
     log = build_log(time=[0, 1], action=[0, 0], n_actions=2)
-    result = compare(log, ["fixed:action=1", "fixed:action=0"], sampler="keep", bootstrap=B).results[0]
+    result = compare(
+        log, ["fixed:action=1", "fixed:action=0"], baseline="fixed:action=1", sampler="keep", bootstrap=B
+    ).results[0]
     assert result.expected_value is not None
     assert np.isnan([result.expected_value.estimate, result.expected_value.low, result.expected_value.high]).all()

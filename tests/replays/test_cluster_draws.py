@@ -104,8 +104,8 @@ def test_disk_threads_and_company_change_nothing(tmp_path: Path, monkeypatch: py
     log = with_users(bernoulli_log(2000, (0.2, 0.6), mean_delay=5.0, seed=1), np.arange(2000) // 10)
     asked = {"windows": [50], "bootstrap": 20, "cluster_by": "user", "repeats": 2, "propensity": "estimate"}
     write_canonical(log, tmp_path)
-    both = compare(log, ["ucb1", "thompson"], **asked)
-    stored = compare(open_canonical(tmp_path), ["ucb1", "thompson"], jobs=3, **asked)
+    both = compare(log, ["ucb1", "thompson"], baseline="ucb1", **asked)
+    stored = compare(open_canonical(tmp_path), ["ucb1", "thompson"], baseline="ucb1", jobs=3, **asked)
     alone = replay(log, "thompson", window=50, **{k: v for k, v in asked.items() if k != "windows"})
     assert both.results[1].resampled == stored.results[1].resampled == alone.resampled
     assert alone.expected_value == stored.results[1].expected_value
@@ -117,7 +117,9 @@ def test_few_clusters_are_refused_or_give_no_interval() -> None:
     with pytest.raises(ParameterError, match="makes 9 clusters"):
         replay(log, "ucb1", bootstrap=20, cluster_by="every:223")
     # The log has enough of them, but the first rounds are of two.
-    results = compare(log, ["ucb1", "random"], horizon=60, bootstrap=20, cluster_by="every:100").results
+    results = compare(
+        log, ["ucb1", "random"], baseline="ucb1", horizon=60, bootstrap=20, cluster_by="every:100"
+    ).results
     assert results[0].clusters is not None
     assert results[0].clusters < 4
     assert np.isnan(results[0].expected_value.low)

@@ -92,7 +92,7 @@ def test_a_value_that_rests_on_coarse_stamps_says_so_first() -> None:
     # What it advises: finer times.
     assert not any("stamp" in said for said in (*fine.warnings, *fine.assumptions))
     # Each line of a comparison too; a policy that learns nothing rests on no delay.
-    told = compare(of.log(DAY), ["klucb", "random"])
+    told = compare(of.log(DAY), ["klucb", "random"], baseline="klucb")
     assert told.results[0].warnings[0].startswith(FIRST)
     assert not any("stamp" in said for said in (*told.results[1].warnings, *told.results[1].assumptions))
 

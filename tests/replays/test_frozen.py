@@ -74,7 +74,7 @@ def test_neither_jobs_nor_batches_nor_company_matter(spec: str, final_policy: st
     # As text, in which an interval that is not given (nan) equals another.
     alone = repr(replay(LOG, spec, window=40, **options).final)
     assert alone == repr(execute(plan(LOG, spec, window=40, jobs=2, **options), batch_size=100).final)
-    together = compare(LOG, ["random", spec], windows=[40, 41], jobs=2, **options)
+    together = compare(LOG, ["random", spec], baseline="random", windows=[40, 41], jobs=2, **options)
     assert alone == repr(together.results[2].final)
     assert all(r.final is not None for r in together.results)
 
@@ -186,7 +186,7 @@ def test_columns_are_weighed_exactly_on_all_displays() -> None:
     np.testing.assert_allclose(found.action_share, target.mean(axis=0))
     assert replay(log, "columns", window=50, final="last:20%").final.displays == 600
     # Beside a policy that reads the action sets, in one scan.
-    both = compare(log, ["columns", "linucb"], windows=[50])
+    both = compare(log, ["columns", "linucb"], baseline="columns", windows=[50])
     assert both.results[0].final == found
     assert both.results[1].value == replay(LOG, "linucb", window=50).value
 

@@ -118,7 +118,7 @@ def test_answers_are_adjusted_for_the_number_of_guardrails() -> None:
 
 def test_a_comparison_adjusts_for_its_lines_too() -> None:
     log = with_complaints(plain())
-    found = compare(log, ["ucb1", "random"], windows=[50, 200], guardrails=THREE[:2])
+    found = compare(log, ["ucb1", "random"], baseline="ucb1", windows=[50, 200], guardrails=THREE[:2])
     for result in found.results:
         for answer in result.guardrails:
             assert (answer.tests, answer.interval.level) == (8, pytest.approx(1 - 0.05 / 8))

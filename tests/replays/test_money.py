@@ -152,7 +152,7 @@ def test_delays_of_sales_and_refunds_are_studied_apart() -> None:
 
 def test_results_with_money_fit_their_schemas() -> None:
     validate(json.loads(json.dumps(replay(LOG, "ucb1", window=100).to_dict())))
-    validate(json.loads(json.dumps(compare(LOG, ["ucb1", "random"], windows=[100]).to_dict())))
+    validate(json.loads(json.dumps(compare(LOG, ["ucb1", "random"], baseline="ucb1", windows=[100]).to_dict())))
 
 
 def test_checks_take_refunds_off_at_once() -> None:

@@ -157,7 +157,7 @@ def test_displays_left_out_for_delays_or_the_final_policy_are_left_out_here_too(
 
 def test_a_comparison_reports_the_outcomes_of_every_line() -> None:
     log = with_complaints(plain())
-    found = compare(log, ["ucb1", "random"], window=200)
+    found = compare(log, ["ucb1", "random"], baseline="ucb1", window=200)
     assert [r.outcomes for r in found.results] == [replay(log, p, window=200).outcomes for p in ("ucb1", "random")]
     table = found.results[0].outcome_table
     assert table.column_names[:5] == ["outcome", "value", "value_low", "value_high", "uplift"]

@@ -57,7 +57,7 @@ def test_neither_batches_nor_jobs_nor_company_matter() -> None:
     options = {"doubly_robust": True, "repeats": 2, "seed": 5}
     alone = replay(LOG, "lints", window=50, **options)
     assert alone.doubly_robust == execute(plan(LOG, "lints", window=50, **options), batch_size=70).doubly_robust
-    together = compare(LOG, ["random", "lints"], windows=[50], jobs=2, **options)
+    together = compare(LOG, ["random", "lints"], baseline="random", windows=[50], jobs=2, **options)
     assert together.results[1].doubly_robust == alone.doubly_robust
     assert together.results[0].doubly_robust is not None
 

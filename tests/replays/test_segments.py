@@ -83,7 +83,7 @@ def test_intervals_have_the_share_of_the_error_that_their_number_leaves() -> Non
 )
 def test_differences_are_those_of_the_groups_and_shorter_where_both_showed_the_same(options: dict[str, Any]) -> None:
     log = segment_log()
-    found = compare(log, ["ucb1", "thompson", "ucb1:exploration=1"], by="kind", **options)
+    found = compare(log, ["ucb1", "thompson", "ucb1:exploration=1"], baseline="ucb1", by="kind", **options)
     code, earned = read_split(log, "kind").code, np.zeros(N)
     earned[log.conversions["display_id"].to_numpy()] = 1.0
     unpaired = 0.0
@@ -113,7 +113,7 @@ def test_a_reward_that_may_be_negative_moves_no_difference() -> None:
     log = log.with_conversions(sold).with_meta(reward_max=1.0, reward_min=-2.0)
     code, earned = read_split(log, "kind").code, np.zeros(N)
     earned[log.conversions["display_id"].to_numpy()] = log.conversions["value"].to_numpy()
-    found = compare(log, ["fixed:action=0", "fixed:action=1"], by="kind")
+    found = compare(log, ["fixed:action=0", "fixed:action=1"], baseline="fixed:action=0", by="kind")
     for g, group in enumerate(found.segments[0].groups):
         means = []
         for result in found.results:
@@ -125,7 +125,7 @@ def test_a_reward_that_may_be_negative_moves_no_difference() -> None:
 
 
 def test_runs_that_showed_the_same_displays_do_not_differ_in_any_group() -> None:
-    found = compare(segment_log(), ["random"], windows=[40, 400], by="kind")
+    found = compare(segment_log(), ["random"], baseline="random", windows=[40, 400], by="kind")
     (of,) = found.segments
     assert [(g.realised.low, g.realised.high, g.realised.n) for g in of.groups] == [(0.0, 0.0, 0)] * 2
     assert not of.test.differ
@@ -191,7 +191,7 @@ def test_kept_results_have_their_groups(tmp_path: Path) -> None:
 
 
 def test_comparison_shows_the_groups_of_every_line() -> None:
-    found = compare(segment_log(), ["fixed:action=0", "fixed:action=1"], by="kind")
+    found = compare(segment_log(), ["fixed:action=0", "fixed:action=1"], baseline="fixed:action=0", by="kind")
     output = StringIO()
     console = ReportConsole(file=output, width=80)
     show(console, found)

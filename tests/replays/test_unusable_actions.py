@@ -118,17 +118,23 @@ def test_rejection_that_accepts_nothing_names_the_smallest_propensity() -> None:
 
 def test_a_comparison_fails_only_where_all_do() -> None:
     log = never_shown()
-    found = compare(log, ["fixed:action=3", "fixed:action=1", "fixed:action=0"], sampler="rejection", horizon=1)
+    found = compare(
+        log,
+        ["fixed:action=3", "fixed:action=1", "fixed:action=0"],
+        baseline="fixed:action=3",
+        sampler="rejection",
+        horizon=1,
+    )
     assert [result.rounds for result in found.results] == [0, 1, 1]
     assert found.horizon.rounds == 1
     assert not math.isnan(found.curves[1].value.estimate[-1])
     assert [d.why_not for d in found.differences] == ["no rounds", "no rounds"]
     with pytest.raises(NoRoundsError, match=r"None of 2 variants lived a round\. The first: fixed:action=3 lived no"):
-        compare(log, ["fixed:action=3"], windows=[10, 20], sampler="rejection")
+        compare(log, ["fixed:action=3"], baseline="fixed:action=3", windows=[10, 20], sampler="rejection")
 
 
 def test_a_comparison_never_speaks_of_zero_rounds_fixed_beforehand() -> None:
-    found = compare(never_shown(), ["ucb1", "fixed:action=1", "fixed:action=0"], sampler="keep")
+    found = compare(never_shown(), ["ucb1", "fixed:action=1", "fixed:action=0"], baseline="ucb1", sampler="keep")
     # The line that chose the action without displays decides nothing for the others.
     assert (found.results[0].ended_by, found.horizon.fixed) == (("a3",), True)
     assert found.horizon.rounds > 1000
@@ -136,7 +142,9 @@ def test_a_comparison_never_speaks_of_zero_rounds_fixed_beforehand() -> None:
     assert found.ranking.tests[0].difference.why_not == ""
     assert any("chose an action that cannot be replayed" in said for said in found.warnings)
     assert "short of the 0 rounds" not in found.horizon.why
-    tiny = compare(log_of(np.array([0, 1, 2, 3, 0, 1])), ["random", "fixed:action=1"], sampler="keep")
+    tiny = compare(
+        log_of(np.array([0, 1, 2, 3, 0, 1])), ["random", "fixed:action=1"], baseline="random", sampler="keep"
+    )
     assert (tiny.horizon.fixed, "no number of rounds is sure beforehand" in tiny.horizon.why) == (False, True)
 
 
@@ -176,6 +184,6 @@ def test_a_replay_that_waited_for_one_action_most_of_the_time_says_so() -> None:
 
 
 def test_a_comparison_says_which_action_sets_its_horizon() -> None:
-    found = compare(rare(), ["random", "fixed:action=0"], sampler="keep")
+    found = compare(rare(), ["random", "fixed:action=0"], baseline="random", sampler="keep")
     assert any("decides how many rounds there are" in said for said in found.warnings)
     assert found.to_dict()["findings"] == [one.to_dict() for one in found.findings]

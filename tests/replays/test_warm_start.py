@@ -98,7 +98,13 @@ def test_the_second_half_is_lived_as_the_learned_policy_would(
 
 
 def test_it_is_another_life_than_one_that_begins_with_nothing(halves: tuple[Log, Log], saved: dict[str, Path]) -> None:
-    found = compare(halves[1], ["linucb", "random", "delayed-klucb"], warm_start=str(saved["linucb"]), window=WINDOW)
+    found = compare(
+        halves[1],
+        ["linucb", "random", "delayed-klucb"],
+        baseline="linucb",
+        warm_start=str(saved["linucb"]),
+        window=WINDOW,
+    )
     alone = [
         replay(halves[1], "linucb", warm_start=str(saved["linucb"])),
         *(replay(halves[1], policy, window=WINDOW) for policy in ("random", "delayed-klucb")),
@@ -111,7 +117,7 @@ def test_it_is_another_life_than_one_that_begins_with_nothing(halves: tuple[Log,
     in_memory = compare(halves[1], [load_policy(saved["linucb"]), "random"])
     assert in_memory.results[0].trajectory == alone[0].trajectory
     with pytest.raises(ParameterError, match=r"holds 'linucb' with .*, not Random"):
-        compare(halves[1], ["random"], warm_start=str(saved["linucb"]))
+        compare(halves[1], ["random"], baseline="random", warm_start=str(saved["linucb"]))
 
 
 def test_resamples_and_repeats_begin_with_the_same(halves: tuple[Log, Log], saved: dict[str, Path]) -> None:

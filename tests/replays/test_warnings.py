@@ -33,7 +33,7 @@ def test_a_sound_replay_is_silent() -> None:
 @pytest.mark.parametrize("sampler", ["keep", "queue", "rejection"])
 def test_a_comparison_keeps_a_replay_without_a_round_as_nan(sampler: str) -> None:
     log = build_log(time=range(10), action=[0] * 10, n_actions=2)
-    found = compare(log, ["fixed:action=1", "fixed:action=0"], sampler=sampler)
+    found = compare(log, ["fixed:action=1", "fixed:action=0"], baseline="fixed:action=1", sampler=sampler)
     empty, sound = found.results
     assert math.isnan(empty.value.estimate)
     assert (empty.value.n, empty.rounds, len(empty.trajectory)) == (0, 0, 0)

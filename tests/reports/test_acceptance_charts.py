@@ -49,7 +49,7 @@ def test_a_final_policy_has_the_weights_of_its_own_displays(log: Log) -> None:
 
 
 def test_lines_of_a_comparison_stand_below_each_other(log: Log) -> None:
-    found = compare(log, ["ucb1", "random"])
+    found = compare(log, ["ucb1", "random"], baseline="ucb1")
     drawn = rows(acceptance_chart(found.results))
     assert [row["accepted"] for row in drawn] == [of.rounds for of in found.results]
     assert [row["read"] for row in drawn] == pytest.approx([N, N])

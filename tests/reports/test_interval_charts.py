@@ -32,7 +32,11 @@ def compared() -> Comparison:
     log = Log(shops, made.conversions, made.actions, made.meta)
     clicks = np.flatnonzero(rng.random(n) < 0.5)
     return compare(
-        with_outcome(log, "click", clicks, time[clicks]), ["random", "ucb1"], by="shop", guardrails=GUARDRAILS
+        with_outcome(log, "click", clicks, time[clicks]),
+        ["random", "ucb1"],
+        baseline="random",
+        by="shop",
+        guardrails=GUARDRAILS,
     )
 
 
@@ -77,7 +81,7 @@ def test_a_guardrail_is_drawn_as_it_was_answered(compared: Comparison) -> None:
 
 def test_realised_and_expected_differences_of_a_line_are_drawn_and_read_back() -> None:
     log = bernoulli_log(3_000, [0.2, 0.4], mean_delay=5, seed=1)
-    chart = difference_chart(compare(log, ["random", "ucb1"], bootstrap=20, horizon=200))
+    chart = difference_chart(compare(log, ["random", "ucb1"], baseline="random", bootstrap=20, horizon=200))
     assert chart is not None
     assert {row["kind"] for part in flat(json.loads(json.dumps(chart))) for row in rows(part, "point")} == {
         "realised", "expected",

@@ -58,7 +58,7 @@ def test_every_line_of_a_comparison_is_named_at_its_end() -> None:
     action = rng.integers(0, 2, n)
     of = np.flatnonzero(rng.random(n) < np.where(action == 1, 0.6, 0.2))
     log = build_log(time=np.arange(n), action=action, conversion_display=of, conversion_time=of, n_actions=2)
-    found = compare(log, ["fixed:action=0", "fixed:action=1", "random"])
+    found = compare(log, ["fixed:action=0", "fixed:action=1", "random"], baseline="fixed:action=0")
     written = labels(comparison_chart(found))
     names = ["1 fixed, window none", "2 fixed:action=1, window none", "3 random, window none"]
     # Higher regret stands higher: its y is less.

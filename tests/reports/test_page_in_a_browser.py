@@ -164,7 +164,7 @@ def test_a_chart_longer_than_a_sheet_is_printed_on_one(browser: Any, results: di
 def test_a_page_of_many_variants_is_small_and_whole(browser: Any, tmp_path: Path) -> None:
     """A curve has 200 points at the most: a page of more rounds is no larger (`tests.bench.page` says how fast)."""
     found = comparison(2_000)
-    assert len(found.curves) == 20
+    assert len(found.curves) == 21
     assert {len(curve.rounds) for curve in found.curves} == {200}
     file = tmp_path / "report.html"
     file.write_text(page_of([chapter_of(found)]), encoding="utf-8")

@@ -134,7 +134,7 @@ def test_a_verdict_stands_first_knows_what_lies_beside_it_and_links_to_it(
     monkeypatch.chdir(tmp_path)
     of_log = ("--limit", "4000")
     two = ("-p", "fixed:action=0", "-p", "random")
-    assert evaluate("compare", *two, *of_log, "--out", "compared").code == 0
+    assert evaluate("compare", *two, *of_log, "-b", "random", "--out", "compared").code == 0
     assert evaluate("check", "synthetic", *of_log, "--out", "checked").code == 0
     assert evaluate("audit", *two, *of_log, "--twins", "10", "--out", "audited").code == 0
     assert evaluate("check", "synthetic", "--limit", "3000", "--out", "other").code == 0

@@ -96,7 +96,7 @@ def test_plans(tmp_path: Path) -> None:
 
 def test_comparisons_hold_documents_of_replays_and_of_the_check() -> None:
     found = valid(evaluate("compare", "-p", "ucb1,random", "--limit", "2000", "--ship-if", "uplift > 0", "--json"))
-    [variant, _], check = found["variants"], found["check"]
+    variant, check = found["variants"][0], found["check"]
     validate(variant)
     validate(check)
     for broken in (

@@ -50,7 +50,7 @@ def test_a_replay_says_what_its_window_cuts_off(late: Log) -> None:
 
 
 def test_windows_of_a_comparison_stand_on_one_axis(late: Log) -> None:
-    found = compare(late, ["random"], windows=["2h", "1h", "4h", "10d"])
+    found = compare(late, ["random"], baseline="random", windows=["2h", "1h", "4h", "10d"])
     chart = window_chart(found.results)
     assert sorted((row["at"] // HOUR, row["said"].partition(": ")[2]) for row in texts(chart)) == [
         (1, "cuts off 75%"), (2, "cuts off 50%"), (4, "cuts off nothing seen")

@@ -99,7 +99,11 @@ class Cell:
             asked["immature"] = self.young
         if self.logger == "estimated":
             asked |= {"propensity": "estimate", "sampler": "rejection"}
-        return list(compare(self.log(seed), POLICIES[self.scenario], windows=[WINDOW], **asked).results)
+        return list(
+            compare(
+                self.log(seed), POLICIES[self.scenario], baseline=POLICIES[self.scenario][0], windows=[WINDOW], **asked
+            ).results
+        )
 
 
 CELLS = [Cell(*which) for which in product(POLICIES, ("uniform", "uneven"), ("none", "drop", "correct"))]

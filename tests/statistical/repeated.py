@@ -123,7 +123,15 @@ CASES = {
 
 def found_of(known: Known, case: Case, *, repeats: int, seed: int, **options: Any) -> Found:
     """Replay and compare the policies on a log."""
-    done = compare(known.log, list(POLICIES), repeats=repeats, horizon=case.horizon, seed=seed, **options)
+    done = compare(
+        known.log,
+        list(POLICIES),
+        baseline=next(iter(POLICIES)),
+        repeats=repeats,
+        horizon=case.horizon,
+        seed=seed,
+        **options,
+    )
     result, other = done.results
     assert result.rounds == other.rounds == case.horizon
     realised = [realised_of(known, one) for one in (result, other)]

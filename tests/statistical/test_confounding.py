@@ -31,7 +31,9 @@ def errors(log: Log, truth: dict[str, float], propensity: str) -> np.ndarray:
     """Standardised errors of the replayed values of the campaigns whose true values are the largest."""
     best = sorted(log.labels, key=lambda label: -truth[label])[:TOP]
     policies = [f"fixed:action={log.labels.index(label)}" for label in best]
-    found = compare(log, policies, sampler="keep", propensity=propensity)  # one fit of the propensities for all
+    found = compare(
+        log, policies, baseline=policies[0], sampler="keep", propensity=propensity
+    )  # one fit of the propensities for all
     value = np.array([result.value.estimate for result in found.results])
     rounds = np.array([result.rounds for result in found.results])
     true = np.array([truth[label] for label in best])

@@ -47,7 +47,7 @@ def over_logs(
 ) -> list[tuple[Log, Comparison]]:
     def one(run: int) -> tuple[Log, Comparison]:
         log = make(run)
-        return log, compare(log, policies, seed=run, level=LEVEL, **options)
+        return log, compare(log, policies, baseline=policies[0], seed=run, level=LEVEL, **options)
 
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(one, range(runs)))
@@ -142,7 +142,7 @@ def test_expected_differences_of_policies_that_lock_in_hold_where_a_normal_inter
     for seed in range(logs):
         log = bernoulli_log(1000, [0.3, 0.6], mean_delay=5, seed=7000 + seed)
         policies = ["fixed:action=1", "ucb1:exploration=0"]
-        found = compare(log, policies, seed=seed, horizon=300, bootstrap=40, level=level)
+        found = compare(log, policies, baseline=policies[0], seed=seed, horizon=300, bootstrap=40, level=level)
         a, b = found.results
         expected = expected_difference(b, a).interval
         gaps.append(b.value.estimate - a.value.estimate)

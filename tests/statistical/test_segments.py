@@ -154,7 +154,7 @@ class Missed(NamedTuple):
 
 def missed(world: World, seed: int, level: float = LEVEL) -> Missed:
     """Compare on one log."""
-    found = compare(world.log, POLICIES, by=BY, level=level, seed=seed, **world.options)
+    found = compare(world.log, POLICIES, baseline=POLICIES[0], by=BY, level=level, seed=seed, **world.options)
     given, alone, tiny = dict.fromkeys(NAMES, False), dict.fromkeys(NAMES, False), 1e-9
     for name, one in numbers(world, found, level):
         of = one.interval
@@ -203,7 +203,7 @@ def test_intervals_that_each_stand_alone_would_not_hold_at_once() -> None:
 
 def told_apart(world: World, policies: tuple[str, ...], level: float, seed: int) -> list[bool]:
     """Return whether any column's groups are told apart: by the uplift of the first line, and by the differences."""
-    found = compare(world.log, policies, by=BY, level=level, seed=seed, **world.options)
+    found = compare(world.log, policies, baseline=policies[0], by=BY, level=level, seed=seed, **world.options)
     return [any(of.test.differ for of in found.results[0].segments), any(of.test.differ for of in found.segments)]
 
 
@@ -221,7 +221,7 @@ def test_groups_that_a_policy_treats_differently_are_told_apart() -> None:
     )
     assert told.all()
     log = tidy(0, effect=0.8)
-    found = compare(log.log, ["fixed:action=1", "fixed:action=0"], by="place", window=150)
+    found = compare(log.log, ["fixed:action=1", "fixed:action=0"], baseline="fixed:action=1", by="place", window=150)
     (split,), (of,) = found.results[0].segments, found.segments
     helped = {f"p{i}" for i in range(8) if i % 2}
     assert {"p5", "p7"} <= {group.label for group in split.groups if group.uplift.low > 0} <= helped

@@ -21,6 +21,13 @@ def test_what_earns_just_what_was_asked_does_not_ship(kinds: tuple[str, ...]) ->
     assert found.count("ship") <= binom.ppf(0.999, len(found), ERROR)
 
 
+def test_a_rule_in_per_cent_ships_as_rarely_and_what_is_far_better_all_the_same() -> None:
+    found = [one for name in TRAFFIC for seed in range(4) for one in steady(KINDS[name], seed, per_cent=True)]
+    assert found.count("ship") <= binom.ppf(0.999, len(found), ERROR)
+    far = [one for seed in range(3) for one in steady(KINDS["tidy"], seed, beyond=0.12, per_cent=True)]
+    assert set(far) == {"ship"}
+
+
 def test_policies_that_learn_do_not_ship_where_all_earn_alike() -> None:
     found = [learning(KINDS[name], seed) for name in ("tidy", "growth", "revenue") for seed in range(8)]
     assert "refused" not in found

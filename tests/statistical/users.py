@@ -94,7 +94,7 @@ CROWDS = (
 def replayed(crowd: Crowd, seed: int, **options: Any) -> Any:
     """Replay both policies on a log of a crowd."""
     asked = {"sampler": "rejection", "seed": seed, "horizon": crowd.horizon, **options}
-    return compare(crowd.log(seed), POLICIES, windows=[WINDOW], **asked).results
+    return compare(crowd.log(seed), POLICIES, baseline=POLICIES[0], windows=[WINDOW], **asked).results
 
 
 def values(crowd: Crowd, seed: int) -> tuple[float, ...]:
@@ -158,7 +158,9 @@ def together(logs: Sequence[tuple[tuple[float, float], ...]]) -> Held:
 def realised(crowd: Crowd, seed: int) -> list[bool]:
     """Return whether the intervals of realised value, uplift and difference hold for the users of a log."""
     log = crowd.log(seed)
-    found = compare(log, POLICIES, windows=[WINDOW], sampler="rejection", seed=seed, horizon=crowd.horizon)
+    found = compare(
+        log, POLICIES, baseline=POLICIES[0], windows=[WINDOW], sampler="rejection", seed=seed, horizon=crowd.horizon
+    )
     expected, all_displays = log.column("expected_reward"), np.arange(len(log))
     first, second = (
         float(expected[to_numpy(r.trajectory["display_id"]), to_numpy(r.trajectory["action"])].mean())

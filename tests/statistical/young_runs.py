@@ -74,7 +74,7 @@ def _one_law(survey: Survey, columns: tuple[str, ...]) -> npt.NDArray[np.int64]:
 
 def _on_log(world: Young, rule: str, seed: int, bootstrap: int) -> tuple[object, ...]:
     log = world.draw(seed)
-    found = compare(log, POLICIES, immature=rule, seed=seed, bootstrap=bootstrap)
+    found = compare(log, POLICIES, baseline=POLICIES[0], immature=rule, seed=seed, bootstrap=bootstrap)
     expected, action = log.column("expected_reward"), log.column("action")
     shown = [to_numpy(result.trajectory["display_id"]) for result in found.results]
     true = [float(expected[of, action[of]].mean()) for of in shown]

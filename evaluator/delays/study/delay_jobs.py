@@ -33,14 +33,16 @@ class DelayJob(Job):
 
     Parameters
     ----------
+    of
+        Name of the sample that the job computes on (`evaluator.delays.study.studied_rows.StudiedRows.sample`).
+    steps
+        Number of steps of the progress that an item counts for.
     studied
         Study that the job is of; None where nothing is kept and there are no workers.
     """
 
     of: ClassVar[str]
-    """Name of the sample that it computes on (`evaluator.delays.study.studied_rows.StudiedRows.sample`)."""
     steps: ClassVar[int] = 1
-    """Steps of the progress that an item counts for."""
     classes = (DelayFit,)
 
     studied: Studied | None = field(default=None, kw_only=True)

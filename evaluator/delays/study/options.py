@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import ESTIMATE, JOBS, LEVEL, SEED, STUDY, WINDOWS
+from evaluator.options.shared import DECIDES, ESTIMATE, JOBS, LEVEL, SEED, STUDY, TRIED, WINDOWS
 
 
 @documented
@@ -20,7 +20,7 @@ class DelayOptions(Options):
         panel=STUDY,
     ).field()
     families: Sequence[str] | None = option(
-        None, "Laws to fit: weibull,lognormal. Default: all", panel=STUDY, singular="family"
+        None, "Laws to fit: weibull,lognormal. Default: all", panel=STUDY, question=TRIED, singular="family"
     )
     groups: int = option(
         10,
@@ -35,6 +35,7 @@ class DelayOptions(Options):
         "Share of the conversions that the recommended window keeps",
         example="0.9",
         panel=STUDY,
+        question=DECIDES,
         above=0.0,
         below=1.0,
     )

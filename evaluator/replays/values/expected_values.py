@@ -12,9 +12,13 @@ from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import effective, spread_interval, too_few
 from evaluator.findings.codes import MIXED_HORIZONS, NO_SPREAD, PROPENSITIES_NOT_RESAMPLED, ordered
+from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.words.clusters import warning_of_few
+
+# Sampler of the logging policy.
+LOGGED: SamplerName = "logged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +85,11 @@ def with_expected_value(result: ReplayResult, resampled: ResampledValues) -> Rep
 
 
 def expected_differences(
-    results: Sequence[ReplayResult], *, baseline: int = 0, level: float | None = None
+    results: Sequence[ReplayResult], *, baseline: int = 0, level: float | None = None, times: float = 1.0
 ) -> tuple[Interval, ...]:
     """Return expected value minus that of a baseline for each result, at the horizon that all share.
+
+    The logging policy has none: its value is the mean of a log.
 
     The values of both come from the same resampled logs, so what the two have in common cancels.
 
@@ -95,25 +101,28 @@ def expected_differences(
         Number of the result that all are compared with; its own difference is 0.
     level
         Confidence level of each interval; None for that of the replays.
+    times
+        Factor of the baseline's value: what is subtracted is so many times of it.
 
     Raises
     ------
     ParameterError
-        There was no bootstrap, or the results have different numbers of rounds: their values then are expectations at
-        different horizons.
+        There was no bootstrap, or policies other than the logging one have different numbers of rounds: their values
+        then are expectations at different horizons.
     """
     if len({len(result.resampled) for result in results}) != 1 or not results[0].resampled:
         raise ParameterError("There are no common resampled replays.", remedy="replay all with the same `bootstrap`.")
-    if len({result.rounds for result in results}) != 1:
+    horizons = {result.rounds for result in results if result.plan["sampler"] != LOGGED}
+    if len(horizons) > 1:
         raise ParameterError("The replays have different numbers of rounds.", remedy="give a common `horizon`.")
     of = results[baseline]
     return tuple(
         spread_interval(
-            result.value.estimate - of.value.estimate,
-            np.subtract(result.resampled, of.resampled),
+            result.value.estimate - times * of.value.estimate,
+            np.subtract(result.resampled, times * np.asarray(of.resampled)),
             n=result.value.n,
             level=result.plan["options"]["level"] if level is None else level,
-            target=f"difference of expected values at {result.rounds:,} rounds",
+            target=f"difference of expected values at {max(horizons, default=of.rounds):,} rounds",
             clusters=None if of.clusters is None or result.clusters is None else min(of.clusters, result.clusters),
         )
         for result in results

@@ -210,37 +210,78 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
     )
 
 
+def display_weights(plan: ReplayPlan) -> Floats:
+    """Return the weight pi(a_i|x_i) / p_i of each display that can be judged, of a policy that never learned, (n,).
+
+    In one scan of the displays. The log has propensities, and its displays are an even sample of the traffic.
+    """
+    n, shares = plan.maturity.used, plan.policy.shares(plan.log.n_actions)
+    weight = np.empty(n)
+    if shares is not None and plan.sets is None:
+        for first, batch in plan.log.batches(list(dict.fromkeys(["action", *plan.propensities.reads]))):
+            size = min(len(batch["action"]), n - first)
+            if size <= 0:
+                break
+            weight[first : first + size] = (shares[batch["action"]] / plan.propensities.of(batch))[:size]
+        return weight
+    for part in _scan(plan, range(n), None, shares, [], [plan.rounds.vectors]):
+        weight[part.at] = part.pi[np.arange(len(part.action)), part.action] / part.propensity
+    return weight
+
+
 def _read(plan: ReplayPlan, frozen: list[FrozenPolicy] | None, shares: Floats | None, model: RewardModel) -> _Displays:
-    judged, k = plan.judged, plan.log.n_actions
+    judged, k, name = plan.judged, plan.log.n_actions, readable_vectors(plan.log)
     rewards = eventual_rewards(plan, used=plan.maturity.used)
-    n = len(judged)
-    target, propensity, q_shown, q_target = np.empty((4, n))
+    target, propensity, q_shown, q_target = np.empty((4, len(judged)))
     reward = rewards.taken(np.arange(judged.start, judged.stop))
     out = _Displays(reward, target, propensity, q_shown, q_target, np.zeros(k), [])
-    step = max(_PROBABILITIES // k, 1)
-    names = dict.fromkeys([plan.rounds.vectors, readable_vectors(plan.log)])
+    for part in _scan(plan, judged, frozen, shares, out.tied, [plan.rounds.vectors, name]):
+        at, rows = part.at, np.arange(len(part.action))
+        q = model.values(judged.start + at.start, len(rows), part.piece.part_of_all(name, part.rows, k))
+        out.target[at], out.model[at] = part.pi[rows, part.action], q[rows, part.action]
+        out.propensity[at] = part.propensity
+        out.model_value[at] = (part.pi * q).sum(axis=1)
+        out.shares[:] += part.pi.sum(axis=0)
+    return out
+
+
+class _Part(NamedTuple):
+    """Some displays: where they are among those read, their rows of a piece, and what was and would be shown."""
+
+    at: slice
+    piece: LogPiece
+    rows: slice
+    action: npt.NDArray[np.int32]
+    propensity: Floats
+    pi: Floats
+
+
+def _scan(
+    plan: ReplayPlan,
+    judged: range,
+    frozen: list[FrozenPolicy] | None,
+    shares: Floats | None,
+    tied: list[int],
+    names: Sequence[str | None],
+) -> Iterator[_Part]:
+    """Yield the displays judged, part by part, with the probabilities of the frozen policy."""
+    n, step = len(judged), max(_PROBABILITIES // plan.log.n_actions, 1)
     propensities = plan.propensities.after(judged.start)
     sets = [] if plan.sets is None else [ELIGIBLE]
     columns = list(dict.fromkeys(["action", *propensities.reads, *sets]))
-    for piece in pieces(plan.log.after(judged.start), columns, [name for name in names if name is not None]):
+    for piece in pieces(plan.log.after(judged.start), columns, [name for name in dict.fromkeys(names) if name]):
         size = min(len(piece.action), n - piece.first)
         if size <= 0:
             break
-        out.propensity[piece.first : piece.first + size] = propensities.of(piece.displays)[:size]
+        p = propensities.of(piece.displays)[:size]
         for part in _parts(size, step):
             at = slice(piece.first + part.start, piece.first + part.stop)
-            rows, action = np.arange(part.stop - part.start), piece.action[part]
             pi = (
-                _probabilities(plan, piece, part, frozen, shares, out.tied)
+                _probabilities(plan, piece, part, frozen, shares, tied)
                 if plan.sets is None
-                else _probabilities_among(plan, piece, part, frozen, shares, out.tied, judged.start + at.start)
+                else _probabilities_among(plan, piece, part, frozen, shares, tied, judged.start + at.start)
             )
-            own = piece.part_of_all(readable_vectors(plan.log), part, k)
-            q = model.values(judged.start + at.start, len(rows), own)
-            out.target[at], out.model[at] = pi[rows, action], q[rows, action]
-            out.model_value[at] = (pi * q).sum(axis=1)
-            out.shares[:] += pi.sum(axis=0)
-    return out
+            yield _Part(at, piece, part, piece.action[part], p[part], pi)
 
 
 def _parts(n: int, step: int) -> Iterator[slice]:

@@ -149,7 +149,7 @@ def _read(logs: Sequence[_ResampledLog], pool: ThreadPoolExecutor, advance: Call
                 break
             list(pool.map(lambda log: log.read(piece), reading))  # noqa: B023
             if lap == 0:
-                advance(len(piece.action) * len(reading))
+                advance(min(len(piece.action), last - piece.first) * len(reading))
             reading = [log for log in reading if not log.done]
 
 

@@ -84,7 +84,7 @@ def test_the_first_displays_are_left_out_and_numbers_stay_those_of_the_log(tmp_p
 
 def test_policies_are_compared_on_the_same_displays() -> None:
     log = bernoulli_log(3000, [0.5, 0.3], mean_delay=20, seed=3)
-    found = compare(log, ["ucb1", "delayed-ucb"], delays_from="first:10%")
+    found = compare(log, ["ucb1", "delayed-ucb"], baseline="ucb1", delays_from="first:10%")
     alone = replay(log, "delayed-ucb", delays_from="first:10%")
     assert [r.plan["displays"] for r in found.results] == [2700, 2700]
     assert found.results[1].trajectory.equals(alone.trajectory)

@@ -123,11 +123,11 @@ def test_a_log_on_disk_is_put_in_the_same_orders(tmp_path: Path) -> None:
 
 
 def test_policies_that_are_compared_read_the_same_orders() -> None:
-    found = compare(ACTIONS, ["otflinucb", "linucb"], windows=[60], repeats=2, seed=3)
+    found = compare(ACTIONS, ["otflinucb", "linucb"], baseline="otflinucb", windows=[60], repeats=2, seed=3)
     alone = replay(ACTIONS, "linucb", window=60, repeats=2, seed=3)
     assert same(found.results[1], alone)
     # A policy that never looks at the window shows the same displays in every repeat, and does not differ.
-    (twice,) = compare(ARMS, ["random"], windows=[40, 400], repeats=3).differences
+    (twice,) = compare(ARMS, ["random"], baseline="random", windows=[40, 400], repeats=3).differences
     assert (twice.realised.estimate, twice.realised.n, twice.p) == (0.0, 0, 1.0)
 
 

@@ -1,0 +1,79 @@
+"""What policies that do not learn would earn more than others, weighted over all displays: when, and from what.
+
+Nothing is replayed for it: the probabilities of a fixed action, of random play, of columns of the log, and of the
+logging policy itself are known at every display, whatever was revealed before. So all displays that can be judged
+count, and not only those that a replay matches (`evaluator.estimates.weighted_difference`). Memory: 8 bytes a display
+and policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.estimates.weighted_difference import Influence, PairedValues, influence, paired_values
+from evaluator.log.clusters import read_users
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.values.final import display_weights
+from evaluator.replays.values.rewards import eventual_rewards
+
+
+def weighted_values(
+    plans: Sequence[ReplayPlan], pairs: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], PairedValues]:
+    """Return what the displays say of the difference of each pair (variant, reference) of policies that do not learn.
+
+    By users, where options name their column or the log keeps one whose name says so: displays of one user hang
+    together, though no option says it. Costs a scan of the log for each of these policies.
+
+    Parameters
+    ----------
+    plans
+        Plans of the variants, in their order.
+    pairs
+        Pairs (variant, reference) that are compared.
+    """
+    compared = [(i, j) for i, j in pairs if _weighable(plans[i]) and _weighable(plans[j])]
+    compared = [(i, j) for i, j in compared if reward_cut(plans[i]) == reward_cut(plans[j])]
+    if not compared:
+        return {}
+    clusters = plans[0].clusters or read_users(plans[0].log, None)
+    rewards: dict[object, npt.NDArray[np.float64]] = {}
+    known: dict[int, Influence] = {}
+    for i in sorted({one for pair in compared for one in pair}):
+        plan, cut = plans[i], reward_cut(plans[i])
+        if cut not in rewards:
+            used = plan.maturity.used
+            rewards[cut] = eventual_rewards(plan, used=used).taken(np.arange(used))
+        code = None if clusters is None else clusters.code[: plan.maturity.used]
+        weight = None if plan.sampler == "logged" else display_weights(plan)
+        known[i] = influence(rewards[cut], weight, clusters=code)
+    return {
+        (i, j): paired_values(
+            rewards[reward_cut(plans[i])],
+            known[i],
+            known[j],
+            clusters=None if clusters is None else clusters.code[: plans[i].maturity.used],
+        )
+        for i, j in compared
+    }
+
+
+def reads_users(policies: Sequence[Any]) -> bool:
+    """Whether a comparison of these policies weights displays, and so is to know which are of one user."""
+    return any(not getattr(policy, "learns", True) and policy.name != "logging" for policy in policies)
+
+
+def _weighable(plan: ReplayPlan) -> bool:
+    """Whether every display that can be judged has a weight under the policy, and the displays are the traffic's."""
+    p = plan.propensities
+    return not plan.policy.learns and plan.options.reward == "eventual" and p.rule is not None and not p.tilted
+
+
+def reward_cut(plan: ReplayPlan) -> object:
+    """Return what cuts the rewards of a variant: equal for two whose values can be compared."""
+    cut_by_window = plan.options.reward == "observed" or plan.rewards_end_with_window
+    return plan.window.cut if cut_by_window else None

@@ -1,0 +1,38 @@
+"""Paired weighted differences on worlds of known truth: no bias, ends that hold, and no width without need."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.bench.weighted_differences import WORLDS, Found, on_log
+
+LOGS = 120
+# Half of 1 - level, and 4 standard errors of a share of so many logs.
+ERROR = 0.025 + 4 * math.sqrt(0.025 * 0.975 / LOGS)
+SILENT = ("heavy money",)
+
+
+def found_in(name: str, logs: int = LOGS) -> Found:
+    return Found(*(np.array(column) for column in zip(*(on_log(name, seed) for seed in range(logs)), strict=True)))
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_an_end_that_is_concluded_from_is_seldom_wrong(name: str) -> None:
+    of = found_in(name)
+    assert abs(of.error.mean()) < 4 * of.error.std(ddof=1) / math.sqrt(LOGS)
+    # Of all logs: those without an interval conclude nothing.
+    assert np.mean((of.low > 0) & (of.low_known > 0)) < ERROR
+    assert np.mean((of.high < 0) & (of.high_known > 0)) < ERROR
+    assert (of.given.mean() < 0.05) == (name in SILENT)
+
+
+def test_intervals_are_short_where_policies_are_alike_and_as_long_as_users_need() -> None:
+    near, users = found_in("near the logger", 50), found_in("few users")
+    assert np.median(near.unpaired / near.width) > 4
+    assert np.median(near.matched / near.width) > 4
+    # An interval that takes displays of one user for independent ones is too short.
+    assert users.plain.mean() < 0.95 - 4 * math.sqrt(0.95 * 0.05 / LOGS)
+    assert np.mean((users.low <= 0) & (users.high >= 0)) > 0.95 - 4 * math.sqrt(0.95 * 0.05 / LOGS)
