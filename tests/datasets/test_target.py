@@ -128,7 +128,7 @@ def test_actions_taken_are_the_probabilities_that_they_stand_for_to_the_bit() ->
 def test_targets_are_compared_with_each_other_and_with_an_action() -> None:
     frame, roles = shop()
     log = Log.from_frames(frame, targets={"new_model": "new", "old": "old"}, **roles)  # type: ignore[arg-type]
-    found = compare(log, ["target:new_model", "target:old", "fixed:action=0"])
+    found = compare(log, ["target:new_model", "target:old", "fixed:action=0"], baseline="target:new_model")
     new, old, fixed = (one.value.estimate for one in found.results)
     assert old == fixed < new
     assert found.verdict is not None
