@@ -34,8 +34,10 @@ WINDOW = 20
 
 
 def layouts(policy: Policy) -> tuple[Layout, ...]:
-    if policy.reads.startswith("target"):
+    if policy.reads == "target":
         return ("target",)
+    if policy.reads.startswith("target:"):
+        return ("target", "taken")
     return ("sets", "contexts", "catalogue") if policy.contextual else ("none",)
 
 
