@@ -52,7 +52,8 @@ class LiveRuns:
     ) -> None:
         self.told, self.common = told, common
         self._truth, self._claimed = truth, claimed = fitted.truth, fitted.claimed
-        self._policies, self._options = policies, options
+        # As planned on the log, which says what its actions are called.
+        self._policies, self._options = [plan.policy for plan in fitted.plans], options
         lengths = [[t for of in told for t in of[p].rounds] for p in range(len(policies))]
         self._weights = [claimed_weights(claim, t, common) for claim, t in zip(claimed, lengths, strict=True)]
         self._moneys = [_money(truth, claim, t, common, options) for claim, t in zip(claimed, lengths, strict=True)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -167,6 +168,10 @@ class Policy:
     def start(self, setting: Setting) -> Any:
         """Return the state before the first round, a NamedTuple of arrays and scalars."""
         raise NotImplementedError
+
+    def on_actions(self, labels: Sequence[str]) -> Self:
+        """Return the policy for a log whose actions have these labels."""
+        return self
 
     def shares(self, n_actions: int) -> npt.NDArray[np.float64] | None:
         """Return the probability of each action, shape (K,), where it is the same at all displays; else None."""

@@ -8,11 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.findings.codes import RAREST_ACTION, TARGET_NEVER_SHOWN, TARGET_NOT_ELIGIBLE, UNUSABLE_ACTIONS
+from evaluator.findings.codes import (
+    INDEX_OR_LABEL,
+    RAREST_ACTION,
+    TARGET_NEVER_SHOWN,
+    TARGET_NOT_ELIGIBLE,
+    UNUSABLE_ACTIONS,
+)
 from evaluator.findings.finding import Finding
 from evaluator.log.eligible import SetCodes
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import TakenActions
+from evaluator.policies.static import FixedAction
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
@@ -200,6 +207,24 @@ def binding_display(plan: ReplayPlan) -> BindingDisplay | None:
                 f"{more}, or to correct that propensity if it is a mistake of the log",
             )
     return None
+
+
+def said_of_index(plan: ReplayPlan) -> list[Finding]:
+    """Return the warning of a fixed action whose index is the label of another one."""
+    policy, labels = plan.policy, plan.log.labels
+    if not isinstance(policy, FixedAction) or not isinstance(policy.action, int):
+        return []
+    number = str(policy.action)
+    if number not in labels or labels[policy.index] == number:
+        return []
+    return [
+        INDEX_OR_LABEL.found(
+            f"{policy.spec} shows the action with index {number}, {labels[policy.index]!r}; another action has the "
+            f"label {number!r}.",
+            f'to mean the label, write it in quotes: {policy.name}:action="{number}"',
+            about=policy.spec,
+        )
+    ]
 
 
 def said_of_target(plan: ReplayPlan) -> list[Finding]:

@@ -7,6 +7,7 @@ import numpy as np
 from evaluator.errors import NoRoundsError
 from evaluator.findings.codes import BURSTS, LITTLE_LEARNED, MOVING_SETS
 from evaluator.findings.finding import Finding
+from evaluator.policies.static import with_label
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.gaps_and_bursts import BURSTY, peak_within_delay
@@ -152,8 +153,9 @@ def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
     said = f"{plan.policy.spec} lived no round of the {n:,} displays (sampler: {plan.sampler})"
     if chosen >= 0 and not usable[chosen]:
         why = "was never shown" if not plan.survey.shown[chosen] else "has young displays only, too young to be judged"
+        usual = with_label(f"fixed:action={usable.argmax()}", plan.log.labels)
         hint = (
-            f"take an action that has usable displays: fixed:action={int(usable.argmax())}."
+            f"take an action that has usable displays: {usual}."
             if plan.policy.name == "fixed"
             else f"leave it out: {out}."
         )
