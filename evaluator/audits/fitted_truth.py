@@ -11,7 +11,6 @@ from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims
 from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.comparisons.result import plan_comparison
-from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.log.schema import is_target
 from evaluator.replays.plan import ReplayPlan
@@ -28,17 +27,11 @@ class Fitted(NamedTuple):
 
 def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
     """Fit a truth to a log. What a replay of the log refuses, this refuses."""
-    for policy in policies:
-        if is_target(policy.reads):
-            raise ParameterError(
-                f"{policy.spec} is a column of log {log.meta.name!r}, and the twins of an audit draw displays of their "
-                "own, at which no column says what it does.",
-                remedy="audit the other policies, and check the log.",
-            )
     log = log.without_outcomes()  # of which an audit says nothing
     asked = options.of_replays(seed=options.seed)
     plans = plan_comparison(log, policies, [options.window], asked)
     # What is left out of the replays is no less true.
     whole = read_basis(log, replace(asked, delays_from=None))
-    truth = fit_truth(whole, policies[0], asked, displays=options.displays)
+    targets = list(dict.fromkeys(policy.reads for policy in policies if is_target(policy.reads)))
+    truth = fit_truth(whole, policies[0], asked, displays=options.displays, targets=targets)
     return Fitted(plans, truth, claims(truth, policies, options))

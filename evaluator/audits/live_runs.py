@@ -16,6 +16,7 @@ from evaluator.audits.live_money import NO_MONEY, LiveMoney, live_money
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import TwinReplay
 from evaluator.audits.truth import LogTruth
+from evaluator.log.vectors_of_displays import target_vectors
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.rounds.batch import EligibleActions
 from evaluator.streams import Stream, random_stream
@@ -163,6 +164,8 @@ def live_pool(truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, tol
     """Return what live rounds of a policy are drawn from, which was `told` so by its replays."""
     if not policy.contextual:
         vectors = np.zeros((1, 1, 0))
+    elif policy.reads in truth.targets:
+        vectors = target_vectors(truth.targets[policy.reads], truth.actions["label"].combine_chunks())
     elif truth.pool is None:
         from evaluator.log.schema import to_numpy
 

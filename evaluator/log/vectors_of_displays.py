@@ -81,6 +81,15 @@ def dwarfing_column(log: Log) -> Dwarfing | None:
     return Dwarfing(large, small, times, remedy)
 
 
+def target_vectors(target: pa.Array, labels: pa.Array) -> npt.NDArray[np.float64]:
+    """Return a column with a policy as vectors, shape (n, 1, K), or (n, 1, 1) of the index of the action that it takes.
+
+    The index is -1 where it is none of the log's.
+    """
+    found = to_numpy(pc.index_in(target, labels).fill_null(-1)) if pa.types.is_string(target.type) else to_numpy(target)
+    return found.astype(np.float64).reshape(len(target), 1, -1)
+
+
 class TakenActions:
     """The actions that a policy takes at the displays of a log, by the labels in its column, some at a time.
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator import Log, audit, compare, datasets, replay
+from evaluator import Log, compare, datasets, replay
 from evaluator.errors import LogError, ParameterError, SourceError, SpecError
 from evaluator.replays.rounds.stream import pieces
 from tests.datasets.sources import dataset
@@ -217,11 +217,3 @@ def test_a_target_that_is_not_there_names_the_nearest() -> None:
         replay(Log.from_frames(frame, **roles), "target:new")  # type: ignore[arg-type]
     with pytest.raises(SpecError, match="`a b`"):
         Log.from_frames(frame, targets={"a b": "new"}, **roles)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("spec", ["columns", "target:new"])
-def test_an_audit_says_why_it_takes_no_column(spec: str) -> None:
-    frame, roles = shop(300)
-    log = Log.from_frames(frame, target="pi_{action}", targets={"new": "new"}, **roles)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match=f"{spec} is a column of log 'frame', and the twins"):
-        audit(log, [spec, "random"], twins=10)
