@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evaluator.findings.codes import (
     INDEX_OR_LABEL,
@@ -23,6 +25,7 @@ from evaluator.policies.static import FixedAction
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
+from evaluator.visible import shortened
 
 if TYPE_CHECKING:
     from evaluator.replays.plan import ReplayPlan
@@ -227,6 +230,18 @@ def said_of_index(plan: ReplayPlan) -> list[Finding]:
     ]
 
 
+def _named(plan: ReplayPlan, shown: npt.NDArray[np.bool_]) -> str:
+    """Return the labels that a policy's column has and the log never shows, the most frequent ones first."""
+    labels, counts = [label for label, any_ in zip(plan.log.labels, shown, strict=True) if any_], Counter[str]()
+    for first, chunk in plan.log.arrays(plan.policy.reads):
+        taken = chunk[: max(plan.maturity.used - first, 0)]
+        strange = taken.filter(pc.invert(pc.is_in(taken, pa.array(labels, pa.string()))))
+        counts.update({one["values"]: one["counts"] for one in pc.value_counts(strange).to_pylist()})
+    most = counts.most_common(_NAMED)
+    more = f", and {len(counts) - len(most):,} more" if len(counts) > len(most) else ""
+    return f" ({', '.join(f'{shortened(label)!r} {n:,} times' for label, n in most)}{more})"
+
+
 def said_of_target(plan: ReplayPlan) -> list[Finding]:
     """Return the warnings of a policy whose actions are a column of the log: those that no display can match."""
     log, name = plan.log, plan.policy.reads
@@ -249,7 +264,7 @@ def said_of_target(plan: ReplayPlan) -> list[Finding]:
     used, spec = plan.maturity.used, plan.policy.spec
     said = []
     for count, code, what in (
-        (unknown, TARGET_NEVER_SHOWN, "that the log never shows"),
+        (unknown, TARGET_NEVER_SHOWN, f"that the log never shows{_named(plan, shown) if unknown else ''}"),
         (outside, TARGET_NOT_ELIGIBLE, "that is not eligible there"),
     ):
         if count:

@@ -154,6 +154,7 @@ def test_a_label_target_follows_a_choice_of_actions_and_batches(tmp_path: Path) 
     fewer = Log.from_frames(frame, targets={"new": "new"}, actions=["red", "blue"], **roles)  # type: ignore[arg-type]
     found = replay(fewer, "target:new").findings
     (said,) = [one for one in found if one.code == "target-never-shown"]
+    assert "('green' " in said.what
     green = np.isin(frame["ad"].to_pylist(), ["red", "blue"]) & (np.array(frame["new"].to_pylist()) == "green")
     assert said.numbers["displays"] == green.sum()
 
@@ -164,6 +165,7 @@ def test_an_action_never_shown_is_counted_and_stands_for_one_at_random() -> None
     found = replay(log, "target:odd")
     (said,) = [one for one in found.findings if one.code == "target-never-shown"]
     assert said.numbers["displays"] == 2000
+    assert "an action that the log never shows ('gold' 2,000 times). The values" in said.what
     assert found.final is not None
     snips = found.final.estimates["snips"]
     assert abs(snips.value.estimate - (0.9 * 0.4 + 0.1 * 0.2)) < 4 * snips.standard_error
