@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -106,19 +105,6 @@ def _reads_as_index(text: str) -> bool:
     except ValueError:
         return text[:1] == text[-1:] == '"'
     return True
-
-
-def with_label(spec: str, labels: Sequence[str]) -> str:
-    """Return a policy's spec as reports write it: where it gives the index of an action, the label is beside it.
-
-    >>> [with_label(spec, ["blue", "red"]) for spec in ("fixed:action=1", "fixed", "ucb1")]
-    ['fixed:action=1 (red)', 'fixed:action=0 (blue)', 'ucb1']
-    """
-    if (found := re.fullmatch(r"fixed(?::action=(\d+))?", spec)) is None or int(found[1] or 0) >= len(labels):
-        return spec
-    index = int(found[1] or 0)
-    label = labels[index]
-    return f"fixed:action={index}" if label == str(index) else f"fixed:action={index} ({label})"
 
 
 @dataclass(frozen=True, kw_only=True)

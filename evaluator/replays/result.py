@@ -11,10 +11,9 @@ import pyarrow as pa
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import Finding, WithFindings
-from evaluator.policies.static import with_label
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.learned.policy import LearnedPolicy
-from evaluator.replays.plan_document import PlanFacts
+from evaluator.replays.plan_document import PlanFacts, with_label
 from evaluator.replays.values.final import FinalValue
 from evaluator.replays.values.money import Money
 from evaluator.replays.values.outcome_values import OutcomeValue, guardrail_table, outcome_table

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.errors import SourceError
-from evaluator.policies.static import with_label
+from evaluator.replays.plan_document import with_label
 from evaluator.reports.chapter import Chapter
 from evaluator.reports.manifest import AGAIN, MANIFEST, LogDates, log_dates, read_json
 

@@ -10,9 +10,9 @@ from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import clusters_text
 from evaluator.estimates.weighted import ESTIMATORS, NORMAL, WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
-from evaluator.policies.static import with_label
 from evaluator.replays.conversion_share import of_conversions
 from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.plan_document import with_label
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING
 from evaluator.replays.values.final import FinalValue

@@ -7,9 +7,9 @@ import numpy as np
 from evaluator.errors import NoRoundsError
 from evaluator.findings.codes import BURSTS, LITTLE_LEARNED, MOVING_SETS
 from evaluator.findings.finding import Finding
-from evaluator.policies.static import with_label
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.plan_document import with_label
 from evaluator.replays.rounds.gaps_and_bursts import BURSTY, peak_within_delay
 from evaluator.replays.support import binding_display, leaves_out
 from evaluator.units import format_duration
