@@ -16,6 +16,7 @@ from evaluator.datasets.events import REWARDS, EventKind, event_rows
 from evaluator.datasets.join_by_id import ASKED, AskedDisplays
 from evaluator.datasets.labels import KEPT, Labels
 from evaluator.datasets.per_action_columns import (
+    TakenFromTable,
     TargetColumns,
     VectorColumns,
     check_targets,
@@ -66,6 +67,8 @@ class Intake:
         Reader of the displays' eligible actions; None where every action always is.
     repeated
         Rows whose display was listed before, by their increasing numbers ``row``, and where it was: `FILE`, `LINE`.
+    tables
+        Actions that policies take and that lie in tables of their own, by the column that displays get of them.
     targets, target_actions
         Columns of the policies to be evaluated: of each action's probability by its label, and of the action taken.
     vectors
@@ -118,6 +121,7 @@ class Intake:
     targets: TargetColumns
     target_actions: Mapping[str, str]
     vectors: VectorColumns
+    tables: Mapping[str, TakenFromTable]
     spool: Spool
     new_spool: Callable[[], Spool]
     kept: Mapping[str, str] = field(default_factory=dict)
@@ -249,6 +253,9 @@ class Intake:
 
         None where the run will be refused anyway, when all breaches are known.
         """
+        if self.tables and self.spec.display.id is not None:
+            named = frame[self.spec.display.id]
+            frame = frame.with_columns(table.of(named).alias(column) for column, table in self.tables.items())
         rows = self.breaches.check(frame)
         check_cells(rows, frame, self.kinds, self._times)
         low, high = np.searchsorted(self.repeated["row"].to_numpy(), [self.rows, self.rows + frame.height])

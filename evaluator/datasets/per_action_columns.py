@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.frames import column_names
-from evaluator.datasets.row_breaches import CheckedRows
+from evaluator.datasets.cells import Kind
+from evaluator.datasets.frames import Chunks, column_names
+from evaluator.datasets.labels import value_texts
+from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spec_sections import Table
+from evaluator.datasets.spec_sections import Table, TargetSource
 from evaluator.errors import LogError, SpecError
 from evaluator.log.breaches import SUM_TOLERANCE
 from evaluator.log.encoder import value_text
@@ -48,7 +50,60 @@ def target_columns(spec: FileSpec, files: Sequence[TablePart]) -> dict[str, dict
 def target_actions(spec: FileSpec) -> dict[str, str]:
     """Return the column of labels of each policy to be evaluated that has one, by its column of displays."""
     named = {} if spec.target is None else spec.target.named
-    return {NAMED_TARGET + name: of.action for name, of in named.items() if of.action is not None}
+    return {
+        NAMED_TARGET + name: of.action if of.source is None else f"target.{name}.action"
+        for name, of in named.items()
+        if of.action is not None
+    }
+
+
+class TakenFromTable:
+    """The actions that a policy takes, in a table of their own: displays find theirs by id as they pass by.
+
+    Memory: an id and a label of each row. Time: a binary search a display.
+
+    Parameters
+    ----------
+    source, action
+        Section of the table, and the column with the label of the action.
+    files
+        Files of the table.
+
+    Raises
+    ------
+    LogError
+        A row has no id, or the id of another one.
+    """
+
+    def __init__(self, source: TargetSource, action: str, files: list[TablePart]) -> None:
+        kinds: dict[str, Kind] = {source.display: "text", action: "category"}
+        table, breaches = Chunks(files, source, kinds).collect(), Breaches(files, listed=False)
+        ids, rows = value_texts(table[source.display]), breaches.check(table)
+        rows.add(source.display, ids.is_null(), "missing", "fill the cell, or leave the row out")
+        rows.add(source.display, ids.is_not_null() & ~ids.is_first_distinct(), "twice", "keep one row of each display")
+        rows.close()
+        breaches.refuse()
+        order = ids.arg_sort()
+        self._ids, self._labels = ids.gather(order), table[action].gather(order)
+
+    def of(self, ids: pl.Series) -> pl.Series:
+        """Return the label at each display, null where the table has no row of it."""
+        wanted = value_texts(ids)
+        if self._ids.is_empty():
+            return pl.Series(dtype=pl.String).extend_constant(None, len(ids))
+        at = self._ids.search_sorted(wanted.fill_null("")).clip(upper_bound=len(self._ids) - 1)
+        found = pl.DataFrame({"id": self._ids.gather(at), "label": self._labels.gather(at), "wanted": wanted})
+        return found.select(pl.when(pl.col("id") == pl.col("wanted")).then("label"))["label"]
+
+
+def taken_from_tables(spec: FileSpec, others: Mapping[str, list[TablePart]]) -> dict[str, TakenFromTable]:
+    """Read the tables of actions that policies take, by the name of the column that a display gets of them."""
+    columns = target_actions(spec)
+    return {
+        columns[NAMED_TARGET + name]: TakenFromTable(of.source, of.action, others[f"target.{name}.source"])
+        for name, of in ({} if spec.target is None else spec.target.named).items()
+        if of.source is not None and of.action is not None
+    }
 
 
 def check_targets(rows: CheckedRows, frame: pl.DataFrame, targets: TargetColumns, actions: Mapping[str, str]) -> None:

@@ -21,7 +21,13 @@ from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.options import ReadingOptions, share_of
 from evaluator.datasets.outcomes import asked_window
-from evaluator.datasets.per_action_columns import TargetColumns, target_actions, target_columns, vector_columns
+from evaluator.datasets.per_action_columns import (
+    TakenFromTable,
+    TargetColumns,
+    target_actions,
+    target_columns,
+    vector_columns,
+)
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches
 from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.set_sources import SetSource
@@ -135,13 +141,21 @@ class ReadingPlan:
         """Kind of each kept column that holds numbers, by its name in the source."""
         own = self._kinds
         # What has another role, too, is kept as text, but for numbers of the context.
-        free = [c for c in self.kept.values() if c not in own or self.features.kinds.get(c) == "number"]
+        kept = [c for c in self.kept.values() if c not in self._joined]
+        free = [c for c in kept if c not in own or self.features.kinds.get(c) == "number"]
         return number_columns(self.files, self.spec.source, free)
 
     @cached_property
     def kinds(self) -> dict[str, Kind]:
         """Kind of each column that is read of the displays, by name."""
-        return {**dict.fromkeys(self.kept.values(), "category"), **self.numbers, **self._kinds}
+        kinds: dict[str, Kind] = {**dict.fromkeys(self.kept.values(), "category"), **self.numbers, **self._kinds}
+        return {column: kind for column, kind in kinds.items() if column not in self._joined}
+
+    @cached_property
+    def _joined(self) -> set[str]:
+        """Columns that displays get of tables of their own."""
+        named = {} if self.spec.target is None else self.spec.target.named
+        return {column for name, column in target_actions(self.spec).items() if named[name.partition(":")[2]].source}
 
     def without_files(self) -> ReadingPlan:
         """Return what the displays are made by once they are read: no file is looked at any more."""
@@ -210,6 +224,7 @@ class ReadingPlan:
         asked: Mapping[str, AskedDisplays],
         *,
         sets: SetSource | None = None,
+        tables: Mapping[str, TakenFromTable] | None = None,
         before: int = 0,
         again: pl.DataFrame = NONE,
     ) -> Intake:
@@ -229,6 +244,7 @@ class ReadingPlan:
             targets=self.targets,
             target_actions=target_actions(spec),
             vectors=self.vectors,
+            tables=tables or {},
             spool=new_spool(),
             new_spool=new_spool,
             kept=self.kept,

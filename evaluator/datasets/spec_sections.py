@@ -271,6 +271,12 @@ def _names_actions(columns: str | dict[str, str] | None) -> None:
         raise ValueError("columns names no action")
 
 
+class TargetSource(Table):
+    """A table of its own for the actions that a policy takes, a row for each display."""
+
+    display: Annotated[Name, Field(description="column that holds the id of the display")]
+
+
 class NamedTarget(Section):
     """Policy to be evaluated that has a name: a column with the action that it takes, or columns of probabilities."""
 
@@ -278,11 +284,14 @@ class NamedTarget(Section):
         None
     )
     columns: Annotated[str | dict[str, Name] | None, Field(description=_PROBABILITIES)] = None
+    source: TargetSource | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> NamedTarget:
         if (self.action is None) == (self.columns is None):
             raise ValueError("a target has either action = '<column>' or columns = 'pi_{action}'")
+        if self.source is not None and self.action is None:
+            raise ValueError("source is a table of labels: name its column of them, action = '<column>'")
         _names_actions(self.columns)
         return self
 

@@ -11,7 +11,7 @@ import pytest
 from evaluator import Log, compare, datasets, replay
 from evaluator.errors import LogError, ParameterError, SourceError, SpecError
 from evaluator.replays.rounds.stream import pieces
-from tests.datasets.sources import dataset
+from tests.datasets.sources import dataset, write_rows
 
 ROWS = ["t,ad,p,sold,pi_b,pi_a", "1,a,0.5,4,0.25,0.75", "2,b,0.5,,1,0", "2,a,0.5,9,0,1.0", "5,b,0.5,5,0.5,0.5"]
 TARGET = np.array([[0.75, 0.25], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
@@ -192,6 +192,58 @@ def test_a_display_without_an_action_is_named(tmp_path: Path) -> None:
     with pytest.raises(LogError, match=r"'new': no action of target:new_model \(.*log.csv line 6"):
         datasets.load(spec)
     assert len(datasets.load(spec, on_error="quarantine", quarantine_at_most=1)) == 4
+
+
+IDS = ["id,t,ad,sold", "k1,1,a,4", "k2,2,b,", "k3,3,a,9", "k4,5,b,5"]
+BY_ID = {"new_model": {"action": "arm", "source": {"files": "arms.csv", "display": "key"}}}
+ID = {"id": "id", "propensity_kind": "uniform"}
+
+
+def test_labels_are_joined_from_a_table_of_their_own_in_any_order(tmp_path: Path) -> None:
+    write_rows(tmp_path / "arms.csv", ["key,arm", "k3,a", "zz,b", "k1,b", "k4,gold", "k2,a"])
+    spec = dataset(tmp_path, IDS, display=ID, target=BY_ID)
+    log = datasets.load(spec)
+    assert log.column("target:new_model").tolist() == ["b", "a", "a", "gold"]
+    converted = datasets.convert(spec, tmp_path / "log").log
+    assert converted.column("target:new_model").tolist() == ["b", "a", "a", "gold"]
+    rows = [f"{row},{arm}" for row, arm in zip(IDS, ("new", *"baa", "gold"), strict=True)]
+    (tmp_path / "in").mkdir()
+    same = datasets.load(dataset(tmp_path / "in", rows, display=ID, target=NAMED))
+    assert replay(log, "target:new_model", window=3).final == replay(same, "target:new_model", window=3).final
+
+
+def test_ids_of_a_long_table_find_their_own_label(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    ids, arms = rng.permutation(5000), rng.integers(2, size=5000)
+    write_rows(tmp_path / "arms.csv", ["key,arm", *(f"{key},{'ab'[arm]}" for key, arm in zip(ids, arms, strict=True))])
+    rows = ["id,t,ad,sold", *(f"{key},{t},{'ab'[t % 2]}," for t, key in enumerate(range(0, 5000, 3)))]
+    log = datasets.load(dataset(tmp_path, rows, display=ID, target=BY_ID))
+    of = dict(zip(ids.tolist(), arms.tolist(), strict=True))
+    assert log.column("target:new_model").tolist() == ["ab"[of[key]] for key in range(0, 5000, 3)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["key,arm", "k1,a", "k2,a", "k3,b"], r"'target.new_model.action': no action of target:new_model \(.*log.csv"),
+        (["key,arm", "k1,a", "k2,", "k3,b", "k4,a"], r"no action of target:new_model \(.*log.csv line 3"),
+        (["key,arm", "k1,a", "k2,a", "k2,b", "k3,b", "k4,a"], r"'key': twice \(.*arms.csv line 4"),
+        (["key,arm", ",a", "k2,a", "k3,b", "k4,a"], r"'key': missing \(.*arms.csv line 2"),
+        (["key,arm"], r"no action of target:new_model"),
+    ],
+)
+def test_a_table_that_does_not_fit_names_the_row(tmp_path: Path, rows: list[str], said: str) -> None:
+    write_rows(tmp_path / "arms.csv", rows)
+    with pytest.raises(LogError, match=said):
+        datasets.load(dataset(tmp_path, IDS, display=ID, target=BY_ID))
+
+
+def test_a_table_of_labels_needs_an_id(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"\[target.new_model.source\] joins on display.id"):
+        datasets.load(dataset(tmp_path, IDS, display={"propensity_kind": "uniform"}, target=BY_ID))
+    bad = {"new": {"columns": "pi_{action}", "source": BY_ID["new_model"]["source"]}}
+    with pytest.raises(SpecError, match="source is a table of labels"):
+        datasets.load(dataset(tmp_path, IDS, display=ID, target=bad))
 
 
 @pytest.mark.parametrize(
