@@ -12,6 +12,7 @@ from evaluator.audits.replays import claims
 from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.comparisons.result import plan_comparison
 from evaluator.log import Log
+from evaluator.log.schema import is_target
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.shared_inputs import read_basis
 
@@ -31,5 +32,6 @@ def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
     plans = plan_comparison(log, policies, [options.window], asked)
     # What is left out of the replays is no less true.
     whole = read_basis(log, replace(asked, delays_from=None))
-    truth = fit_truth(whole, policies[0], asked, displays=options.displays)
+    targets = list(dict.fromkeys(policy.reads for policy in policies if is_target(policy.reads)))
+    truth = fit_truth(whole, policies[0], asked, displays=options.displays, targets=targets)
     return Fitted(plans, truth, claims(truth, policies, options))

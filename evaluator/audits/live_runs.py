@@ -16,6 +16,7 @@ from evaluator.audits.live_money import NO_MONEY, LiveMoney, live_money
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import TwinReplay
 from evaluator.audits.truth import LogTruth
+from evaluator.log.vectors_of_displays import target_vectors
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.rounds.batch import EligibleActions
 from evaluator.streams import Stream, random_stream
@@ -52,7 +53,8 @@ class LiveRuns:
     ) -> None:
         self.told, self.common = told, common
         self._truth, self._claimed = truth, claimed = fitted.truth, fitted.claimed
-        self._policies, self._options = policies, options
+        # As planned on the log, which says what its actions are called.
+        self._policies, self._options = [plan.policy for plan in fitted.plans], options
         lengths = [[t for of in told for t in of[p].rounds] for p in range(len(policies))]
         self._weights = [claimed_weights(claim, t, common) for claim, t in zip(claimed, lengths, strict=True)]
         self._moneys = [_money(truth, claim, t, common, options) for claim, t in zip(claimed, lengths, strict=True)]
@@ -162,6 +164,8 @@ def live_pool(truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, tol
     """Return what live rounds of a policy are drawn from, which was `told` so by its replays."""
     if not policy.contextual:
         vectors = np.zeros((1, 1, 0))
+    elif policy.reads in truth.targets:
+        vectors = target_vectors(truth.targets[policy.reads], truth.actions["label"].combine_chunks())
     elif truth.pool is None:
         from evaluator.log.schema import to_numpy
 

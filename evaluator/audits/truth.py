@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from evaluator.errors import DataError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import unpack
 from evaluator.log.ragged_vectors import is_uneven
-from evaluator.log.schema import ELIGIBLE, to_numpy
+from evaluator.log.schema import ELIGIBLE, TARGET, to_numpy
 from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -85,6 +86,8 @@ class LogTruth:
         Eligible actions of each entry; None where all always are.
     money
         Values of sales by action, refunds and costs; None where the log has neither refunds nor costs.
+    targets
+        Columns of the audited policies that are columns of the log, at each entry, by name.
     """
 
     vectors: str | None
@@ -105,6 +108,7 @@ class LogTruth:
     window: str | None = None
     sets: TwinSets | None = None
     money: TwinMoney | None = None
+    targets: Mapping[str, pa.Array] = field(default_factory=dict)
 
     @property
     def moving(self) -> bool:
@@ -154,7 +158,9 @@ class LogTruth:
         return np.asarray((self.rates * self.logger).mean(axis=0) * self.mean_value)
 
 
-def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: int | None) -> LogTruth:
+def fit_truth(
+    basis: Basis, policy: Any, options: ReplayOptions, *, displays: int | None, targets: Sequence[str] = ()
+) -> LogTruth:
     """Return a truth whose twins look like the log.
 
     Parameters
@@ -167,6 +173,8 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         Options of the replays that are audited.
     displays
         Number of displays of a twin; None takes as many as the log has.
+    targets
+        Columns of displays with policies that are audited.
 
     Raises
     ------
@@ -212,7 +220,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
     money = fit_money(whole, laws, longest, in_time=in_time)
     meta = whole.log.meta if money is None else money.bounds(whole.log.meta)
     vectors = display_vectors(log)
-    varied = vectors is not None or basis.sets is not None
+    varied = vectors is not None or basis.sets is not None or bool(targets)
     entries = _entries(len(log), log.n_actions) if varied else np.zeros(1, np.int64)
     sets = None if basis.sets is None else read_twin_sets(log, basis.sets, entries, survey.shown)
     pool = _pool(log, entries, vectors) if vectors else None
@@ -256,6 +264,8 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
             laws.said,
             logger.said,
             *([] if sets is None else [sets.said]),
+            *(f"{'columns' if name == TARGET else name} does at a display of a twin what it does at one of the log's, "
+              "with its contexts; rates do not depend on it otherwise" for name in targets),
             f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
             else "no contexts",
             f"{n:,} displays, one a round" + (" (time stamps are coarse)" if survey.ends is not None else "")
@@ -268,6 +278,7 @@ def fit_truth(basis: Basis, policy: Any, options: ReplayOptions, *, displays: in
         window=window,
         sets=sets,
         money=money,
+        targets={name: log.take(entries, [name])[name].combine_chunks() for name in targets},
     )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
@@ -84,6 +84,8 @@ class TwinDisplays:
         Name of the column of vectors, and those of each entry, shape (P, K, d) or (P, d); None where there are none.
     costs
         What displays cost; None where there are none.
+    targets
+        Columns of policies at each entry, by name.
     """
 
     n: int
@@ -96,12 +98,14 @@ class TwinDisplays:
     vectors: str | None
     pool: npt.NDArray[np.floating] | None
     costs: TwinCosts | None
+    targets: Mapping[str, pa.Array] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         """Names of the columns, in their order."""
         own = ["display_id", "time", "action", "propensity", *([] if self.costs is None else [COST])]
-        return own + [ELIGIBLE] * (self.sets is not None) + ([] if self.vectors is None else [self.vectors])
+        own += [ELIGIBLE] * (self.sets is not None) + ([] if self.vectors is None else [self.vectors])
+        return [*own, *self.targets]
 
     def times(self, first: int, end: int) -> Ints:
         """Return the arrival times of some displays that follow one another."""
@@ -141,6 +145,8 @@ class TwinDisplays:
             return self.sets.of_displays(entry)
         if name == self.vectors and self.pool is not None:
             return self._vectors_of(self.pool, entry)
+        if name in self.targets:
+            return self.targets[name].take(pa.array(entry))
         raise KeyError(name)
 
     def kind(self, name: str) -> pa.DataType:
@@ -330,6 +336,7 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
         vectors=truth.vectors if held else None,
         pool=truth.pool if held else None,
         costs=None if money is None or money.costing is None else TwinCosts(money.costing, costs),
+        targets=truth.targets,
     )
     until = None if truth.beyond is None else int(drawn.times(n - 1, n)[0]) + truth.beyond
     edges = _edges(truth.logger)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from evaluator.replays.result import ReplayResult
-from evaluator.results.json_documents import Count
+from evaluator.results.json_documents import Count, omitted
 
 
 @dataclass(frozen=True)
@@ -18,19 +19,22 @@ class Line:
         Number of the variant, from 0; people count from 1.
     policy, window
         Policy and window, as they were asked for.
+    title
+        Policy as sentences write it, with the label of a fixed action.
     """
 
     variant: Count
     policy: str
     window: str
+    title: Annotated[str, *omitted]
 
     def __str__(self) -> str:
-        return f"line {self.variant + 1} ({self.policy}, window {self.window})"
+        return f"line {self.variant + 1} ({self.title}, window {self.window})"
 
 
 def line_of(variant: int, result: ReplayResult) -> Line:
     """Return a variant as reports name it."""
-    return Line(variant, result.plan["policy"], window_text(result))
+    return Line(variant, result.plan["policy"], window_text(result), result.title)
 
 
 def window_text(result: ReplayResult) -> str:

@@ -34,6 +34,7 @@ from evaluator.datasets.join_by_id import AskedDisplays, SecondTable
 from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.outcomes import Outcomes, event_tables, find_outcomes
+from evaluator.datasets.per_action_columns import TakenFromTable, taken_from_tables
 from evaluator.datasets.quarantine import left_out_note, refuse_many
 from evaluator.datasets.reading_plan import NONE, ReadingPlan, plan_reading
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
@@ -109,7 +110,8 @@ def read_tables(
         }
         who = None if workers is None or into is None else workers(plan, new_spool, into)
         sets = find_sets(plan.spec, plan.of_sets, plan.zones, listed=plan.listed)
-        done = _take_in(plan, seconds, sets, new_spool, advance, who, at_once)
+        of_targets = taken_from_tables(plan.spec, plan.others)
+        done = _take_in(plan, seconds, sets, of_targets, new_spool, advance, who, at_once)
         log, quarantine = _finish(plan, done, seconds, into=into, contexts=contexts)
     # Verified when nothing of its making is in memory any more.
     return Reading(open_canonical(log) if isinstance(log, Path) else log, quarantine)
@@ -156,6 +158,7 @@ def _take_in(
     plan: ReadingPlan,
     seconds: Mapping[str, SecondTable],
     sets: SetSource | None,
+    tables: Mapping[str, TakenFromTable],
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
     workers: StretchesInThreads | None,
@@ -168,6 +171,8 @@ def _take_in(
 
     if workers is not None and sets is not None:
         at_once.alone("eligible actions take one")
+    elif workers is not None and tables:
+        at_once.alone("a table of a target takes one")
     elif workers is not None:
         whole = plan.intake(new_spool, asking())
         taken = joined_intake(plan, workers, whole, asking, advance, at_once.alone)
@@ -176,7 +181,7 @@ def _take_in(
     chunks = plan.chunks(new_spool)
 
     def one_pass(again: pl.DataFrame = NONE) -> Intake:
-        intake = plan.intake(new_spool, asking(), sets=sets, again=again)
+        intake = plan.intake(new_spool, asking(), sets=sets, tables=tables, again=again)
         intake.see(chunks(), advance)
         return intake
 

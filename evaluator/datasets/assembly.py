@@ -248,7 +248,7 @@ class DisplayBatches:
 
     def _batch(self, columns: dict[str, Any], sets: pl.Series | None) -> dict[str, Any]:
         kept, uniform = self.kept, self.uniform
-        places = target_places(kept.intake.target, kept.labels) if kept.intake.target else []
+        targets = target_places(kept.intake.targets, kept.labels)
         vector = vector_places(kept.intake.vectors, kept.labels)
         source = kept.intake.sets
         batch: dict[str, Any] = {"time": columns[TIME], "action": columns[ACTION]}
@@ -280,8 +280,7 @@ class DisplayBatches:
         if vector:
             batch[ACTION_SET] = vectors_of(columns, vector)
         batch |= {n.removeprefix(KEPT): array for n, array in columns.items() if n.startswith(KEPT)}
-        if places:
-            batch["target"] = target_of(columns, places)
+        batch |= {name: target_of(columns, places) for name, places in targets.items()}
         return batch
 
 

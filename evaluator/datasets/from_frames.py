@@ -144,9 +144,10 @@ def _file_spec(given: dict[str, Any], frames: Collection[str], of_outcomes: Coll
             raise UsageError(
                 f"`{kind}_{min(roles)}` is a column of `{name}`, which is not there.", remedy="give the frame."
             )
-    for optional in ("target", "action_set"):
-        if not data[optional].get("columns"):
-            del data[optional]
+    if not data["action_set"].get("columns"):
+        del data["action_set"]
+    if not data["target"]:
+        del data["target"]
     spec = parse_spec(data, where="Log.from_frames")
     assert isinstance(spec, FileSpec)
     return spec

@@ -15,7 +15,15 @@ from evaluator.datasets.duplicates import SeenIds, hashed
 from evaluator.datasets.events import REWARDS, EventKind, event_rows
 from evaluator.datasets.join_by_id import ASKED, AskedDisplays
 from evaluator.datasets.labels import KEPT, Labels
-from evaluator.datasets.per_action_columns import VectorColumns, check_target, check_vectors, target_codes, vector_codes
+from evaluator.datasets.per_action_columns import (
+    TakenFromTable,
+    TargetColumns,
+    VectorColumns,
+    check_targets,
+    check_vectors,
+    target_codes,
+    vector_codes,
+)
 from evaluator.datasets.quarantine import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
@@ -59,13 +67,15 @@ class Intake:
         Reader of the displays' eligible actions; None where every action always is.
     repeated
         Rows whose display was listed before, by their increasing numbers ``row``, and where it was: `FILE`, `LINE`.
-    target
-        Column of each action's probability under a policy to be evaluated, by label of the action.
+    tables
+        Actions that policies take and that lie in tables of their own, by the column that displays get of them.
+    targets, target_actions
+        Columns of the policies to be evaluated: of each action's probability by its label, and of the action taken.
     vectors
         Column of each action by its label, for each number of the actions' vectors.
     spool
         Temporary file that gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY`, `WEIGHT` and
-        `COST` where logged, what `sets` makes of theirs, context codes, the probabilities of `target`, the `vectors`,
+        `COST` where logged, what `sets` makes of theirs, context codes, the probabilities of `targets`, the `vectors`,
         the code of its label in each column of `keep`, and the `numbers`.
     new_spool
         Function that makes a temporary file, in which many displays of one time wait.
@@ -108,8 +118,10 @@ class Intake:
     asked: Mapping[str, AskedDisplays]
     sets: SetSource | None
     repeated: pl.DataFrame
-    target: Mapping[str, str]
+    targets: TargetColumns
+    target_actions: Mapping[str, str]
     vectors: VectorColumns
+    tables: Mapping[str, TakenFromTable]
     spool: Spool
     new_spool: Callable[[], Spool]
     kept: Mapping[str, str] = field(default_factory=dict)
@@ -241,12 +253,15 @@ class Intake:
 
         None where the run will be refused anyway, when all breaches are known.
         """
+        if self.tables and self.spec.display.id is not None:
+            named = frame[self.spec.display.id]
+            frame = frame.with_columns(table.of(named).alias(column) for column, table in self.tables.items())
         rows = self.breaches.check(frame)
         check_cells(rows, frame, self.kinds, self._times)
         low, high = np.searchsorted(self.repeated["row"].to_numpy(), [self.rows, self.rows + frame.height])
         again = self.repeated.slice(low, high - low).with_columns(pl.col("row") - self.rows)
         check_displays(rows, frame, self.spec, self.codes.features, again)
-        check_target(rows, frame, self.target)
+        check_targets(rows, frame, self.targets, self.target_actions)
         check_vectors(rows, frame, self.vectors)
         frame = frame if self.sets is None else self.sets.check(rows, frame)
         self.rows += frame.height
@@ -305,7 +320,7 @@ class Intake:
             columns[KEPT + name] = labels.codes(frame[self.kept[name]])
         for name in self.numbers:
             columns[KEPT + name] = frame[self.kept[name]].fill_nan(None)
-        columns |= {**target_codes(frame, self.target), **vector_codes(frame, self.vectors)}
+        columns |= {**target_codes(frame, self.targets), **vector_codes(frame, self.vectors)}
         reduced = pl.DataFrame({**columns, **self.codes.of(frame)})
         self._shuffler.add(reduced, self._places[-1])
 

@@ -171,12 +171,19 @@ class SpecTable(NamedTuple):
 
 
 def spec_tables(spec: FileSpec) -> dict[str, SpecTable]:
-    """Return the tables of a spec: `DISPLAYS`, those of events (``conversion``, ``outcomes.NAME``), one of `SETS`."""
+    """Return the tables of a spec: `DISPLAYS`, those of events (``conversion``, ``outcomes.NAME``), one of `SETS`.
+
+    And those of targets (``target.NAME.source``).
+    """
     found: dict[str, SpecTable] = {}
     found[DISPLAYS] = SpecTable(spec.source, tuple(filter(None, [spec.display.id])), DISPLAYS)
     for name, of in spec.events().items():
         if of.source is not None:
             found[name] = SpecTable(of.source, (of.source.display, *of.key), f"{name}.source")
+    for name, policy in ({} if spec.target is None else spec.target.named).items():
+        if policy.source is not None:
+            section = f"target.{name}.source"
+            found[section] = SpecTable(policy.source, (policy.source.display,), section)
     if spec.calendar is not None:
         found["calendar"] = SpecTable(spec.calendar, (spec.calendar.action,), "calendar")
     if spec.candidates is not None:

@@ -8,14 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.frames import column_names
-from evaluator.datasets.row_breaches import CheckedRows
+from evaluator.datasets.cells import Kind
+from evaluator.datasets.frames import Chunks, column_names
+from evaluator.datasets.labels import value_texts
+from evaluator.datasets.row_breaches import Breaches, CheckedRows
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spec_sections import Table
+from evaluator.datasets.spec_sections import Table, TargetSource
 from evaluator.errors import LogError, SpecError
 from evaluator.log.breaches import SUM_TOLERANCE
 from evaluator.log.encoder import value_text
+from evaluator.log.schema import NAMED_TARGET, TARGET
 
 CODE = "__target_"
 PLACEHOLDER = "{action}"
@@ -25,19 +28,96 @@ VECTOR_CODE = "__vector_"
 VectorColumns = Sequence[Mapping[str, str]]
 
 
-def target_columns(spec: FileSpec, files: Sequence[TablePart]) -> dict[str, str]:
-    """Return the column of each action's label; empty without ``[target]``. Errors as of `columns_by_label`."""
+# For each policy to be evaluated, by its column of displays, the column of each action's label.
+TargetColumns = Mapping[str, Mapping[str, str]]
+
+
+def target_columns(spec: FileSpec, files: Sequence[TablePart]) -> dict[str, dict[str, str]]:
+    """Return the columns of probabilities of each policy to be evaluated. Errors as of `columns_by_label`."""
     if spec.target is None:
         return {}
-    if not isinstance(spec.target.columns, str):
-        return {value_text(label): column for label, column in spec.target.columns.items()}
-    return columns_by_label(spec.target.columns, "target.columns", files[0], spec.source)
+    asked = {TARGET: spec.target.columns, **{NAMED_TARGET + name: of.columns for name, of in spec.target.named.items()}}
+    found = {}
+    for name, columns in asked.items():
+        key = f"{name.replace(':', '.')}.columns"
+        if isinstance(columns, str):
+            found[name] = columns_by_label(columns, key, files[0], spec.source)
+        elif columns is not None:
+            found[name] = {value_text(label): column for label, column in columns.items()}
+    return found
 
 
-def check_target(rows: CheckedRows, frame: pl.DataFrame, columns: Mapping[str, str]) -> None:
-    """Report displays whose probabilities are missing, outside [0, 1], or do not sum to 1."""
-    if not columns:
-        return
+def target_actions(spec: FileSpec) -> dict[str, str]:
+    """Return the column of labels of each policy to be evaluated that has one, by its column of displays."""
+    named = {} if spec.target is None else spec.target.named
+    return {
+        NAMED_TARGET + name: of.action if of.source is None else f"target.{name}.action"
+        for name, of in named.items()
+        if of.action is not None
+    }
+
+
+class TakenFromTable:
+    """The actions that a policy takes, in a table of their own: displays find theirs by id as they pass by.
+
+    Memory: an id and a label of each row. Time: a binary search a display.
+
+    Parameters
+    ----------
+    source, action
+        Section of the table, and the column with the label of the action.
+    files
+        Files of the table.
+
+    Raises
+    ------
+    LogError
+        A row has no id, or the id of another one.
+    """
+
+    def __init__(self, source: TargetSource, action: str, files: list[TablePart]) -> None:
+        kinds: dict[str, Kind] = {source.display: "text", action: "category"}
+        table, breaches = Chunks(files, source, kinds).collect(), Breaches(files, listed=False)
+        ids, rows = value_texts(table[source.display]), breaches.check(table)
+        rows.add(source.display, ids.is_null(), "missing", "fill the cell, or leave the row out")
+        rows.add(source.display, ids.is_not_null() & ~ids.is_first_distinct(), "twice", "keep one row of each display")
+        rows.close()
+        breaches.refuse()
+        order = ids.arg_sort()
+        self._ids, self._labels = ids.gather(order), table[action].gather(order)
+
+    def of(self, ids: pl.Series) -> pl.Series:
+        """Return the label at each display, null where the table has no row of it."""
+        wanted = value_texts(ids)
+        if self._ids.is_empty():
+            return pl.Series(dtype=pl.String).extend_constant(None, len(ids))
+        at = self._ids.search_sorted(wanted.fill_null("")).clip(upper_bound=len(self._ids) - 1)
+        found = pl.DataFrame({"id": self._ids.gather(at), "label": self._labels.gather(at), "wanted": wanted})
+        return found.select(pl.when(pl.col("id") == pl.col("wanted")).then("label"))["label"]
+
+
+def taken_from_tables(spec: FileSpec, others: Mapping[str, list[TablePart]]) -> dict[str, TakenFromTable]:
+    """Read the tables of actions that policies take, by the name of the column that a display gets of them."""
+    columns = target_actions(spec)
+    return {
+        columns[NAMED_TARGET + name]: TakenFromTable(of.source, of.action, others[f"target.{name}.source"])
+        for name, of in ({} if spec.target is None else spec.target.named).items()
+        if of.source is not None and of.action is not None
+    }
+
+
+def check_targets(rows: CheckedRows, frame: pl.DataFrame, targets: TargetColumns, actions: Mapping[str, str]) -> None:
+    """Report displays at which a policy to be evaluated has no action, or probabilities that are none."""
+    for name, column in actions.items():
+        rows.add(
+            column, rows.sound & frame[column].is_null(), f"no action of {name}",
+            "write what is shown where the policy says nothing, or quarantine the row",
+        )  # fmt: skip
+    for name, columns in targets.items():
+        _check_probabilities(rows, frame, name, columns)
+
+
+def _check_probabilities(rows: CheckedRows, frame: pl.DataFrame, target: str, columns: Mapping[str, str]) -> None:
     sound = rows.sound
     remedy = "give the probability with which the policy shows the action"
     for column in columns.values():
@@ -50,19 +130,28 @@ def check_target(rows: CheckedRows, frame: pl.DataFrame, columns: Mapping[str, s
     first = next(iter(columns.values()))
     rows.add(
         first, cells & ((total - 1.0).abs() > SUM_TOLERANCE), "probabilities of a row do not sum to 1",
-        f"name the columns of all actions in [target], {len(columns)} are named, and normalise them", values=total,
+        f"name the columns of all actions in [{target.replace(':', '.')}], {len(columns)} are named, and normalise "
+        "them", values=total,
     )  # fmt: skip
 
 
-def target_codes(frame: pl.DataFrame, columns: Mapping[str, str]) -> dict[str, pl.Series]:
-    """Return the probabilities of a chunk as columns of the spool, by place of the action."""
-    return {f"{CODE}{i}": frame[column].cast(pl.Float64) for i, column in enumerate(columns.values())}
+def target_codes(frame: pl.DataFrame, targets: TargetColumns) -> dict[str, pl.Series]:
+    """Return the probabilities of a chunk as columns of the spool, by number of the policy and place of the action."""
+    return {
+        f"{CODE}{number}_{i}": frame[column].cast(pl.Float64)
+        for number, columns in enumerate(targets.values())
+        for i, column in enumerate(columns.values())
+    }
 
 
-def target_places(columns: Mapping[str, str], labels: Sequence[str]) -> list[str]:
-    """Return the column of the spool that holds each action's probability, (K,). Errors as of `in_order_of`."""
-    place = {label: f"{CODE}{i}" for i, label in enumerate(columns)}
-    return in_order_of(labels, place, "target", "name one; if the policy never shows the action, a column of zeros.")
+def target_places(targets: TargetColumns, labels: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns of the spool with each policy's probabilities, (K,) each. Errors as of `in_order_of`."""
+    hint = "name one; if the policy never shows the action, a column of zeros."
+    found = {}
+    for number, (name, columns) in enumerate(targets.items()):
+        place = {label: f"{CODE}{number}_{i}" for i, label in enumerate(columns)}
+        found[name] = in_order_of(labels, place, name.replace(":", "."), hint)
+    return found
 
 
 def target_of(columns: Mapping[str, npt.NDArray[np.float64]], places: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -21,7 +21,13 @@ from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.options import ReadingOptions, share_of
 from evaluator.datasets.outcomes import asked_window
-from evaluator.datasets.per_action_columns import target_columns, vector_columns
+from evaluator.datasets.per_action_columns import (
+    TakenFromTable,
+    TargetColumns,
+    target_actions,
+    target_columns,
+    vector_columns,
+)
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches
 from evaluator.datasets.row_rules import TimeOrder
 from evaluator.datasets.set_sources import SetSource
@@ -59,8 +65,8 @@ class ReadingPlan:
     files, others, of_sets
         Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
         calendar or the candidates.
-    target, vectors
-        Columns of a policy to be evaluated, and of the actions' vectors.
+    targets, vectors
+        Columns of the probabilities of policies to be evaluated, and of the actions' vectors.
     kept
         Columns that the log keeps as they are, by the name that it gives them.
     by_rounds
@@ -78,7 +84,7 @@ class ReadingPlan:
     files: list[TablePart]
     others: Mapping[str, list[TablePart]]
     of_sets: list[TablePart]
-    target: dict[str, str]
+    targets: TargetColumns
     vectors: list[dict[str, str]]
     kept: dict[str, str]
     by_rounds: bool = False
@@ -135,13 +141,21 @@ class ReadingPlan:
         """Kind of each kept column that holds numbers, by its name in the source."""
         own = self._kinds
         # What has another role, too, is kept as text, but for numbers of the context.
-        free = [c for c in self.kept.values() if c not in own or self.features.kinds.get(c) == "number"]
+        kept = [c for c in self.kept.values() if c not in self._joined]
+        free = [c for c in kept if c not in own or self.features.kinds.get(c) == "number"]
         return number_columns(self.files, self.spec.source, free)
 
     @cached_property
     def kinds(self) -> dict[str, Kind]:
         """Kind of each column that is read of the displays, by name."""
-        return {**dict.fromkeys(self.kept.values(), "category"), **self.numbers, **self._kinds}
+        kinds: dict[str, Kind] = {**dict.fromkeys(self.kept.values(), "category"), **self.numbers, **self._kinds}
+        return {column: kind for column, kind in kinds.items() if column not in self._joined}
+
+    @cached_property
+    def _joined(self) -> set[str]:
+        """Columns that displays get of tables of their own."""
+        named = {} if self.spec.target is None else self.spec.target.named
+        return {column for name, column in target_actions(self.spec).items() if named[name.partition(":")[2]].source}
 
     def without_files(self) -> ReadingPlan:
         """Return what the displays are made by once they are read: no file is looked at any more."""
@@ -151,8 +165,9 @@ class ReadingPlan:
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:
-        wide = [name for of in (self.target, *self.vectors) for name in of.values()]
+        wide = [name for of in (*self.targets.values(), *self.vectors) for name in of.values()]
         kinds = merged_kinds(_display_kinds(self.spec, self.features), dict.fromkeys(wide, "float"))
+        kinds = merged_kinds(kinds, dict.fromkeys(target_actions(self.spec).values(), "category"))
         for kind in self.events:
             kinds = kinds if kind.table in self.others else merged_kinds(kinds, event_columns(kind, self.spec.time))
         return kinds
@@ -209,6 +224,7 @@ class ReadingPlan:
         asked: Mapping[str, AskedDisplays],
         *,
         sets: SetSource | None = None,
+        tables: Mapping[str, TakenFromTable] | None = None,
         before: int = 0,
         again: pl.DataFrame = NONE,
     ) -> Intake:
@@ -225,8 +241,10 @@ class ReadingPlan:
             asked=asked,
             sets=sets,
             repeated=again,
-            target=self.target,
+            targets=self.targets,
+            target_actions=target_actions(spec),
             vectors=self.vectors,
+            tables=tables or {},
             spool=new_spool(),
             new_spool=new_spool,
             kept=self.kept,
@@ -259,9 +277,9 @@ def plan_reading(
         files=list(files),
         others={table: list(of) for table, of in others.items()},
         of_sets=list(of_sets),
-        target=target_columns(spec, files),
+        targets=target_columns(spec, files),
         vectors=vector_columns(spec, files),
-        kept=columns_to_keep(spec, asked.keep, lambda: _users(files[0], spec)),
+        kept=columns_to_keep(spec, asked.keep, lambda: _users(files[0], spec)) | target_actions(spec),
         by_rounds=by_rounds,
     )
 

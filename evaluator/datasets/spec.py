@@ -255,6 +255,9 @@ class FileSpec(Heading):
                 raise ValueError(f"[{table}.source] joins on display.id: name that column")
             if events.source is not None and events.immediate:
                 raise ValueError(f"immediate = true reads the displays' own table: drop [{table}.source]")
+        for name, policy in ({} if self.target is None else self.target.named).items():
+            if policy.source is not None and self.display.id is None:
+                raise ValueError(f"[target.{name}.source] joins on display.id: name that column")
         clocks = [self.display.time, *(events.time for events in self.events().values())]
         clocks += [] if self.calendar is None else self.calendar.times
         times = list(dict.fromkeys(column for column in clocks if column is not None))

@@ -258,22 +258,62 @@ class Candidates(Table):
     ] = []
 
 
-class Target(Section):
-    """Columns that hold the action probabilities of a policy to be evaluated."""
+_PROBABILITIES = (
+    "column of each action's label, or one name for all with {action} for the label: 'pi_{action}', which hold the "
+    "probabilities of the actions"
+)
 
-    columns: Annotated[
-        str | dict[str, Name],
-        Field(
-            description="column of each action's label, or one name for all with {action} for the label: 'pi_{action}'"
-        ),
-    ]
+
+def _names_actions(columns: str | dict[str, str] | None) -> None:
+    if isinstance(columns, str) and columns.count("{action}") != 1:
+        raise ValueError("columns = '<name>' needs {action} in it once, for the label: 'pi_{action}'")
+    if columns is not None and not columns:
+        raise ValueError("columns names no action")
+
+
+class TargetSource(Table):
+    """A table of its own for the actions that a policy takes, a row for each display."""
+
+    display: Annotated[Name, Field(description="column that holds the id of the display")]
+
+
+class NamedTarget(Section):
+    """Policy to be evaluated that has a name: a column with the action that it takes, or columns of probabilities."""
+
+    action: Annotated[Name | None, Field(description="column with the label of the action that the policy takes")] = (
+        None
+    )
+    columns: Annotated[str | dict[str, Name] | None, Field(description=_PROBABILITIES)] = None
+    source: TargetSource | None = None
 
     @model_validator(mode="after")
-    def _names_actions(self) -> Target:
-        if isinstance(self.columns, str) and self.columns.count("{action}") != 1:
-            raise ValueError("columns = '<name>' needs {action} in it once, for the label: 'pi_{action}'")
-        if not self.columns:
-            raise ValueError("columns names no action")
+    def _one_of_two(self) -> NamedTarget:
+        if (self.action is None) == (self.columns is None):
+            raise ValueError("a target has either action = '<column>' or columns = 'pi_{action}'")
+        if self.source is not None and self.action is None:
+            raise ValueError("source is a table of labels: name its column of them, action = '<column>'")
+        _names_actions(self.columns)
+        return self
+
+
+class Target(Section):
+    """Policies to be evaluated, as columns of the displays: one without a name, and others in tables [target.NAME]."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")], NamedTarget]
+
+    columns: Annotated[str | dict[str, Name] | None, Field(description=_PROBABILITIES)] = None
+
+    @property
+    def named(self) -> dict[str, NamedTarget]:
+        """The policies that have a name, by it."""
+        return dict(self.__pydantic_extra__ or {})
+
+    @model_validator(mode="after")
+    def _names_policies(self) -> Target:
+        if self.columns is None and not self.named:
+            raise ValueError("[target] names no policy: write columns, or a table [target.NAME]")
+        _names_actions(self.columns)
         return self
 
 

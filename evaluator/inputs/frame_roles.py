@@ -84,6 +84,7 @@ class MadeFromFrames:
         scale: Literal["standard"] | None = None,
         allow: str | Sequence[str] = (),
         target: str | Mapping[str, str] | None = None,
+        targets: Mapping[str, str | Mapping[str, Any]] | None = None,
         action_set: str | Sequence[str] = (),
         leakage: str | Sequence[str] = (),
         actions: str | Sequence[str] | None = None,
@@ -181,6 +182,9 @@ class MadeFromFrames:
             the first tenth of the displays), and which columns with another role are known before the display.
         target
             Columns of the action probabilities of a policy to be evaluated: ``"pi_{action}"``, or each by its label.
+        targets
+            Policies to be evaluated by name, ``target:NAME`` for a replay: the column with the label of the action that
+            the policy takes, or its columns of probabilities, ``{"columns": "pi_{action}"}``.
         action_set
             Columns that hold the vectors of all actions at each display, one for each number of a vector, with
             ``{action}`` for the label: ``["affinity_{action}", "price_{action}"]``.
@@ -250,7 +254,7 @@ class MadeFromFrames:
                 "encoding": encoding, "dimensions": dimensions, "intercept": intercept, "scale": scale,
                 "allow": _several("allow", allow),
             },
-            "target": {"columns": dict(target) if isinstance(target, Mapping) else target},
+            "target": _of_targets(target, targets),
             "action_set": {
                 "columns": action_set if isinstance(action_set, str) else _several("action_set", action_set)
             },
@@ -265,6 +269,20 @@ class MadeFromFrames:
             displays, {"conversions": conversions, "candidates": candidates, "calendar": calendar}, spec, asked
         )
         return found
+
+
+def _of_targets(target: Any, targets: Any) -> dict[str, Any]:
+    given = {} if targets is None else targets
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"`targets`: expected columns by name, got {shortened(repr(given))}.",
+            remedy="write {'new_model': 'column of its actions'}.",
+        )
+    unnamed = {"columns": dict(target) if isinstance(target, Mapping) else target} if target else {}
+    named = {name: dict(of) if isinstance(of, Mapping) else {"action": of} for name, of in given.items()}
+    if "columns" in named:
+        raise UsageError("`targets`: a target cannot have the name 'columns'.", remedy="give it another one.")
+    return unnamed | named
 
 
 def _of_outcomes(outcomes: Any) -> dict[str, dict[str, Any]]:

@@ -20,10 +20,13 @@ from evaluator.log.schema import (
     COST,
     DISPLAYS,
     ELIGIBLE,
+    NAMED_TARGET,
     OUTCOMES,
     POSITION,
     VECTORS,
     WEIGHT,
+    is_target,
+    per_action,
     to_numpy,
 )
 from evaluator.log.table_breaches import (
@@ -147,10 +150,12 @@ def _shapes(log: LogTables) -> Iterator[Breach]:
     """Yield what is wrong with the lists and with the actions."""
     nothing = np.zeros(0, dtype=np.int64)
     in_memory = vars(log).get("displays")
-    for name in (*VECTORS, "target"):
+    for name in (*VECTORS, *filter(is_target, log.schema.names)):
         if name not in log.schema.names:
             continue
         kind = log.schema.field(name).type
+        if name.startswith(NAMED_TARGET) and pa.types.is_string(kind):
+            continue
         if name == ACTION_SET and ELIGIBLE in log.schema.names and is_uneven(kind):
             if in_memory is not None and (found := wrong_lists(log)) is not None:
                 yield Breach("displays", name, *found)
@@ -220,7 +225,8 @@ class _Rows:
             self._values.setdefault(key, []).extend(values[rows[:SHOWN]].tolist())
 
     def _displays(self, log: LogTables, *, vectors: bool) -> None:
-        present = [c for c in ("context", "action_set", "target") if vectors and c in log.schema.names]
+        targets = [c for c in per_action(log.schema) if vectors and is_target(c)]
+        present = [c for c in ("context", "action_set") if vectors and c in log.schema.names] + targets
         columns = ["display_id", "time", "action", *present, *[ELIGIBLE] * (vectors and ELIGIBLE in log.schema.names)]
         columns += [c for c in (POSITION, WEIGHT, COST) if c in log.schema.names]
         if log.meta.propensity != "absent":
@@ -282,9 +288,9 @@ class _Rows:
                 if bad.any():
                     worst = array[np.arange(len(ids)), np.argmin(finite, axis=1)]
                     self._add(f"displays.{column}", bad, worst, "not finite", "fill or drop the rows", first=first)
-            if "target" in batch:
-                for wrong, values, problem in target_breaches(batch["target"]):
-                    self._add("displays.target", wrong, values, problem, TARGET_REPAIR, first=first)
+            for column in targets:
+                for wrong, values, problem in target_breaches(batch[column]):
+                    self._add(f"displays.{column}", wrong, values, problem, TARGET_REPAIR, first=first)
 
 
 def target_breaches(

@@ -7,7 +7,8 @@ displays
     ``action`` int32 (index into `actions`), ``propensity`` float64 nullable; optionally
     ``context`` fixed_size_list<float>[p], ``action_set`` fixed_size_list<fixed_size_list<float>[d]>[K] (the K
     action vectors of that display), ``expected_reward`` fixed_size_list<float>[K] (the truth of a synthetic log),
-    ``target`` fixed_size_list<float64>[K] (action probabilities of a policy to be evaluated; they sum to 1),
+    ``target`` and ``target:NAME`` fixed_size_list<float64>[K] (action probabilities of a policy to be evaluated; they
+    sum to 1), or ``target:NAME`` string (label of the action that it takes),
     ``position`` int64 (number of the display in the traffic, dropped displays counted; absent: its number in the log),
     ``weight`` float64 (one over the probability with which the display got into the log), ``cost`` float64 >= 0 (what
     showing the display cost, in the unit of the values), ``eligible`` dictionary<int32, binary> (the actions that could

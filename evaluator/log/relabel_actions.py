@@ -12,7 +12,7 @@ from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
 from evaluator.log.eligible import chosen_sets
 from evaluator.log.ragged_vectors import chosen_lists, is_uneven
-from evaluator.log.schema import ELIGIBLE, PER_ACTION, fixed_size_lists, to_numpy
+from evaluator.log.schema import ELIGIBLE, fixed_size_lists, per_action, to_numpy
 from evaluator.log.stored import StoredLog
 
 
@@ -56,11 +56,11 @@ def in_order(log: Log, labels: Sequence[str]) -> Log:
         return log.changed(selection=selection, actions=actions).as_sound_as(log)
     displays = log.displays
     changed = {"action": pa.array(new[to_numpy(displays["action"])])}
-    for name in PER_ACTION:
-        if name in displays.column_names and is_uneven(displays[name].type):
+    for name in per_action(displays.schema):
+        if is_uneven(displays[name].type):
             lists, bits = displays[name].combine_chunks(), to_numpy(displays[ELIGIBLE])
             changed[name] = chosen_lists(lists, bits, old)
-        elif name in displays.column_names:
+        else:
             changed[name] = fixed_size_lists(to_numpy(displays[name])[:, old])
     if ELIGIBLE in displays.column_names:
         chunks = displays[ELIGIBLE].chunks

@@ -18,9 +18,9 @@ Columns = dict[str, npt.NDArray[Any]]
 DISPLAYS = {"display_id": pa.int64(), "time": pa.int64(), "action": pa.int32(), "propensity": pa.float64()}
 ACTION_SET = "action_set"
 VECTORS = ("context", ACTION_SET, "expected_reward")
-# Columns with one entry an action: they follow the choice of actions.
-TARGET = "target"
-PER_ACTION = (ACTION_SET, "expected_reward", TARGET)
+# A policy to be evaluated, as a column: the one without a name, and before the name of each other one.
+TARGET, NAMED_TARGET = "target", "target:"
+_PER_ACTION = (ACTION_SET, "expected_reward")
 POSITION, WEIGHT, COST = "position", "weight", "cost"
 ELIGIBLE = "eligible"
 # Vectors of the actions, the same for all displays: a column of `actions`.
@@ -43,6 +43,19 @@ def kept_columns(columns: Iterable[str]) -> list[str]:
     ['device']
     """
     return [name for name in columns if name not in OWN_COLUMNS]
+
+
+def is_target(name: str) -> bool:
+    """Whether a column of displays of this name is a policy to be evaluated: its probabilities, or its actions."""
+    return name == TARGET or name.startswith(NAMED_TARGET)
+
+
+def per_action(schema: pa.Schema) -> list[str]:
+    """Return the columns of displays with one entry an action: they follow the choice of actions."""
+    targets = (
+        name for name in schema.names if is_target(name) and pa.types.is_fixed_size_list(schema.field(name).type)
+    )
+    return [*(name for name in _PER_ACTION if name in schema.names), *targets]
 
 
 def no_outcomes() -> pa.Table:

@@ -22,12 +22,12 @@ from evaluator.log.schema import (
     ACTION_SET,
     BATCH,
     ELIGIBLE,
-    PER_ACTION,
     POSITION,
     WEIGHT,
     Columns,
     fixed_size_lists,
     no_outcomes,
+    per_action,
     read,
     take_rows,
     to_numpy,
@@ -131,9 +131,9 @@ class StoredLog(Log):
         schema = self._written
         if self.selection.new_action is None:
             return schema
-        for name in PER_ACTION:
+        for name in per_action(schema):
             at = schema.get_field_index(name)
-            if at >= 0 and not is_uneven(schema.field(name).type):
+            if not is_uneven(schema.field(name).type):
                 inner = schema.field(name).type.value_type
                 schema = schema.set(at, pa.field(name, pa.list_(inner, self.n_actions)))
         if self.selection.drops and POSITION not in schema.names:
@@ -313,10 +313,10 @@ class StoredLog(Log):
         if "propensity" in columns and self.selection.propensity is not None:
             columns["propensity"] = pa.array(self.selection.propensity[action[kept]])
         old = self.selection.old_actions
-        for name in PER_ACTION:
-            if name in columns and is_uneven(columns[name].type):
+        for name in per_action(batch.schema):
+            if is_uneven(columns[name].type):
                 columns[name] = chosen_lists(columns[name], to_numpy(columns[ELIGIBLE]), old)
-            elif name in columns:
+            else:
                 columns[name] = fixed_size_lists(to_numpy(columns[name])[:, old])
         if ELIGIBLE in columns:
             columns[ELIGIBLE] = chosen_sets(columns[ELIGIBLE], old)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from evaluator.log.contract import Log
 from evaluator.log.ragged_vectors import is_uneven
@@ -76,3 +79,37 @@ def dwarfing_column(log: Log) -> Dwarfing | None:
     else:
         remedy = 'Scale them: scale = "standard" in [context] of the spec (Log.from_frames: scale="standard").'
     return Dwarfing(large, small, times, remedy)
+
+
+def target_vectors(target: pa.Array, labels: pa.Array) -> npt.NDArray[np.float64]:
+    """Return a column with a policy as vectors, shape (n, 1, K), or (n, 1, 1) of the index of the action that it takes.
+
+    The index is -1 where it is none of the log's.
+    """
+    found = to_numpy(pc.index_in(target, labels).fill_null(-1)) if pa.types.is_string(target.type) else to_numpy(target)
+    return found.astype(np.float64).reshape(len(target), 1, -1)
+
+
+class TakenActions:
+    """The actions that a policy takes at the displays of a log, by the labels in its column, some at a time.
+
+    Parameters
+    ----------
+    log
+        Log that holds the policy.
+    name
+        Column of displays with the labels of the actions.
+    """
+
+    def __init__(self, log: Log, name: str) -> None:
+        self._labels = pa.array(log.labels, pa.string())
+        self._arrays = log.arrays(name)
+        self._left = np.zeros(0, np.int32)
+
+    def following(self, n: int) -> npt.NDArray[np.int32]:
+        """Return the index of the action at each of the next displays, shape (n,); -1 where it is none of the log's."""
+        while len(self._left) < n:
+            codes = pc.index_in(next(self._arrays)[1], self._labels).fill_null(-1)
+            self._left = np.concatenate([self._left, codes.to_numpy(zero_copy_only=False)])
+        found, self._left = self._left[:n], self._left[n:]
+        return found

@@ -231,7 +231,8 @@ def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
     if float in kinds and _is_whole(value):
         value = float(value) if abs(value) < 2**1023 else (math.inf if value > 0 else -math.inf)
     number = next((type_ for type_ in (float, int) if type_ in kinds), None)
-    if number is not None and isinstance(value, int | float) and str not in kinds:
+    is_number = isinstance(value, int | float) if str not in kinds else type(value) is int and bool(declared.range_text)
+    if number is not None and is_number:
         _check_number(value, number, declared, wording)
     elif number is not None and str not in kinds and Path not in kinds:
         raise no_number(wording.name, value, number, declared)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -129,6 +130,8 @@ class Policy:
     needs: ClassVar[tuple[Need, ...]] = ()
     # The one column of the displays it reads, where no other vectors will do.
     reads: ClassVar[str] = ""
+    # Parameter whose value a spec may give without its name: `target:NAME`.
+    first: ClassVar[str] = ""
     # Whether it learns from a zero reward that it is told of, as a conversion of value 0; no log tells of any.
     takes_zeros: ClassVar[bool] = False
     # Whether it is told rewards as shares of the setting's `reward_max` less its `reward_min`, or in the log's own
@@ -165,6 +168,10 @@ class Policy:
     def start(self, setting: Setting) -> Any:
         """Return the state before the first round, a NamedTuple of arrays and scalars."""
         raise NotImplementedError
+
+    def on_actions(self, labels: Sequence[str]) -> Self:
+        """Return the policy for a log whose actions have these labels."""
+        return self
 
     def shares(self, n_actions: int) -> npt.NDArray[np.float64] | None:
         """Return the probability of each action, shape (K,), where it is the same at all displays; else None."""

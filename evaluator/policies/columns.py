@@ -1,4 +1,4 @@
-"""A fixed stochastic policy whose action probabilities are columns of the log: it learns nothing."""
+"""Policies that columns of the log hold, as probabilities of the actions or as the action taken: they learn nothing."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.policies.base import Policy, Setting
+from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 
 
 class ColumnsState(NamedTuple):
-    """The round's uniform draw, shape (1,)."""
+    """The round's uniform draw, shape (1,), and the number of actions, shape (1,)."""
 
     draw: npt.NDArray[np.float64]
+    actions: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,31 +38,68 @@ class ColumnsPolicy(Policy):
 
     def start(self, setting: Setting) -> ColumnsState:
         """Return the state before the first round."""
-        return ColumnsState(np.zeros(1))
+        return ColumnsState(np.zeros(1), np.array([setting.n_actions]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetPolicy(ColumnsPolicy):
+    """Your own policy, as a column of the log: `[target.NAME]` in the spec, and `target:NAME` here."""
+
+    name = "target"
+    delays = "your own policy, its action (or action probabilities) being a column of the log"
+    first = "of"
+    outside = (
+        "Where the action that it takes is not eligible, one of those that are is shown at random; probabilities of "
+        "such actions are shared among the eligible ones, in proportion to theirs."
+    )
+    note = (
+        "Its value is also estimated by IPS, SNIPS and DR on all displays. Where the action that it takes is never "
+        "shown in the log, an action at random stands in for it."
+    )
+    of: str | None = parameter(None, "name of the target in the log")
+
+    @property
+    def reads(self) -> str:  # type: ignore[override]
+        """Column of the displays that holds the policy."""
+        return f"target:{self.of or ''}"
+
+    @property
+    def spec(self) -> str:
+        """The policy as the command line takes it."""
+        return f"{self.name}:{self.of}" if self.of else self.name
 
 
 def _prepare(state: ColumnsState, rng: np.random.Generator) -> None:
     state.draw[0] = rng.random()
 
 
-def _choose(state: ColumnsState, vectors: npt.NDArray[np.floating]) -> int:
+def _choose(state: ColumnsState, vectors: npt.NDArray[np.floating]) -> Any:
     """Return the action at which the summed probabilities pass the draw; the draw is held until a display is accepted.
 
-    The sum may end a rounding below the draw: then the last action that has any probability.
+    One number is the action itself, -1 for one of all at random. The sum may end a rounding below the draw: then the
+    last action that has any probability.
     """
-    below, last = 0.0, 0
+    if vectors.shape[1] == 1:
+        action = np.int64(vectors[0, 0])
+        return action if 0 <= action < state.actions[0] else np.int64(state.draw[0] * state.actions[0])
+    below, last = 0.0, np.int64(0)
     for k in range(vectors.shape[1]):
         p = np.float64(vectors[0, k])
         if p > 0.0:
-            last = k
+            last = np.int64(k)
             below += p
             if state.draw[0] < below:
-                return k
+                return last
     return last
 
 
 def _choose_among(state: ColumnsState, vectors: npt.NDArray[np.floating], eligible: npt.NDArray[np.int32]) -> Any:
     """Return the action at which the summed probabilities of the eligible pass the draw, as a share of their sum."""
+    if vectors.shape[1] == 1:
+        for k in eligible:
+            if k == vectors[0, 0]:
+                return np.int64(k)
+        return np.int64(eligible[np.int64(state.draw[0] * len(eligible))])
     total = 0.0
     for k in eligible:
         total += np.float64(vectors[0, k])

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError, nearest, nearest_file
-from evaluator.options.declaration import declaration, kinds_of
+from evaluator.options.declaration import alternatives, declaration, kinds_of
 
 if TYPE_CHECKING:
     from evaluator.policies.base import PolicyDescription
@@ -25,6 +25,7 @@ POLICIES = {
     "fixed": "evaluator.policies.static:FixedAction",
     "logging": "evaluator.policies.static:LoggingPolicy",
     "columns": "evaluator.policies.columns:ColumnsPolicy",
+    "target": "evaluator.policies.columns:TargetPolicy",
     "ucb1": "evaluator.policies.naive_ucb:UCB1",
     "klucb": "evaluator.policies.naive_ucb:KLUCB",
     "thompson": "evaluator.policies.naive_thompson:BetaThompson",
@@ -102,6 +103,8 @@ def resolve(spec: str, *, files: bool = True) -> Any:
         if brought is None:
             raise UnknownNameError(f"Unknown policy {name!r}.", remedy=nearest(_plain(name), names()))
         cls = points[brought].load()
+    if first := getattr(cls, "first", ""):
+        return as_policy(cls, _with_first(cls, name, rest, first))
     return as_policy(cls, _parameters(cls, name, rest))
 
 
@@ -221,12 +224,30 @@ def _parameters(cls: type, name: str, text: str) -> dict[str, Any]:
             raise ParameterError(f"{name}: expected parameter=value, got {part!r}.", remedy=f"write {name}:alpha=0.1")
         if key.strip() in parameters:
             raise ParameterError(f"{name}: parameter {key.strip()!r} is given twice.", remedy="give it once.")
-        parameters[key.strip()] = _literal(value.strip())
+        parameters[key.strip()] = _literal(value.strip(), _kinds(cls, key.strip()))
     return parameters
 
 
-def _literal(text: str) -> Any:
-    """Return the number, bool, None or word a parameter's text stands for."""
+def _kinds(cls: type, key: str) -> tuple[Any, ...]:
+    """Return the types of a parameter that may be text; none of others, and of those of plain Python classes."""
+    from evaluator.policies.base import Policy
+
+    kinds = alternatives(kinds_of(cls).get(key)) if issubclass(cls, Policy) else ()
+    return kinds if str in kinds else ()
+
+
+def _with_first(cls: type, name: str, text: str, first: str) -> dict[str, Any]:
+    """Return the parameters of a spec whose one word is the value of its first parameter, as it is written."""
+    value = text.removeprefix(f"{first}=") if "," not in text else ""
+    return {first: value.strip()} if value and "=" not in value else _parameters(cls, name, text)
+
+
+def _literal(text: str, kinds: tuple[Any, ...] = ()) -> Any:
+    """Return the number, bool, None or word a parameter's text stands for; of one that may be text, of these types."""
+    if kinds:
+        value = _literal(text)
+        quoted = len(text) > 2 and text[0] == text[-1] == '"'
+        return value if type(value) in kinds and value is not text else text[1:-1] if quoted else text
     words: dict[str, Any] = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]

@@ -14,6 +14,7 @@ from evaluator.kernels.announcing import compiling_for
 from evaluator.kernels.argmax import NanScoreError
 from evaluator.kernels.compiling import why_not_compiled
 from evaluator.policies.base import Policy, Setting
+from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.user import UserPolicy
 
@@ -137,6 +138,6 @@ def _ways(policy: Any, *, live: bool) -> str:
     able = [
         name
         for name, found in described.items()
-        if isinstance(found, Policy) and found.among and not (live and found.reads == "target")
+        if isinstance(found, Policy) and found.among and not (live and isinstance(found, ColumnsPolicy))
     ]
     return f"take one that can: {', '.join(able)}."

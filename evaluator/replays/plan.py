@@ -15,6 +15,7 @@ from evaluator.log import Log
 from evaluator.log.bounds import CapLoss
 from evaluator.log.clusters import Clusters
 from evaluator.log.costs import number_of_costs
+from evaluator.log.schema import is_target
 from evaluator.log.splits import Split
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.conversion_share import followed_for
@@ -162,7 +163,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     @property
     def judged(self) -> range:
         """Displays on which the frozen policy is evaluated; none where that is not asked for."""
-        asked = self.options.final is not None or self.policy.reads == "target"
+        asked = self.options.final is not None or is_target(self.policy.reads)
         if self.sampler == "logged" or not (asked or (self.options.doubly_robust and not self.policy.learns)):
             return range(0)
         if self.propensities.tilted:

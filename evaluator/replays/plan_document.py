@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -189,3 +190,16 @@ class PlanDocument(PlanFacts, JsonDocument):
     """Result of evaluate replay --dry-run."""
 
     schema: ClassVar[str] = "evaluate.plan/2"
+
+
+def with_label(spec: str, labels: Sequence[str]) -> str:
+    """Return a policy's spec as reports write it: where it gives the index of an action, the label is beside it.
+
+    >>> [with_label(spec, ["blue", "red"]) for spec in ("fixed:action=1", "fixed", "ucb1")]
+    ['fixed:action=1 (red)', 'fixed:action=0 (blue)', 'ucb1']
+    """
+    if (found := re.fullmatch(r"fixed(?::action=(\d+))?", spec)) is None or int(found[1] or 0) >= len(labels):
+        return spec
+    index = int(found[1] or 0)
+    label = labels[index]
+    return f"fixed:action={index}" if label == str(index) else f"fixed:action={index} ({label})"

@@ -15,7 +15,7 @@ from evaluator.findings.codes import ordered
 from evaluator.log import Log
 from evaluator.log.costs import cost_events
 from evaluator.log.relabel_actions import in_order
-from evaluator.policies.base import Need, Setting
+from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.conversion_share import in_unit_of_window, share_by, steps_of
@@ -94,6 +94,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         log = in_order(log, start.learned.labels) if isinstance(log, Log) else log
     basis = read_basis(log, options) if isinstance(log, Log) else log
     surveyed, log = basis.survey, basis.survey.log
+    policy = policy.on_actions(log.labels) if isinstance(policy, Policy) else policy
     refuse_on_parts(log, basis.propensities, options)
     if basis.sets is not None:
         refuse_on_sets(log, policy, options)

@@ -13,7 +13,7 @@ from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.learned.policy import LearnedPolicy
-from evaluator.replays.plan_document import PlanFacts
+from evaluator.replays.plan_document import PlanFacts, with_label
 from evaluator.replays.values.final import FinalValue
 from evaluator.replays.values.money import Money
 from evaluator.replays.values.outcome_values import OutcomeValue, guardrail_table, outcome_table
@@ -188,6 +188,11 @@ class ReplayResult(JsonDocument, ShownInNotebooks, WithFindings):
         """Spec of the policy."""
         return str(self.plan["policy"])
 
+    @property
+    def title(self) -> str:
+        """Spec of the policy as reports write it, with the label of a fixed action."""
+        return with_label(self.policy, self.action_labels)
+
     @in_document
     @property
     def dataset(self) -> str:
@@ -246,7 +251,7 @@ class ReplayResult(JsonDocument, ShownInNotebooks, WithFindings):
     def __repr__(self) -> str:
         v = self.value
         return (
-            f"ReplayResult({self.policy} on {self.dataset}: value {v.estimate:.4g} "
+            f"ReplayResult({self.title} on {self.dataset}: value {v.estimate:.4g} "
             f"[{v.low:.4g}, {v.high:.4g}], regret {self.regret.estimate:.4g} "
             f"[{self.regret.low:.4g}, {self.regret.high:.4g}] over {self.rounds:,} rounds)"
         )

@@ -13,7 +13,7 @@ from evaluator.findings.codes import NO_WEIGHTED_VALUE, UNEVEN_WEIGHTS
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.costs import sales
-from evaluator.log.schema import WEIGHT, to_numpy
+from evaluator.log.schema import WEIGHT, is_target, to_numpy
 from evaluator.replays.guardrails import parse_guardrails, refuse_on_a_choice
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.correction import correct_by
@@ -82,7 +82,7 @@ def said_of_parts(propensities: Propensities, policy: Any) -> list[Finding]:
                 kept=propensities.weights.kept,
             )
         )
-    if propensities.tilted and policy.reads == "target":
+    if propensities.tilted and is_target(policy.reads):
         said.append(
             NO_WEIGHTED_VALUE.found(
                 "IPS, SNIPS and DR of the policy's columns are left out: they average over all displays, and these "

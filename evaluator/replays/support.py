@@ -1,17 +1,31 @@
-"""What the action with the fewest displays, or the smallest propensity, decides for all the others."""
+"""What the log says little or nothing of: rare actions, small propensities, and a target's actions never shown."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from evaluator.findings.codes import RAREST_ACTION, UNUSABLE_ACTIONS
+from evaluator.findings.codes import (
+    INDEX_OR_LABEL,
+    RAREST_ACTION,
+    TARGET_NEVER_SHOWN,
+    TARGET_NOT_ELIGIBLE,
+    UNUSABLE_ACTIONS,
+)
 from evaluator.findings.finding import Finding
+from evaluator.log.eligible import SetCodes
+from evaluator.log.schema import ELIGIBLE, is_target
+from evaluator.log.vectors_of_displays import TakenActions
+from evaluator.policies.static import FixedAction
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
+from evaluator.visible import shortened
 
 if TYPE_CHECKING:
     from evaluator.replays.plan import ReplayPlan
@@ -196,3 +210,71 @@ def binding_display(plan: ReplayPlan) -> BindingDisplay | None:
                 f"{more}, or to correct that propensity if it is a mistake of the log",
             )
     return None
+
+
+def said_of_index(plan: ReplayPlan) -> list[Finding]:
+    """Return the warning of a fixed action whose index is the label of another one."""
+    policy, labels = plan.policy, plan.log.labels
+    if not isinstance(policy, FixedAction) or not isinstance(policy.action, int):
+        return []
+    number = str(policy.action)
+    if number not in labels or labels[policy.index] == number:
+        return []
+    return [
+        INDEX_OR_LABEL.found(
+            f"{policy.spec} shows the action with index {number}, {labels[policy.index]!r}; another action has the "
+            f"label {number!r}.",
+            f'to mean the label, write it in quotes: {policy.name}:action="{number}"',
+            about=policy.spec,
+        )
+    ]
+
+
+def _named(plan: ReplayPlan, shown: npt.NDArray[np.bool_]) -> str:
+    """Return the labels that a policy's column has and the log never shows, the most frequent ones first."""
+    labels, counts = [label for label, any_ in zip(plan.log.labels, shown, strict=True) if any_], Counter[str]()
+    for first, chunk in plan.log.arrays(plan.policy.reads):
+        taken = chunk[: max(plan.maturity.used - first, 0)]
+        strange = taken.filter(pc.invert(pc.is_in(taken, pa.array(labels, pa.string()))))
+        counts.update({one["values"]: one["counts"] for one in pc.value_counts(strange).to_pylist()})
+    most = counts.most_common(_NAMED)
+    more = f", and {len(counts) - len(most):,} more" if len(counts) > len(most) else ""
+    return f" ({', '.join(f'{shortened(label)!r} {n:,} times' for label, n in most)}{more})"
+
+
+def said_of_target(plan: ReplayPlan) -> list[Finding]:
+    """Return the warnings of a policy whose actions are a column of the log: those that no display can match."""
+    log, name = plan.log, plan.policy.reads
+    if not is_target(name) or not pa.types.is_string(log.schema.field(name).type):
+        return []
+    taken, shown = TakenActions(log, name), plan.survey.shown > 0
+    unknown = outside = 0
+    for first, batch in log.batches(["action", *([] if plan.sets is None else [ELIGIBLE])], coded=True):
+        n = min(len(batch["action"]), plan.maturity.used - first)
+        if n <= 0:
+            break
+        action = taken.following(len(batch["action"]))[:n]
+        known = (action >= 0) & shown[action]
+        unknown += int(n - known.sum())
+        if plan.sets is not None:
+            sets, at = batch[ELIGIBLE][:n], action[known]
+            assert isinstance(sets, SetCodes)
+            bits = sets.distinct[np.asarray(sets)[known], at // 8]
+            outside += int(((bits >> (at % 8).astype(np.uint8) & 1) == 0).sum())
+    used, spec = plan.maturity.used, plan.policy.spec
+    said = []
+    for count, code, what in (
+        (unknown, TARGET_NEVER_SHOWN, f"that the log never shows{_named(plan, shown) if unknown else ''}"),
+        (outside, TARGET_NOT_ELIGIBLE, "that is not eligible there"),
+    ):
+        if count:
+            said.append(
+                code.found(
+                    f"At {count:,} of {used:,} displays ({count / used:.1%}) {spec} takes an action {what}. The values "
+                    "are those of a policy that shows one of the others at random there.",
+                    about=spec,
+                    displays=count,
+                    share=count / used,
+                )
+            )
+    return said

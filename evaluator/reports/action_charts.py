@@ -72,7 +72,7 @@ def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
         .mark_rect(strokeWidth=0)
         .encode(x=x, x2="to:Q", y=y, y2="high:Q", color=colour, description="told:N")
     )
-    who = name or drawable(result.plan["policy"])
+    who = name or drawable(result.title)
     return finished(chart, f"What {who} showed", "share of each action in each twenty-fifth of the rounds",
                     height=_HEIGHT)  # fmt: skip
 

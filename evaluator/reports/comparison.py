@@ -165,7 +165,7 @@ def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) ->
     if any(expected):
         numbers.append((f"expected value, {level}", lambda i: _ends(expected[i])))
     against: list[Number] = [("regret", lambda i: results[i].regret), ("over logging", lambda i: results[i].uplift)]
-    policies = [result.plan["policy"] for result in results]
+    policies = [result.title for result in results]
     if layout.wide:
         return [_line_table(policies, [*numbers, *against], level)]
     return [
@@ -224,7 +224,7 @@ def _difference_sections(comparison: Comparison, level: str) -> Iterator[Section
     yield section(
         words(
             run("Difference per round ", "bold"),
-            f"to line {comparison.baseline + 1} ({base.plan['policy']}, window {window_text(base)})",
+            f"to line {comparison.baseline + 1} ({base.title}, window {window_text(base)})",
             f" over the first {horizon.rounds:,} rounds{why}",
         ),
         _differences(differences, level),

@@ -56,7 +56,7 @@ _BEYOND = 3.0
 
 def replay_chart(result: ReplayResult) -> Spec:
     """Return the mean reward of the rounds so far, a line a repeat, up to the realised value with its interval."""
-    policy, logger = drawable(result.plan["policy"]), "logging policy"
+    policy, logger = drawable(result.title), "logging policy"
     repeat, reward = (result.trajectory[name].to_numpy() for name in ("repeat", "reward"))
     values: list[Row] = []
     for r in np.unique(repeat):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.errors import SourceError
+from evaluator.replays.plan_document import with_label
 from evaluator.reports.chapter import Chapter
 from evaluator.reports.manifest import AGAIN, MANIFEST, LogDates, log_dates, read_json
 
@@ -214,7 +215,7 @@ def lines_of(study: Study) -> list[Line]:
             Point(v["value"], _difference(result, i), _guardrails(v)) for result, v in zip(runs, variants, strict=True)
         )
         level = float(variant["value"]["level"])
-        base = f"{baseline + 1} {runs[0]['variants'][baseline]['policy']}"
+        base = f"{baseline + 1} {_policy(runs[0]['variants'][baseline])}"
         name = f"{i + 1} {_name(variant)}"
         lines.append(Line(name, f"difference to {base}", i == baseline, level, points))
     return lines
@@ -226,9 +227,13 @@ def _difference(result: Mapping[str, Any], variant: int) -> Ends | None:
     return difference.get("realised") if weighted is None else weighted["value"]
 
 
+def _policy(result: Mapping[str, Any]) -> str:
+    return with_label(result["policy"], [*result["action_share"]])
+
+
 def _name(result: Mapping[str, Any]) -> str:
     window = result["plan"]["options"]["window"]
-    return f"{result['policy']}, window {'none' if window is None else window}"
+    return f"{_policy(result)}, window {'none' if window is None else window}"
 
 
 def _guardrails(result: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ def decision_table(comparison: Comparison, layout: Layout) -> Grid:
     Intervals stand beside their estimates where there is room, else below them.
     """
     table = _table(comparison, stacked=False)
-    longest = max(len(result.plan["policy"]) for result in comparison.results)
+    longest = max(len(result.title) for result in comparison.results)
     return table if fits(table, layout, longest) else _table(comparison, stacked=True)
 
 
@@ -60,7 +60,7 @@ def _table(comparison: Comparison, *, stacked: bool) -> Grid:
         result = results[i]
         values = _cells(result.value if value == "value" else result.expected_value)
         against = _difference(differences.get(i), expected=expected) if several else _cells(result.uplift)
-        name = (result.plan["policy"], window_text(result))
+        name = (result.title, window_text(result))
         parts = (name, values, against)
         cells: list[Cell] = [_below(*part) for part in parts] if stacked else [cell for part in parts for cell in part]
         if decisions:

@@ -83,7 +83,7 @@ def _group_name(label: str, variant: int | None) -> str:
 
 def line_name(result: ReplayResult, i: int) -> str:
     """Return the name of a variant in charts; `i` counts from 0."""
-    return f"{i + 1} {drawable(result.plan['policy'])}, window {window_text(result)}"
+    return f"{i + 1} {drawable(result.title)}, window {window_text(result)}"
 
 
 def _row(interval: Interval | None, name: str, kind: str) -> list[Row]:
@@ -128,7 +128,7 @@ def guardrail_chart(results: Sequence[ReplayResult]) -> Spec | None:
     if not 0 < number * len(results) <= _MOST_GUARDRAILS:
         return None
     several = len(results) > 1
-    names = [line_name(result, i) if several else drawable(result.plan["policy"]) for i, result in enumerate(results)]
+    names = [line_name(result, i) if several else drawable(result.title) for i, result in enumerate(results)]
     parts = [
         part
         for j in range(number)

@@ -12,6 +12,7 @@ from evaluator.estimates.weighted import ESTIMATORS, NORMAL, WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.conversion_share import of_conversions
 from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.plan_document import with_label
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING
 from evaluator.replays.values.final import FinalValue
@@ -73,14 +74,14 @@ def document(result: ReplayResult, layout: Layout) -> Document:
 
 
 def _title(result: ReplayResult) -> str:
-    return f"{result.plan['policy']} replayed on {result.plan['dataset']}"
+    return f"{result.title} replayed on {result.plan['dataset']}"
 
 
 def _sections(result: ReplayResult, layout: Layout) -> Iterator[Section]:
     plan, full = result.plan, layout.full
     yield section(
         "",
-        paragraph(run(plan["policy"], "bold"), " replayed on ", run(plan["dataset"], "bold")),
+        paragraph(run(result.title, "bold"), " replayed on ", run(plan["dataset"], "bold")),
         *(paragraph(line, style="dim") for line in (result.meaning if full else result.meaning[:1])),
         *([] if full else [paragraph(_size(result))]),
         _estimates(result, full=full),
@@ -113,7 +114,8 @@ def _sections(result: ReplayResult, layout: Layout) -> Iterator[Section]:
 def plan_document(plan: ReplayPlan, layout: Layout) -> Document:
     """Return the document of a plan: the choices of a replay, as the document of its result lists them."""
     facts = plan.to_dict()
-    head = paragraph(run(facts["policy"], "bold"), " to be replayed on ", run(facts["dataset"], "bold"))
+    title = with_label(facts["policy"], plan.log.labels)
+    head = paragraph(run(title, "bold"), " to be replayed on ", run(facts["dataset"], "bold"))
     sections = (
         section("", head),
         named("Plan", _plan_rows(plan)),

@@ -15,6 +15,7 @@ from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.errors import ParameterError
 from evaluator.kernels.precompile import LoopCall, compile_ahead
 from evaluator.policies.base import Need, Setting
+from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.running import blamed, has_random_ties, loop_for, refuse_choosing_among
 from evaluator.replays.rounds.eligible_actions import stated_actions
 from evaluator.simulations import live_loop as loop
@@ -138,9 +139,9 @@ def _check(problem: Problem, policies: Sequence[Any]) -> None:
             raise ParameterError(f"{policy.spec} is there twice.", remedy="name each policy once.")
         if policy.name == "logging":
             raise ParameterError("logging follows a log, and a live run has none.", remedy="take random instead.")
-        if policy.reads == "target":
+        if isinstance(policy, ColumnsPolicy):
             raise ParameterError(
-                f"{policy.name} reads probabilities from a log, and a live run has none.", remedy="take random instead."
+                f"{policy.name} reads a column of a log, and a live run has none.", remedy="take random instead."
             )
         if policy.contextual and isinstance(problem, BernoulliProblem):
             raise ParameterError(

@@ -36,6 +36,8 @@ WINDOW = 20
 def layouts(policy: Policy) -> tuple[Layout, ...]:
     if policy.reads == "target":
         return ("target",)
+    if policy.reads.startswith("target:"):
+        return ("target", "taken")
     return ("sets", "contexts", "catalogue") if policy.contextual else ("none",)
 
 
@@ -92,8 +94,10 @@ def another(policy: Policy, name: str) -> object:
     value = getattr(policy, name)
     if typing.get_origin(hint) is typing.Literal:
         return next(choice for choice in typing.get_args(hint) if choice != value)
-    if hint is int:
+    if hint is int or hint == int | str:
         return value + 1
+    if hint == str | None:
+        return "another"
     assert hint is float
     return 0.75 * value or 0.25
 
@@ -113,7 +117,8 @@ def check_unknown_parameter_is_refused(policy: Policy) -> None:
 
 def check_wrong_types_are_refused(policy: Policy) -> None:
     for name in policy.parameters:
-        for wrong in (True, [], "word", 1j):
+        words = str in typing.get_args(typing.get_type_hints(type(policy))[name])
+        for wrong in (True, [], *([] if words else ["word"]), 1j):
             with pytest.raises(ParameterError, match=rf"^{policy.name}: parameter {name}\b"):
                 as_policy(type(policy), {name: wrong})
 

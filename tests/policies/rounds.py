@@ -10,7 +10,7 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.policies.base import NO_WINDOW, Setting
 from tests.logged_rounds import LoggedRounds
 
-Layout = Literal["none", "sets", "contexts", "catalogue", "target"]
+Layout = Literal["none", "sets", "contexts", "catalogue", "target", "taken"]
 
 
 def random_rounds(
@@ -36,6 +36,7 @@ def random_rounds(
         "contexts": (n, 1, dimension),
         "catalogue": (1, n_actions, dimension),
         "target": (n, 1, n_actions),
+        "taken": (n, 1, 1),
     }[layout]
     action = rng.integers(0, n_actions, n).astype(np.int32)
     rates = np.linspace(0.2, 0.6, n_actions)
@@ -46,6 +47,8 @@ def random_rounds(
     vectors = rng.random(shape)
     if layout == "target":
         vectors /= vectors.sum(axis=2, keepdims=True)
+    if layout == "taken":  # -1: no action of the log
+        vectors = rng.integers(-1, n_actions, shape).astype(np.float64)
     return LoggedRounds(
         action=action,
         vectors=vectors,

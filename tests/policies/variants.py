@@ -118,7 +118,7 @@ ALL = (*GROUPS, *REST)
 # Policies that are played against a known truth, by name or with parameters that choose another algorithm, or whose
 # defaults explore for longer than a test can wait. The logging policy and the fixed ones have nothing to choose.
 PLAYED = (
-    *(name for name in names() if name not in ("logging", "fixed", "columns")),
+    *(name for name in names() if name not in ("logging", "fixed", "columns", "target")),
     "delayed-ucb:model=uncensored",
     "delayed-ucb:cdf=online",
     "delayed-ucb:model=uncensored,cdf=online",

@@ -34,7 +34,7 @@ def test_every_policy_replays(scenario: str) -> None:
     contextual = {name for name in POLICIES if resolve(name).contextual}
     has_contexts = "action_set" in log.schema.names or "context" in log.schema.names
     # The scenarios' logs hold no columns of probabilities.
-    expected = {"columns"} if has_contexts else contextual
+    expected = {"columns", "target"} if has_contexts else contextual
     if "eligible" in log.schema.names:
         expected |= {name for name in POLICIES if name != "logging" and not resolve(name).among}
     assert set(refused) == expected

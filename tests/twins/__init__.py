@@ -11,7 +11,7 @@ from tests.twins.odaaf import ODAAFBTwin, ODAAFTwin, ODAAFVTwin
 from tests.twins.otf import OTFLinTSTwin, OTFLinUCBTwin
 from tests.twins.patient import AdaptPatientTwin, PatientTwin
 from tests.twins.queues import QPMDTwin
-from tests.twins.static import ColumnsTwin, FixedTwin, RandomTwin
+from tests.twins.static import ColumnsTwin, FixedTwin, RandomTwin, TargetTwin
 from tests.twins.thompson import DelayedThompsonTwin
 from tests.twins.wait import NonambiguousLinUCBTwin, WaitLinUCBTwin
 
@@ -19,6 +19,7 @@ TWINS: dict[str, type[Twin]] = {
     "random": RandomTwin,
     "fixed": FixedTwin,
     "columns": ColumnsTwin,
+    "target": TargetTwin,
     "ucb1": UCB1Twin,
     "klucb": KLUCBTwin,
     "thompson": ThompsonTwin,

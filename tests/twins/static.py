@@ -29,6 +29,14 @@ class ColumnsTwin(Twin):
         return np.eye(self.setting.n_actions)[min(int(pick), self.setting.n_actions - 1)]
 
 
+class TargetTwin(ColumnsTwin):
+    def scores(self, vectors: Floats) -> Floats:
+        if vectors.shape[1] > 1:
+            return super().scores(vectors)
+        own, every = np.arange(self.setting.n_actions) == vectors[0, 0], np.arange(self.setting.n_actions)
+        return own.astype(float) if own.any() else (every == int(self.draw * len(every))).astype(float)
+
+
 class FixedTwin(Twin):
     def scores(self, vectors: Floats) -> Floats:
         return np.eye(self.setting.n_actions)[self.parameters["action"]]

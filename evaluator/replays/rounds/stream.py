@@ -8,20 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from evaluator.errors import LogError, ParameterError
+from evaluator.errors import LogError, ParameterError, nearest
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
 from evaluator.log.eligible import SetCodes, joined_codes, members, sizes
 from evaluator.log.ragged_vectors import is_uneven
-from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, Columns, to_numpy
-from evaluator.log.vectors_of_displays import readable_vectors
+from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, NAMED_TARGET, Columns, is_target, to_numpy
+from evaluator.log.vectors_of_displays import TakenActions, readable_vectors
 from evaluator.replays.rounds.batch import Batch, EligibleActions
 from evaluator.replays.rounds.eligible_actions import eligible_actions
 
 NO_VECTORS = np.zeros((1, 1, 0))
-# One vector a display, whatever the action.
-_OF_A_DISPLAY = ("context", "target")
 
 
 class LogPiece(NamedTuple):
@@ -112,7 +111,7 @@ class LogRounds:
     used
         Number of displays that are used, the first ones.
     vectors
-        Kind of vectors that a policy reads: ``action_set``, ``context``, ``target`` (probabilities of a policy),
+        Kind of vectors that a policy reads: ``action_set``, ``context``, ``target`` or ``target:NAME`` (a policy),
         ``features`` (of the actions), or None.
     delay
         Delay of each of the log's conversions in rounds, shape (c,); `NO_WINDOW` where a duration cuts it off.
@@ -141,7 +140,7 @@ class LogRounds:
     @property
     def rows(self) -> int:
         """Vectors a display: K when each action has its own, 1 for the display's context, 0 without."""
-        return 0 if self.vectors is None else 1 if self.vectors in _OF_A_DISPLAY else self.n_actions
+        return 0 if self.vectors is None else 1 if _of_a_display(self.vectors) else self.n_actions
 
     @property
     def dimension(self) -> int:
@@ -150,6 +149,8 @@ class LogRounds:
             return 0
         of_actions = self.vectors == FEATURES
         kind = (self.log.actions.schema if of_actions else self.log.schema).field(self.vectors).type
+        if pa.types.is_string(kind):  # the action that a policy takes
+            return 1
         return int((kind.value_type if self.vectors == "action_set" else kind).list_size)
 
     def batch(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> Batch:
@@ -238,6 +239,8 @@ def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
     ParameterError
         The log has not what it reads, or no contexts, action sets or action features.
     """
+    if reads.startswith(NAMED_TARGET) and reads not in log.schema.names:
+        raise _no_target(log, reads.removeprefix(NAMED_TARGET))
     if reads and reads not in log.schema.names:
         raise ParameterError(
             f"{policy} needs the column {reads!r} of displays, and log {log.meta.name!r} has none.",
@@ -252,6 +255,23 @@ def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
         f"{policy} needs contexts, and log {log.meta.name!r} has none.",
         remedy="name context columns with `features`, or take a policy without contexts such as delayed-klucb.",
     )
+
+
+def _of_a_display(vectors: str) -> bool:
+    """Whether a display has one vector of a name, whatever the action."""
+    return vectors == "context" or is_target(vectors)
+
+
+def _no_target(log: Log, name: str) -> ParameterError:
+    found = [column.removeprefix(NAMED_TARGET) for column in log.schema.names if column.startswith(NAMED_TARGET)]
+    if not found:
+        return ParameterError(
+            f"Log {log.meta.name!r} has no target{f' {name!r}' if name else ''}: no policy is a column of it.",
+            remedy="name the column with its actions in the spec: action = 'new_model' under [target.new_model].",
+        )
+    if not name:
+        return ParameterError("target names none of the log's targets.", remedy=f"write target:{found[0]}.")
+    return ParameterError(f"Log {log.meta.name!r} has no target {name!r}.", remedy=nearest(name, found))
 
 
 def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BATCH) -> Iterator[LogPiece]:
@@ -274,18 +294,20 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
         A vector is not finite, or a row of a policy's probabilities is none.
     """
     of = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
-    stored = [name for name in vectors if name != FEATURES]
+    labels = [name for name in vectors if is_target(name) and pa.types.is_string(log.schema.field(name).type)]
+    stored = [name for name in vectors if name != FEATURES and name not in labels]
     uneven = next((name for name in stored if is_uneven(log.schema.field(name).type)), None)
     kept = [*dict.fromkeys([*columns, *([] if uneven is None else [ELIGIBLE])])]
     read = [*dict.fromkeys([*kept, *stored])]
     shared = {name: to_numpy(log.actions[name]).astype(np.float64)[None] for name in vectors if name == FEATURES}
-    low = 0
+    low, targets = 0, {name: TakenActions(log, name) for name in labels}
     for first, displays in log.batches(read, size, coded=True):
         n = len(displays["action"])
         high = int(np.searchsorted(of, first + n, side="left"))
         counts = np.bincount(of[low:high] - first, minlength=n)
         begin = None if uneven is None else _first_of_eligible(first, displays[ELIGIBLE], displays[uneven])
         own = {name: _finite(first, name, displays, begin) for name in stored}
+        own |= {name: taken.following(n).astype(np.float64)[:, None, None] for name, taken in targets.items()}
         columns_read = {name: displays[name] for name in kept}
         yield LogPiece(first, columns_read, own | shared, np.concatenate([[low], low + np.cumsum(counts)]), begin)
         low = high
@@ -363,13 +385,13 @@ def _finite(
         if vectors.ndim == 2 and first_vector is not None and name == ACTION_SET:
             row = int(np.searchsorted(first_vector, row, side="right")) - 1
         raise LogError(f"displays.{name}: not finite (row {first + row}).", remedy="fill or drop the rows.")
-    if name == "target":
+    if is_target(name):
         for wrong, values, problem in target_breaches(vectors.astype(np.float64, copy=False)):
             if wrong.any():
                 row = int(wrong.argmax())
                 raise LogError(
-                    f"displays.target: {problem} (row {first + row}: {values[row]:g}).", remedy=TARGET_REPAIR
+                    f"displays.{name}: {problem} (row {first + row}: {values[row]:g}).", remedy=TARGET_REPAIR
                 )
-    if name in _OF_A_DISPLAY:
+    if _of_a_display(name):
         vectors = vectors[:, None, :]
     return np.ascontiguousarray(vectors)

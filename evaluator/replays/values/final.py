@@ -28,7 +28,7 @@ from evaluator.estimates.weighted import (
 from evaluator.findings.codes import FEW_WEIGHTED_REWARDS, FINAL_EXPLORES, FINAL_TIES, WEIGHTS_OFF
 from evaluator.findings.finding import Finding
 from evaluator.log.breaches import TARGET_REPAIR
-from evaluator.log.schema import ELIGIBLE
+from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import readable_vectors
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.loop.frozen import FrozenPolicy
@@ -170,7 +170,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
     """
     judged, policy, options = plan.judged, plan.policy, plan.options
     frozen, shares = None, None if policy.learns else policy.shares(plan.log.n_actions)
-    if shares is None and policy.reads != "target":
+    if shares is None and not is_target(policy.reads):
         frozen = [
             FrozenPolicy(
                 policy, replay.state, n_actions=plan.log.n_actions, displays=len(judged) * len(replays),
@@ -302,7 +302,7 @@ def _probabilities(
     if shares is not None:
         return np.tile(shares, (n, 1))
     if frozen is None:
-        return vectors[:, 0].astype(np.float64, copy=False)
+        return _known(vectors, plan.log.n_actions, stand_in=1.0 / plan.log.n_actions)
     return _mean([one.probabilities(vectors, n) for one in frozen], frozen, tied)
 
 
@@ -320,15 +320,32 @@ def _probabilities_among(
     rows, eligible = plan.rounds.choices(vectors, piece.eligible(part), piece.first_vectors(part))
     assert eligible is not None
     if frozen is None:
-        known = vectors[:, 0].astype(np.float64, copy=False) if shares is None else shares[None]
-        found, wrong = shares_among(known, eligible, strict=shares is None)
+        known = _known(vectors, k, stand_in=0.0) if shares is None else shares[None]
+        labels = shares is None and vectors.shape[2] == 1
+        found, wrong = shares_among(known, eligible, strict=shares is None and not labels)
         if wrong >= 0:
             raise LogError(
-                f"displays.target: no eligible action has a probability (row {first + wrong}).", remedy=TARGET_REPAIR
+                f"displays.{plan.rounds.vectors}: no eligible action has a probability (row {first + wrong}).",
+                remedy=TARGET_REPAIR,
             )
         return found
     dense = piece.part_of_all(plan.rounds.vectors, part, k)
     return _mean([one.probabilities_among(dense, rows, eligible) for one in frozen], frozen, tied)
+
+
+def _known(vectors: npt.NDArray[np.floating], n_actions: int, *, stand_in: float) -> Floats:
+    """Return the probabilities that columns hold, shape (n, K), from the actions taken if they hold these.
+
+    Where there is no such action, all have the probability `stand_in`.
+    """
+    if vectors.shape[2] != 1:
+        return vectors[:, 0].astype(np.float64, copy=False)
+    action = vectors[:, 0, 0].astype(np.int64)
+    found = np.zeros((len(action), n_actions))
+    known = (action >= 0) & (action < n_actions)
+    found[np.flatnonzero(known), action[known]] = 1.0
+    found[~known] = stand_in
+    return found
 
 
 def _mean(each: list[Floats], frozen: list[FrozenPolicy], tied: list[int]) -> Floats:

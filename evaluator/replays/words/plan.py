@@ -21,7 +21,7 @@ from evaluator.replays.rounds.propensity import NOT_AT_REST
 from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.shared_inputs import Basis
 from evaluator.replays.subsampled_log import said_of_parts
-from evaluator.replays.support import binding_display, rarest_warning, unusable_warning
+from evaluator.replays.support import binding_display, rarest_warning, said_of_index, said_of_target, unusable_warning
 from evaluator.replays.words.clusters import UNWORN, assumption_of
 from evaluator.replays.words.costs_and_refunds import of_refunds, said_of_objective
 from evaluator.replays.words.stamps import assumptions_of_stamps, said_of_windows
@@ -290,6 +290,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
             )
         )
     said += said_of_parts(plan.propensities, plan.policy)
+    said += [*said_of_index(plan), *said_of_target(plan)]
     if plan.propensities.kind == "uniform" and plan.propensities.weights is None and plan.sets is None:
         counts = plan.survey.shown
         expected = len(plan.log) / plan.log.n_actions

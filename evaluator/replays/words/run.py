@@ -9,6 +9,7 @@ from evaluator.findings.codes import BURSTS, LITTLE_LEARNED, MOVING_SETS
 from evaluator.findings.finding import Finding
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.plan_document import with_label
 from evaluator.replays.rounds.gaps_and_bursts import BURSTY, peak_within_delay
 from evaluator.replays.support import binding_display, leaves_out
 from evaluator.units import format_duration
@@ -152,8 +153,9 @@ def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
     said = f"{plan.policy.spec} lived no round of the {n:,} displays (sampler: {plan.sampler})"
     if chosen >= 0 and not usable[chosen]:
         why = "was never shown" if not plan.survey.shown[chosen] else "has young displays only, too young to be judged"
+        usual = with_label(f"fixed:action={usable.argmax()}", plan.log.labels)
         hint = (
-            f"take an action that has usable displays: fixed:action={int(usable.argmax())}."
+            f"take an action that has usable displays: {usual}."
             if plan.policy.name == "fixed"
             else f"leave it out: {out}."
         )

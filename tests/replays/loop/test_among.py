@@ -22,7 +22,8 @@ from evaluator.replays.loop import among, engine, kernel
 from tests.logs import build_log
 
 K, N, D = 6, 900, 5
-CHOOSING = [name for name in POLICIES if resolve(name).among and name != "columns"]
+OF_COLUMNS = ["columns", "target:pi", "target:new"]
+CHOOSING = [name for name in POLICIES if resolve(name).among and name not in ("columns", "target")]
 Truths = npt.NDArray[np.bool_]
 
 
@@ -77,10 +78,22 @@ def walked(log: Log, policy: Any, *, recorded: bool = False, size: int = N) -> e
     return replay.result()
 
 
-@pytest.mark.parametrize("policy", [*CHOOSING, "delayed-ucb:cdf=online", "ucb1:ties=lowest", "linucb:ties=lowest"])
+def with_targets(log: Log) -> Log:
+    """Return a log with policies as columns: probabilities, and labels, some of them of no action of the log."""
+    rng = np.random.default_rng(2)
+    displays = log.displays.append_column("target", fixed_size_lists(rng.dirichlet(np.ones(K), N)))
+    displays = displays.append_column("target:pi", fixed_size_lists(rng.dirichlet(np.ones(K), N)))
+    labels = np.array([*log.labels, "gold"])[rng.integers(0, K + 1, N)]
+    return replace(log, displays=displays.append_column("target:new", pa.array(labels, pa.string()))).validated()
+
+
+VARIANTS = ["delayed-ucb:cdf=online", "ucb1:ties=lowest", "linucb:ties=lowest"]
+
+
+@pytest.mark.parametrize("policy", [*CHOOSING, *VARIANTS, *OF_COLUMNS])
 def test_the_lazy_loop_accepts_what_the_definition_does_and_shows_only_what_is_eligible(policy: str) -> None:
     sets = random_sets()
-    log = log_with(sets)
+    log = with_targets(log_with(sets)) if policy in OF_COLUMNS else log_with(sets)
     lazy, whole = walked(log, policy), walked(log, policy, recorded=True)
     assert whole.choices is not None
     read = len(whole.choices)  # a policy with a horizon may stop before the end
@@ -114,13 +127,23 @@ def test_where_all_but_one_display_have_every_action_the_loop_without_sets_accep
     np.testing.assert_array_equal(one.displays[one.displays < N - 1], other.displays[other.displays < N - 1])
 
 
-@pytest.mark.parametrize("policy", ["otflinucb", "otflints", "columns"])
+def test_a_column_of_labels_shows_its_action_where_it_is_eligible_and_else_one_at_random() -> None:
+    sets = random_sets()
+    log = with_targets(log_with(sets))
+    choices = walked(log, "target:new", recorded=True).choices
+    assert choices is not None
+    index = np.array([log.labels.index(label) if label in log.labels else -1 for label in log.column("target:new")])
+    own = (index >= 0) & sets[np.arange(N), index]
+    np.testing.assert_array_equal(choices[own], index[own])
+    expected = (sets / sets.sum(axis=1, keepdims=True))[~own]
+    counts = np.bincount(choices[~own], minlength=K)
+    assert (abs(counts - expected.sum(axis=0)) < 4 * np.sqrt((expected * (1 - expected)).sum(axis=0))).all()
+
+
+@pytest.mark.parametrize("policy", ["otflinucb", "otflints", *OF_COLUMNS])
 def test_compiled_and_interpreted_loops_agree(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sets = random_sets()
-    log = log_with(sets)
-    if policy == "columns":
-        target = np.random.default_rng(2).dirichlet(np.ones(K), N)
-        log = replace(log, displays=log.displays.append_column("target", fixed_size_lists(target)))
+    log = with_targets(log_with(sets)) if policy in OF_COLUMNS else log_with(sets)
     slow = walked(log, policy)
     monkeypatch.setattr(among, "match_among", COMPILED)
     fast = walked(log, policy)
@@ -218,7 +241,7 @@ def test_uniform_propensities_are_one_over_the_size_of_the_set() -> None:
 def test_policies_without_an_answer_are_refused_with_those_that_have_one(policy: str) -> None:
     with pytest.raises(ParameterError, match="cannot choose among some of its actions") as refused:
         plan(log_with(random_sets()), policy, window=60, horizon=100)
-    assert "take one that can: random, fixed, columns, ucb1" in str(refused.value)
+    assert "take one that can: random, fixed, columns, target, ucb1" in str(refused.value)
 
 
 @pytest.mark.parametrize("sampler", ["keep", "queue"])
