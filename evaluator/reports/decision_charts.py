@@ -83,7 +83,7 @@ def _intervals(rows: Sequence[tuple[str, Interval]], about: str, *, zone: float 
     height = _ROW * len(finite) + 24
     values: list[Row] = [
         {
-            "of": name, "estimate": of.estimate, "low": of.low, "high": of.high, "top": _ROW * i,
+            "of": name, "estimate": of.estimate, "low": of.low, "high": of.high,
             "words": _ROW * i + 12.0, "bar": _ROW * i + 34.0, "above": _ROW * i + 24.0, "below": _ROW * i + 44.0,
             "said": interval_text(of.estimate, of.low, of.high),
             "told": f"{name}: {interval_text(of.estimate, of.low, of.high)}",
@@ -103,10 +103,11 @@ def _intervals(rows: Sequence[tuple[str, Interval]], about: str, *, zone: float 
                 x=alt.X("from:Q", **x), x2="to:Q", y=alt.Y("above:Q", **y), y2="below:Q"
             )
         )
-    zero = alt.Chart(alt.InlineData([{"at": 0.0, "top": 20.0, "bottom": height - 20.0}]))
+    rows_of_zero = [{"at": 0.0, "above": row["above"] - 2.0, "below": row["below"] + 2.0} for row in values]
+    zero = alt.Chart(alt.InlineData(rows_of_zero))
     layers += [
         zero.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
-            x=alt.X("at:Q", **x), y=alt.Y("top:Q", **y), y2="bottom:Q"
+            x=alt.X("at:Q", **x), y=alt.Y("above:Q", **y), y2="below:Q"
         ),
         base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("bar:Q", **y), color=colour),
         base.mark_point(filled=True, size=110, opacity=1).encode(

@@ -77,7 +77,7 @@ def sentences(verdict: Verdict) -> tuple[str, str, str]:
     """Return the number that decides, with the words before it and after it."""
     of, base = verdict.candidate, baseline_of(verdict)
     who = name_of(of.line, verdict) if head(verdict)[1] == "any candidate" else "It"
-    if of.difference is None:
+    if of.difference is None or math.isnan(of.difference.estimate):
         return f"{who} has no difference to {base} to judge by.", "", _against(of)
     found = of.difference
     number, low, high = interval_parts(found)
