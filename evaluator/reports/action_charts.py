@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,17 @@ _OTHERS = "others"
 _HEIGHT = 180
 _WIDTH, _ROW, _MOST = 460, 24, 24
 Row = dict[str, Any]
+_WORDS = re.compile(r"[a-z]+")
+# Colours by which actions are called; of the palette, those that look like one of them.
+_CALLED = {
+    "blue": "#2f6fd0", "green": "#2e9e5b", "red": "#c0392b", "grey": "#8a94a3", "gray": "#8a94a3", "black": "#333333",
+    "orange": "#e67e22", "yellow": "#e3c000", "purple": "#7f3c8d", "violet": "#7f3c8d", "pink": "#e377a8",
+    "brown": "#8c564b", "white": "#e8e8e8", "cyan": "#1fa8b8", "turquoise": "#1fa8b8",
+}  # fmt: skip
+_NEAR = {
+    "#0072B2": "#2f6fd0", "#56B4E9": "#1fa8b8", "#009E73": "#2e9e5b", "#D55E00": "#c0392b", "#E69F00": "#e67e22",
+    "#CC79A7": "#e377a8", "#8C564B": "#8c564b", "#7F3C8D": "#7f3c8d", "#B5A800": "#e3c000", "#000000": "#333333",
+}  # fmt: skip
 _OF_LOG_PARTS = 30
 _OF_LOG_HEIGHT = 200
 _DAY = 86_400.0
@@ -62,7 +74,7 @@ def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
         for (name, share), top in zip(columns.items(), tops, strict=True)
         for i in range(_PARTS)
     ]  # fmt: skip
-    colours = colours_of(named, len(result.action_labels), others=len(rest) > 0)
+    colours = colours_of(named, list(map(str, result.action_labels)), others=len(rest) > 0)
     colour = alt.Color("of:N", title=None, sort=list(columns), scale=alt.Scale(domain=list(columns), range=colours),
                    legend=alt.Legend(orient="right", labelLimit=160))  # fmt: skip
     x = alt.X("from:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False))
@@ -77,14 +89,26 @@ def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
                     height=_HEIGHT)  # fmt: skip
 
 
-def colours_of(actions: Iterable[int], n_actions: int, *, others: bool) -> list[str]:
+def colours_of(actions: Iterable[int], labels: Sequence[str], *, others: bool) -> list[str]:
     """Return a colour for each of these actions, and a last one for all others together where the chart shows them.
 
     With few actions each has its own colour, the same in the charts of all policies and of their log.
     """
-    few = n_actions <= len(LINES)
-    palette = [LINES[i if few else place] for place, i in enumerate(actions)]
+    shown = list(actions)
+    own = action_colours(labels if len(labels) <= len(LINES) else [labels[i] for i in shown])
+    palette = [own[i if len(labels) <= len(LINES) else place] for place, i in enumerate(shown)]
     return [*palette, *([GREY] if others else [])]
+
+
+def action_colours(labels: Sequence[str]) -> list[str]:
+    """Return a colour for each action by its label: one that is called by a colour has it, and no other action does.
+
+    >>> action_colours(["Blue banner", "red", "discount"])
+    ['#2f6fd0', '#c0392b', '#009E73']
+    """
+    own = [next((_CALLED[word] for word in _WORDS.findall(label.lower()) if word in _CALLED), "") for label in labels]
+    free = [colour for colour in LINES if _NEAR.get(colour) not in own] or list(LINES)
+    return [colour or free[i % len(free)] for i, colour in enumerate(own)]
 
 
 def acceptance_chart(results: Sequence[ReplayResult]) -> Spec | None:
@@ -170,8 +194,9 @@ def log_chart(log: Log) -> Spec | None:
         for (name, displays), top in zip(columns.items(), tops, strict=True)
         for i in range(parts)
     ]  # fmt: skip
+    own = colours_of(named, list(map(str, labels)), others=len(rest) > 0)
     colour = alt.Color("of:N", title=None, sort=list(columns), legend=alt.Legend(orient="right", labelLimit=160),
-                   scale=alt.Scale(domain=list(columns), range=colours_of(named, log.n_actions, others=len(rest) > 0)),
+                   scale=alt.Scale(domain=list(columns), range=own),
                    )  # fmt: skip
     kind = "from:T" if isinstance(scale.type, str) else "from:Q"
     chart = (

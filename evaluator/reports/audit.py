@@ -17,7 +17,6 @@ from evaluator.reports.document import (
     Section,
     Wordable,
     column,
-    fits,
     grid,
     listed,
     named,
@@ -27,6 +26,7 @@ from evaluator.reports.document import (
 )
 from evaluator.reports.numbers import column_digits, error_text, significant_text
 from evaluator.reports.shared_sections import FEW_ROWS, coded, counted, name_omitted, warnings_section
+from evaluator.reports.terminal import fits
 
 # Decimals of values without errors.
 _DIGITS = 4

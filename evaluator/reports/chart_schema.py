@@ -185,6 +185,9 @@ class _Panel(_Unit):
 
 class _AxisLook(_Part):
     grid_color: Look = "black"
+    label_font_size: Annotated[float, Field(ge=1, le=100)] = 11
+    title_font_size: Annotated[float, Field(ge=1, le=100)] = 11
+    title_font_weight: Literal["normal", "bold"] = "normal"
     grid_opacity: Share = 1
 
 
@@ -199,6 +202,11 @@ class _Config(_Part):
     view: _ViewLook = _ViewLook()
 
 
+class _Autosize(_Part):
+    type: Literal["fit"] = "fit"
+    contains: Literal["padding"] = "padding"
+
+
 class _Chart(_Panel):
     """One panel, or several in a row or a column."""
 
@@ -206,6 +214,9 @@ class _Chart(_Panel):
     vconcat: Annotated[list[_Panel], Field(max_length=500, fail_fast=True)] = []
     datasets: dict[Label, Rows] = {}
     config: _Config = _Config()
+    description: Text = ""
+    padding: Pixels = 0
+    autosize: _Autosize | None = None
     version: Annotated[str, Field(alias="$schema", max_length=100, pattern=r"^https://vega\.github\.io/schema/")] = ""
 
     @model_validator(mode="after")

@@ -57,6 +57,7 @@ def _charts(result: object) -> Mapping[str, Draw]:
         case Comparison():
             from evaluator.reports.action_charts import acceptance_chart, action_chart
             from evaluator.reports.curve_charts import comparison_chart, window_chart
+            from evaluator.reports.decision_charts import decision_chart, gain_chart, gainers_chart, seen_chart
             from evaluator.reports.interval_charts import difference_chart, guardrail_chart, line_name, segment_charts
 
             first = enumerate(result.results[:_MOST_SHOWN])
@@ -68,6 +69,10 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 "guardrails": lambda: guardrail_chart(result.results),
                 **_drawn(segment_charts(result)),
                 **{f"actions {i + 1}": partial(action_chart, replay, line_name(replay, i)) for i, replay in first},
+                "decision": lambda: decision_chart(result),
+                "gainers": lambda: gainers_chart(result),
+                "gain": lambda: gain_chart(result),
+                "seen": lambda: seen_chart(result),
             }
         case Audit():
             from evaluator.reports.curve_charts import audit_chart, detectable_chart

@@ -18,6 +18,7 @@ from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
 from evaluator.reports.check import checks_of_log
+from evaluator.reports.decision_page import page_sections
 from evaluator.reports.decision_table import SAME_DISPLAYS, SAME_POLICY, decision_table, notes, said_of_weighted
 from evaluator.reports.document import (
     Block,
@@ -69,6 +70,9 @@ APART = "Lines whose rewards are cut by different windows stand apart: their val
 def document(comparison: Comparison, layout: Layout) -> Document:
     """Return the document of a comparison: all sections, or a short form for one screen."""
     title = f"{len(comparison.results)} replays of {comparison.results[0].plan['dataset']}"
+    if layout.page:
+        report = tuple(_all_sections(comparison, layout))
+        return Document("compare", title, tuple(page_sections(comparison, layout, report)))
     verdict = comparison.verdict
     first = [] if verdict is None else [section("", VerdictBlock(verdict, brief=not layout.full))]
     rest = _all_sections(comparison, layout) if layout.full else _short_sections(comparison, layout)

@@ -11,9 +11,9 @@ from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted_difference import WeightedDifference
 from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
-from evaluator.reports.document import Cell, Grid, Layout, Wordable, column, fits, grid, lines, run
+from evaluator.reports.document import Cell, Grid, Layout, Wordable, column, grid, lines, run
 from evaluator.reports.numbers import Measured, measured
-from evaluator.reports.terminal import VERDICT_STYLES
+from evaluator.reports.terminal import VERDICT_STYLES, fits
 
 BASELINE = "baseline"
 SAME_DISPLAYS = "same displays"

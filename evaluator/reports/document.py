@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, Field
-from rich.cells import cell_len
 
 from evaluator.checks.result import CheckResult
 from evaluator.checks.result import Verdict as CheckVerdict
@@ -22,8 +21,6 @@ _MOST_LINES, _MOST_CONDITIONS = 10_000, 100
 Colour = Literal["", "green", "yellow", "red", "cyan"]
 # Alignment of a column: left, right for numbers, or whole for cells that are never broken over lines.
 Standing = Literal["", "number", "whole"]
-# Smallest number of characters of a name on one line; the rest of the name may stand on further lines.
-_NAME = 12
 
 
 @dataclass(frozen=True)
@@ -38,11 +35,17 @@ class Layout:
         Characters of a line.
     ascii
         Whether the reader's terminal shows ASCII only.
+    page
+        Whether it is the document of a page, which can fold sections and holds charts.
+    dates
+        Dates of the log, in words; empty where they are not known.
     """
 
     full: bool = True
     width: int = 120
     ascii: bool = False
+    page: bool = False
+    dates: str = ""
 
     @property
     def wide(self) -> bool:
@@ -169,18 +172,32 @@ def _refuse_many_lines(verdict: object) -> object:
 class VerdictBlock:
     """The verdict (ship, wait or don't), with a link to each part of the page that it depends on.
 
+    A page shows it in several places, each a block: what a check or an audit adds to the verdict is then said in each.
+
     Parameters
     ----------
     verdict
         Verdict of a comparison.
     brief
         Whether conditions that are met share one line, and other candidates are left out.
+    part
+        What a page shows of it: the decision with its numbers, all candidates, what to do next, or the conditions.
+    reward
+        Name of what is earned.
+    earned
+        What a display earns with each line, in the order of the lines; empty for a line where that is not known.
+    notes
+        What else to know of the numbers before trusting them, each in a few words.
     kind
         Kind of the block, as files name it.
     """
 
     verdict: Annotated[Verdict, BeforeValidator(_refuse_many_lines)]
     brief: bool = False
+    part: Literal["decision", "candidates", "next", "conditions"] = "decision"
+    reward: str = "reward"
+    earned: Many[str] = ()
+    notes: Many[str] = ()
     kind: Literal["verdict"] = "verdict"
 
 
@@ -242,12 +259,21 @@ class Section:
         Name of the section in links; empty for a section without links to it.
     folded
         Whether a page shows the section only on a click, because it explains or repeats other sections.
+    fold
+        Words of what a page folds together: sections that follow each other and have the same; empty for none.
+    half
+        Whether a page shows the section beside the next such one, where there is room.
+    charts
+        Names of the charts that a page shows in the section; those of no section stand after the first one.
     """
 
     title: Words = ()
     blocks: Annotated[tuple[_Kinds, ...], Field(fail_fast=True)] = field(default=())
     id: str = ""
     folded: bool = False
+    fold: Words = ()
+    half: bool = False
+    charts: Many[str] = ()
 
     @property
     def name(self) -> str:
@@ -302,9 +328,9 @@ def paragraph(*parts: Wordable, style: str = "") -> Paragraph:
     return Paragraph(words(*parts, style=style))
 
 
-def section(title: Wordable, *blocks: Block, id: str = "", folded: bool = False) -> Section:
+def section(title: Wordable, *blocks: Block, id: str = "", folded: bool = False, half: bool = False) -> Section:
     """Return a section; a title that is a text is bold, and an empty text gives a section without a title."""
-    return Section(words(title, style="bold"), blocks, id, folded)
+    return Section(words(title, style="bold"), blocks, id, folded, half=half)
 
 
 def listed(
@@ -368,24 +394,3 @@ def lights(checks: Iterable[CheckResult], *, brief: bool = False) -> Lights:
     return Lights(
         tuple(Light(f.verdict, f.name, f.number, *(("", "") if brief else (f.what, f.remedy))) for f in checks), brief
     )
-
-
-def fits(table: Grid, layout: Layout, longest: int) -> bool:
-    """Return whether there is room for the numbers of a table, and for its names after they are broken over lines.
-
-    Parameters
-    ----------
-    table
-        Table with one column of names.
-    layout
-        Room for the table.
-    longest
-        Characters of the longest name.
-    """
-    widths = []
-    for i, heading in enumerate(table.columns):
-        cells = ([heading.name] if table.headed else []) + [row[i] for row in table.rows]
-        each = [cell_len(line) for cell in cells for line in "".join(part.text for part in cell).split("\n")]
-        widths.append(max(each, default=0))
-    whole = sum(widths) + table.gap * (len(widths) - 1)
-    return whole - max(longest - _NAME, 0) <= layout.width

@@ -63,12 +63,22 @@ def document_of(result: object, layout: Layout = FULL) -> Document:
     raise TypeError(f"A {type(result).__name__} has no report.")
 
 
-def chapter_of(result: object, reproduce: Mapping[str, str] | None = None) -> Chapter:
-    """Return a result as a chapter of a page: its document, its charts, and the facts that reproduce it."""
+def chapter_of(result: object, reproduce: Mapping[str, str] | None = None, *, dates: str = "") -> Chapter:
+    """Return a result as a chapter of a page: its document, its charts, and the facts that reproduce it.
+
+    Parameters
+    ----------
+    result
+        Result, plan or log.
+    reproduce
+        Facts that reproduce it, by name.
+    dates
+        Dates of its log, in words; empty where they are not known.
+    """
     # Imported here, because a report on a terminal needs no charts.
     from evaluator.reports.charts import charts_of
 
-    document = document_of(result)
+    document = document_of(result, Layout(page=True, dates=dates))
     return Chapter(document.kind, document.title, document.sections, charts_of(result), reproduce or {})
 
 
@@ -110,7 +120,8 @@ def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Secti
                 rows = tuple(tuple(map(of_words, row)) for row in block.rows)
                 return replace(block, columns=columns, rows=rows, caption=of_words(block.caption))
             case VerdictBlock():
-                return replace(block, verdict=of_verdict(block.verdict))
+                notes = tuple(map(translate, block.notes))
+                return replace(block, verdict=of_verdict(block.verdict), notes=notes)
             case Lights():
                 return replace(
                     block,
@@ -126,7 +137,8 @@ def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Secti
                 )
 
     return tuple(
-        replace(part, title=of_words(part.title), blocks=tuple(map(of_block, part.blocks))) for part in sections
+        replace(part, title=of_words(part.title), fold=of_words(part.fold), blocks=tuple(map(of_block, part.blocks)))
+        for part in sections
     )
 
 

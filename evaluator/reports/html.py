@@ -13,16 +13,17 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from evaluator.comparisons.verdict import Verdict
 from evaluator.reports.chapter import Chapter
 from evaluator.reports.charts import first_chart
-from evaluator.reports.document import Column, Light, Run, Section, VerdictBlock, Words
+from evaluator.reports.decision_words import baseline_of, candidate_rows, head, sentences, steps, tiles
+from evaluator.reports.document import Block, Column, Light, Run, Section, VerdictBlock, Words
 from evaluator.reports.documents import document_of, name_command_options_in_sections
 from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, split, stakes
 from evaluator.version import __version__
@@ -61,19 +62,44 @@ _DRAW = Path(__file__).with_name("draw.py")
 
 
 @dataclass(frozen=True)
+class _Group:
+    """Sections that a page folds together, those that stand side by side, or the others."""
+
+    fold: Words
+    half: bool
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True)
 class _Place:
-    """A chapter on a page: its number, its sections, the links of its verdict's conditions, and its figures."""
+    """A chapter on a page: its number, its sections, the links of its verdict's conditions, and its figures by name."""
 
     number: int
     chapter: Chapter
     sections: tuple[Section, ...]
     links: Mapping[str, str]
-    figures: Markup
+    figures: Mapping[str, Markup]
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def decisions(self) -> list[VerdictBlock]:
+        """Blocks that say the decision."""
         blocks = (block for section in self.sections for block in section.blocks)
-        return [block.verdict for block in blocks if isinstance(block, VerdictBlock)]
+        return [block for block in blocks if _is_decision(block)]
+
+    @property
+    def groups(self) -> list[_Group]:
+        """Sections in their order, together where they are folded together or stand side by side."""
+        # A picture that cannot be drawn leaves no heading without one.
+        shown = (
+            part for part in self.sections if not (part.half and part.charts) or self.figures.keys() & set(part.charts)
+        )
+        return [_Group(*key, tuple(parts)) for key, parts in groupby(shown, lambda part: (part.fold, part.half))]
+
+    @property
+    def loose(self) -> list[str]:
+        """Names of the figures of no section."""
+        named = {name for section in self.sections for name in section.charts}
+        return [name for name in self.figures if name not in named]
 
 
 def page_of(chapters: Sequence[Chapter]) -> str:
@@ -86,17 +112,17 @@ def page_of(chapters: Sequence[Chapter]) -> str:
             chapter,
             name_command_options_in_sections(chapter.sections),
             _links(chapters, number),
-            _figures(chapter.charts, focusable=True),
+            {name: Markup(figure) for name, figure in figures(chapter.charts, focusable=True).items()},
         )
         for number, chapter in enumerate(chapters, start=1)
     ]
-    decided = [place for place in places if place.verdicts]
+    decided = [place for place in places if place.decisions]
     first = decided[0] if len(decided) == 1 and not alone else None
     if first is not None:
         places = [replace(place, sections=tuple(map(_drop_verdict, place.sections))) for place in places]
     return _filled(
         "page.html", colours=_PAGE_COLOURS, focus=' tabindex="0"', title=title, alone=alone, places=places,
-        first=first, version=__version__,
+        first=first, decided=alone and bool(decided), version=__version__,
     )  # fmt: skip
 
 
@@ -133,6 +159,12 @@ def _environment() -> Environment:
         "split": split,
         "rule": rule_text,
         "stakes": stakes,
+        "head": head,
+        "sentences": sentences,
+        "tiles": tiles,
+        "steps": steps,
+        "baseline": baseline_of,
+        "candidate_rows": candidate_rows,
         "worst_first": _worst_first,
         "verdict_colour": _VERDICT_COLOUR,
         "check_colour": _CHECK_COLOUR,
@@ -166,8 +198,12 @@ def _figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool) -> Markup
     return Markup("".join(figures(charts, focusable=focusable).values()))
 
 
+def _is_decision(block: Block) -> TypeGuard[VerdictBlock]:
+    return isinstance(block, VerdictBlock) and block.part == "decision"
+
+
 def _drop_verdict(section: Section) -> Section:
-    return replace(section, blocks=tuple(block for block in section.blocks if not isinstance(block, VerdictBlock)))
+    return replace(section, blocks=tuple(block for block in section.blocks if not _is_decision(block)))
 
 
 def _links(chapters: Sequence[Chapter], number: int) -> dict[str, str]:
@@ -195,17 +231,18 @@ def figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool = False) ->
         Whether the keyboard can scroll figures that are wider than the screen.
     """
     drawn = svg_pictures(charts)
-    return {name: _figure(picture, ' tabindex="0"' if focusable else "") for name, picture in drawn.items()}
+    more = ' tabindex="0"' if focusable else ""
+    return {name: _figure(of, str(charts[name].get("description", "")), more) for name, of in drawn.items()}
 
 
-def _figure(picture: str, more: str) -> str:
+def _figure(picture: str, about: str, more: str) -> str:
     """Return an SVG as part of a page: in the page's colour, and with names that no other picture of the page has."""
     prefix = hashlib.sha256(picture.encode()).hexdigest()[:8]
     names = set(_NAMES.findall(picture))
     picture = _NAMED.sub(lambda match: f"{match[1]}{prefix}-{match[2]}" if match[2] in names else match[0], picture)
     picture = _MARK.sub(r"<path\2><title>\1</title></path>", picture)
     picture = _SPACES.sub("", _BLACK.sub('"currentColor"', picture))
-    return f'<figure role="img" aria-label="{html.escape(visible(_title(picture)))}"{more}>{picture}</figure>'
+    return f'<figure role="img" aria-label="{html.escape(visible(about or _title(picture)))}"{more}>{picture}</figure>'
 
 
 def _title(picture: str) -> str:

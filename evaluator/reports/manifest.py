@@ -248,6 +248,14 @@ class LogDates(NamedTuple):
         return (self.first + self.last) / 2
 
     @property
+    def spoken(self) -> str:
+        """First and last day, ``1 March to 29 April 2026``, or the only day."""
+        first, last = (datetime.fromtimestamp(end, UTC) for end in self)
+        start = f"{first.day} {first:%B}" + (f" {first.year}" if first.year != last.year else "")
+        end = f"{last.day} {last:%B} {last.year}"
+        return end if first.date() == last.date() else f"{start} to {end}"
+
+    @property
     def days(self) -> str:
         """First and last day, ``2026-03-01 to 2026-03-07``, or the only day."""
         return " to ".join(dict.fromkeys(f"{datetime.fromtimestamp(end, UTC):%Y-%m-%d}" for end in self))

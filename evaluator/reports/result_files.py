@@ -53,15 +53,17 @@ def write_report(folder: Path, result: object, *, command: str, source: Mapping[
     text = text_of(name_command_options(document_of(result, Layout(width=_WIDTH))), width=_WIDTH)
     write_text(folder / REPORT, text)
     origin = source or {}
+    dates = log_dates(origin.get("log"))
     facts = {
         "command": command,
         "dataset": str(origin.get("dataset") or ""),
         "fingerprint": str(origin.get("fingerprint") or ""),
-        "dates of the log": str(log_dates(origin.get("log")) or ""),
+        "dates of the log": str(dates or ""),
         "versions": ", ".join(f"{name} {number}" for name, number in versions().items()),
         "manifest": f"{MANIFEST}, beside this page: every option, and the checksum of every file",
     }
-    chapter = chapter_of(result, {name: fact for name, fact in facts.items() if fact})
+    known = {name: fact for name, fact in facts.items() if fact}
+    chapter = chapter_of(result, known, dates="" if dates is None else dates.spoken)
     write_chapter(folder, chapter)
     write_text(folder / PAGE, page_of([chapter]))
 

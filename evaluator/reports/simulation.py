@@ -12,7 +12,6 @@ from evaluator.reports.document import (
     Layout,
     Section,
     column,
-    fits,
     grid,
     listed,
     paragraph,
@@ -21,6 +20,7 @@ from evaluator.reports.document import (
 )
 from evaluator.reports.numbers import column_digits, error_text
 from evaluator.reports.shared_sections import name_omitted
+from evaluator.reports.terminal import fits
 from evaluator.simulations.result import Simulation
 
 _CELLS = 20

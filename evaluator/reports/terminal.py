@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment
@@ -36,6 +37,8 @@ DO = "What to do: "
 SETTLE = "What would settle it:"
 VERDICT_STYLES = {"ship": "bold green", "wait": "bold yellow", "don't": "bold red"}
 CHECK_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
+# Smallest number of characters of a name on one line; the rest of the name may stand on further lines.
+_NAME = 12
 # Sign, word and colour of the verdicts; each of the three suffices to tell the verdicts apart.
 MARKS = {True: ("✓", "met", "green"), False: ("✗", "not met", "red"), None: ("?", "open", "yellow")}
 
@@ -72,6 +75,27 @@ def layout_of(console: Console, *, full: bool = True) -> Layout:
     return Layout(full, console.width, console.options.ascii_only)
 
 
+def fits(table: Grid, layout: Layout, longest: int) -> bool:
+    """Return whether there is room for the numbers of a table, and for its names after they are broken over lines.
+
+    Parameters
+    ----------
+    table
+        Table with one column of names.
+    layout
+        Room for the table.
+    longest
+        Characters of the longest name.
+    """
+    widths = []
+    for i, heading in enumerate(table.columns):
+        cells = ([heading.name] if table.headed else []) + [row[i] for row in table.rows]
+        each = [cell_len(line) for cell in cells for line in "".join(part.text for part in cell).split("\n")]
+        widths.append(max(each, default=0))
+    whole = sum(widths) + table.gap * (len(widths) - 1)
+    return whole - max(longest - _NAME, 0) <= layout.width
+
+
 def print_document(console: Console, document: Document) -> None:
     """Print a document, with a blank line before each section, and the blocks of a section indented below its title."""
     for i, section in enumerate(document.sections):
@@ -104,7 +128,7 @@ def _renderables(block: Block) -> Iterator[RenderableType]:
             yield table
         case Grid():
             yield _table(block)
-        case VerdictBlock():
+        case VerdictBlock() if block.part == "decision":
             yield from _verdict(block.verdict, brief=block.brief)
         case Lights():
             yield from _lights(block)
@@ -179,7 +203,7 @@ def stakes(verdict: Verdict) -> list[str]:
         costs = ""
         if verdict.decision == "ship" and uplift.cost_of_waiting is not None:
             costs = f" Waiting another month costs about {amount.partition(' ')[0].lstrip('+')}."
-        lines.append(f"Chance that it earns less: {_chance(uplift.chance_of_loss)}.{costs}")
+        lines.append(f"Chance that it earns less: {chance_text(uplift.chance_of_loss)}.{costs}")
     if uplift.live_test is not None and verdict.decision != "don't":
         lines.append(_live_test(uplift.live_test))
     return lines
@@ -193,24 +217,26 @@ def _live_test(test: LiveTest) -> str:
     """Return a live test in words: how much traffic for how long, and when to stop it."""
 
     def last(displays: int, days: float | None) -> str:
-        return f"{displays:,} displays" if days is None else _days(days)
+        return f"{displays:,} displays" if days is None else days_text(days)
 
     long = last(test.displays, test.days) + ("" if test.days is None else f" ({test.displays:,} displays)")
     low, at_low = test.displays_at_low, ""
     if low is not None and low > test.displays:
         at_low = f", {last(low, test.days_at_low)} if only the lower end is true"
-    after = f" The last conversions are in {_days(test.days_after)} later." if test.days_after else ""
+    after = f" The last conversions are in {days_text(test.days_after)} later." if test.days_after else ""
     return (
         f"Live test: {test.share:.0%} of the traffic for {long} shows the difference with a power of 80 %{at_low}."
         f"{after} Stop it {test.stop}."
     )
 
 
-def _days(days: float) -> str:
+def days_text(days: float) -> str:
+    """Return a number of days in words, rounded up."""
     return "less than a day" if days < 1.0 else f"{math.ceil(days):,} day{'s' * (days > 1.0)}"
 
 
-def _chance(chance: float) -> str:
+def chance_text(chance: float) -> str:
+    """Return a chance in per cent, with bounds for one that is close to 0 or 1."""
     if chance < 0.001:
         return "under 0.1%"
     return "over 99.9%" if chance > 0.999 else f"{chance:.{1 if min(chance, 1.0 - chance) < 0.1 else 0}%}"

@@ -11,7 +11,7 @@ import pytest
 import evaluator
 from evaluator import Log
 from evaluator.errors import UnknownNameError
-from evaluator.reports.action_charts import action_chart, colours_of, log_chart
+from evaluator.reports.action_charts import action_chart, action_colours, colours_of, log_chart
 from evaluator.reports.chart_parts import GREY, LINES
 from evaluator.reports.charts import charts_of
 from evaluator.reports.curve_charts import detectable_chart, observed_chart, simulation_chart
@@ -65,6 +65,15 @@ def test_a_log_of_many_actions_draws_the_rest_together() -> None:
     assert sum(row["high"] - row["low"] for row in rows(chart, "low")) == N
 
 
+def test_the_colour_of_an_action_never_contradicts_its_label() -> None:
+    named = action_colours(["offer", "Blue banner", "RED", "green_new", "discount"])
+    assert named[1:4] == ["#2f6fd0", "#c0392b", "#2e9e5b"]
+    # Actions without a colour in their label get none that looks like another action's label.
+    assert not {named[0], named[4]} & {*named[1:4], "#0072B2", "#D55E00", "#009E73"}
+    assert named[0] != named[4]
+    assert action_colours(["a", "b"]) == list(LINES[:2])
+
+
 def test_logs_without_time_have_no_chart() -> None:
     with pytest.raises(UnknownNameError, match="This Log has no chart"):
         build_log(time=[7, 7], action=[0, 1], n_actions=2).chart()
@@ -75,7 +84,7 @@ def test_an_action_has_one_colour_in_every_chart() -> None:
     log = log_of("s", FIRST, 600)
     own = [colours(action_chart(evaluator.replay(log, policy, window=50))) for policy in ("random", "ucb1")]
     assert own[0] == own[1] == colours(log_chart(log)) == dict(zip(log.labels, LINES, strict=False))
-    assert colours_of([11, 3], 12, others=True) == [LINES[0], LINES[1], GREY]
+    assert colours_of([11, 3], list("abcdefghijkl"), others=True) == [LINES[0], LINES[1], GREY]
 
 
 def test_plans_and_checks_say_that_their_tables_are_all(results: dict[str, Any]) -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from evaluator import replay
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.document import Layout, column, fits, grid
+from evaluator.reports.document import Layout, column, grid
 from evaluator.reports.documents import chapter_of, document_of, name_command_options
 from evaluator.reports.html import page_of
-from evaluator.reports.terminal import text_of
+from evaluator.reports.terminal import fits, text_of
 from tests.logs import bernoulli_log
 
 NOTE = "from `level=gold` customers, seen at an interval of five minutes"

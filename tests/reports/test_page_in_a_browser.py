@@ -75,6 +75,35 @@ def test_a_page_is_accessible_asks_nobody_and_fits(browser: Any, page_file: Path
     page.context.close()
 
 
+@pytest.mark.parametrize(("width", "height", "screens"), [(1280, 800, 2), (390, 844, 3)])
+def test_a_decision_is_read_in_few_screens(
+    browser: Any, results: dict[str, Any], width: int, height: int, screens: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(page_of([chapter_of(results["compare"], REPRODUCE)]), encoding="utf-8")
+    page, told = opened(browser, file, viewport={"width": width, "height": height})
+    assert told == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("details.fold").first.bounding_box()["y"] <= screens * height
+    order = [".verdict h1", ".rests", *[".two figure"] * 4, ".candidates", "ol", "details.fold"]
+    seen = page.evaluate("[...document.querySelectorAll('.verdict h1,.rests,.two figure,.candidates,ol,details.fold')]"
+                         ".map(part => part.matches('.verdict h1') ? '.verdict h1' : part.matches('figure') ? "
+                         "'.two figure' : part.matches('ol') ? 'ol' : '.' + part.className)")  # fmt: skip
+    assert seen[: len(order) - 1] == order[:-1]
+    assert set(seen[len(order) - 1 :]) == {".fold"}
+    before = page.evaluate("document.querySelector('main').innerText.split('What it rests on')[0].split(/\\s+/).length")
+    assert before <= 600
+    # Letters as large as they are on the screen, and where their right end is.
+    letters = page.evaluate(
+        "[...document.querySelectorAll('.two figure text')].filter(text => text.textContent).map(text => "
+        "[parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a, text.getBoundingClientRect().right])"
+    )
+    assert letters
+    assert min(size for size, _ in letters) >= 12.0
+    assert max(right for _, right in letters) <= width
+    page.context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_of_runs_over_time_is_accessible_and_fits(browser: Any, runs: Path, scheme: str, tmp_path: Path) -> None:
     from axe_playwright_python.sync_playwright import Axe

@@ -23,7 +23,7 @@ CHARTS = {
     "replay": {"replay", "guardrails", "actions", "window", "groups by shop", "acceptance"},
     "compare": {
         "comparison", "differences", "differences by shop", "differences by device", "windows", "acceptance",
-        "actions 1", "actions 2", "actions 3", "actions 4",
+        "actions 1", "actions 2", "actions 3", "actions 4", "decision", "gainers", "gain", "seen",
     },
     "audit": {"audit", "detectable"},
     "simulate": {"simulation", "observed"},
@@ -143,10 +143,12 @@ def test_a_verdict_stands_first_knows_what_lies_beside_it_and_links_to_it(
         """Name, link and state of each condition."""
         assert evaluate("report", *folders, "-o", f"{'-'.join(folders)}.html").code == 0
         page = (tmp_path / f"{'-'.join(folders)}.html").read_text()
-        assert page.count('class="verdict"') == 1
-        assert page.index('class="verdict"') < page.index("<figure")
-        box = page[page.index('class="verdict"') :].partition("</div>")[0]
-        rows = re.findall(r'<th scope="row">(?:<a href="#([^"]*)">)?(\w+)(?:</a>)?</th><td><span[^>]*>. ([^<]*)<', box)
+        assert page.count('class="verdict ') == 1
+        assert page.index('class="verdict ') < page.index("<figure")
+        table = page[page.index("Conditions of the rule") :].partition("</table>")[0]
+        rows = re.findall(
+            r'<th scope="row">(?:<a href="#([^"]*)">)?(\w+)(?:</a>)?</th><td><span[^>]*>. ([^<]*)<', table
+        )
         assert all(f'id="{link}"' in page for link, _, _ in rows if link)
         return {name: (link, state) for link, name, state in rows}
 

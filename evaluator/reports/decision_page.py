@@ -1,0 +1,191 @@
+"""The page of a comparison, for the person who decides: the decision first, all that explains it folded below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.segment_differences import SegmentDifferences
+from evaluator.comparisons.verdict import Verdict
+from evaluator.findings.codes import LARGEST_REWARD_SEEN, SMALLEST_REWARD_SEEN, YOUNG_DISPLAYS
+from evaluator.findings.finding import warnings_of
+from evaluator.replays.result import ReplayResult
+from evaluator.reports.decision_words import baseline_of, groups_of, interval_parts, name_of
+from evaluator.reports.document import Layout, Section, VerdictBlock, Words, paragraph, run, section, words
+from evaluator.reports.shared_sections import counted
+
+# Sections that say what the numbers rest on; all others are numbers.
+_RESTS_ON = ("checks", "warnings", "assumptions")
+_MOST_ACTIONS = 4
+_SHORT = {
+    LARGEST_REWARD_SEEN.name: "what a display can earn at most is not known",
+    SMALLEST_REWARD_SEEN.name: "what a display can lose at most is not known",
+}
+
+
+def page_sections(comparison: Comparison, layout: Layout, report: Sequence[Section]) -> Iterator[Section]:
+    """Yield the sections of the page: the log, the decision, its pictures, candidates, next steps, and folds.
+
+    Parameters
+    ----------
+    comparison
+        Comparison to decide by.
+    layout
+        Layout of the page, with the dates of the log.
+    report
+        Sections of the full report, which are folded.
+    """
+    yield section("", paragraph(*_which_log(comparison, layout)), id="log")
+    block = decision_block(comparison)
+    if block is not None:
+        yield section("", block)
+        yield from _pictures(comparison, block.verdict)
+        yield section("All candidates", replace(block, part="candidates"), half=True)
+        yield section("What to do next", replace(block, part="next"), half=True)
+    yield from _folds(comparison, report, block)
+
+
+def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
+    """Yield the four charts, each with a question for a title and a line on what it shows."""
+    of, base = verdict.candidate, baseline_of(verdict)
+    together = ", all together" if len(verdict.candidates) > 1 else ""
+    name = name_of(of.line, verdict)
+    objective = comparison.results[0].plan["objective"] or "reward"
+    yield _picture(
+        "How much more a display?",
+        f"difference to {base}; bar: {100 * verdict.level:g} %{together}; green: the rule is met", "decision",
+    )  # fmt: skip
+    groups = groups_of(comparison)
+    if groups is None:
+        ask = "no groups were asked for: `by` names a column of the log, such as device"
+        yield section("Who gains?", paragraph(ask, style="dim"), half=True)
+    else:
+        yield _picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups)}", "gainers")
+    yield _picture("When does it pay?", f"extra {objective} of this run against {base}, so far", "gain")
+    yield _picture("What will customers see?", "share of displays; each action has its own colour", "seen")
+
+
+def _picture(title: str, about: str, chart: str) -> Section:
+    return replace(section(title, paragraph(about, style="dim"), half=True), charts=(chart,))
+
+
+def _gainers(groups: SegmentDifferences) -> str:
+    """Return which groups are shown to lose, or that none is, and which are not told from 0."""
+    lose = [one.label for one in groups.groups if one.realised.high < 0.0]
+    open_ = [one.label for one in groups.groups if one.realised.low <= 0.0 <= one.realised.high]
+    losing = f"shown to lose: {_listed(lose)}" if lose else "none is shown to lose"
+    if not open_:
+        return losing
+    if len(open_) == len(groups.groups):
+        return f"{losing}, none alone is told from 0 (of this run)"
+    return f"{losing}, {_listed(open_)} alone not told from 0 (of this run)"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - 3
+    return ", ".join([*names[:3], *([f"{more} more"] if more > 0 else [])])
+
+
+def _which_log(comparison: Comparison, layout: Layout) -> Iterator[Words]:
+    """Yield the parts of the line that says which log it is, which displays it has, and what the baseline is."""
+    plan = comparison.results[0].plan
+    parts = [
+        str(plan["dataset"]),
+        layout.dates,
+        f"{plan['displays']:,} displays, {plan['conversions']:,} conversions",
+    ]
+    base = comparison.results[comparison.baseline].plan["policy"]
+    verdict = comparison.verdict
+    yield words(" · ".join(filter(None, parts)), style="dim")
+    yield words(run(" · compared with ", "dim"), run(base if verdict is None else baseline_of(verdict), "bold"))
+
+
+def decision_block(comparison: Comparison) -> VerdictBlock | None:
+    """Return the verdict with what each line earns and what else to know; None for a comparison without a verdict."""
+    verdict = comparison.verdict
+    if verdict is None:
+        return None
+    return VerdictBlock(
+        verdict,
+        reward=str(comparison.results[0].plan["objective"] or "reward"),
+        earned=tuple(_earned(comparison)),
+        notes=tuple(_notes(comparison)),
+    )
+
+
+def _earned(comparison: Comparison) -> Iterator[str]:
+    """Yield what a display earns with each line: with the difference that decides, it adds up."""
+    verdict = comparison.verdict
+    known = {} if verdict is None else {one.line.variant: one.difference for one in verdict.candidates}
+    base = _value_of_baseline(comparison)
+    digits = {len(interval_parts(of)[0].partition(".")[2]) for of in known.values() if of is not None}
+    for i, result in enumerate(comparison.results):
+        difference, value = known.get(i), (result.expected_value or result.value).estimate
+        if base is not None and i == comparison.baseline:
+            value = base
+        elif base is not None and difference is not None:
+            value = base + difference.estimate
+        yield f"{value:,.{max(digits, default=2)}f}" if math.isfinite(value) else ""
+
+
+def _value_of_baseline(comparison: Comparison) -> float | None:
+    """Return what a display earns with the baseline, of which the uplift of the headline is a share."""
+    of = None if comparison.verdict is None else comparison.verdict.candidate
+    if of is None or of.uplift is None or of.uplift.share is None or of.difference is None:
+        return None
+    share = of.uplift.share.estimate
+    return of.difference.estimate / share if share else None
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    """Yield warnings in a few words, and the number of those that are too long for that."""
+    results = comparison.results
+    plan = results[0].plan
+    found = {finding.code: finding for result in results for finding in warnings_of(result.findings)}
+    found |= {finding.code: finding for finding in warnings_of(comparison.findings)}
+    if YOUNG_DISPLAYS.name in found and plan["displays"]:
+        share = plan["displays_immature"] / plan["displays"]
+        yield f"{share:.0%} of the log is too young to judge: left out".replace("%", " %")
+    yield from (short for code, short in _SHORT.items() if code in found)
+    more = len(found.keys() - {YOUNG_DISPLAYS.name, *_SHORT})
+    if more:
+        yield f"{counted(more, 'warning')} more: below, in what it rests on"
+
+
+def _folds(comparison: Comparison, report: Sequence[Section], block: VerdictBlock | None) -> Iterator[Section]:
+    """Yield the sections of the full report in three folds."""
+    rests = [part for part in report if part.id in _RESTS_ON]
+    passed = 0 if comparison.check is None else len(comparison.check.checks)
+    assumptions = sum(len(getattr(of, "items", ())) for part in rests if part.id == "assumptions" for of in part.blocks)
+    about = ", ".join(filter(None, (counted(assumptions, "assumption"), counted(passed, "check"))))
+    fold = words(run("What it rests on", "bold"), run(f" {about}", "dim"))
+    if block is not None:
+        yield replace(section("Conditions of the rule", replace(block, part="conditions")), fold=fold)
+    yield from (replace(part, fold=fold, folded=False) for part in rests)
+    first = comparison.results[0]
+    fold = words(run("The log and its delays", "bold"), run(f" {_within(first)}", "dim"))
+    yield Section(fold=fold, blocks=(paragraph(f"{_used(first)}"),), charts=("windows", "acceptance"))
+    fold = words(run("All numbers", "bold"), run(" regret, ranking, realised values, groups", "dim"))
+    for i, part in enumerate(one for one in report if one.id not in _RESTS_ON):
+        yield replace(part, fold=fold, folded=False, charts=() if i else tuple(_charts_of_numbers(comparison)))
+
+
+def _charts_of_numbers(comparison: Comparison) -> Iterator[str]:
+    yield from ("comparison", "differences", "guardrails")
+    yield from (f"differences by {column}" for column in dict.fromkeys(one.column for one in comparison.segments))
+    yield from (f"actions {i + 1}" for i in range(_MOST_ACTIONS))
+
+
+def _within(result: ReplayResult) -> str:
+    share = result.conversions_within
+    return f"{share:.0%} of the conversions come within the replay".replace("%", " %") if share == share else ""
+
+
+def _used(result: ReplayResult) -> str:
+    plan = result.plan
+    return (
+        f"{plan['displays_used']:,} of {plan['displays']:,} displays were used; {plan['displays_immature']:,} were "
+        f"followed too briefly to be judged. Window: {plan['window']}."
+    )

@@ -1,0 +1,232 @@
+"""What the page of a comparison says of its verdict: head line, tiles, what it rests on, candidates, and next steps.
+
+All is said of the verdict in a `VerdictBlock`, so that what checks and audits add to the verdict is in every sentence.
+Variants have their policies for names, and their windows where these differ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+from evaluator.comparisons.lines import Line
+from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.segment_differences import SegmentDifferences
+from evaluator.comparisons.uplift import LiveTest
+from evaluator.comparisons.verdict import Candidate, Decision, Verdict
+from evaluator.estimates.confidence import Interval
+from evaluator.reports.document import VerdictBlock
+from evaluator.reports.numbers import interval_text
+from evaluator.reports.terminal import chance_text, days_text
+
+_START = {"ship": "Ship", "wait": "Wait", "don't": "Don't ship"}
+_EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
+_FEW = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+# So many variants that tie with another are named.
+_NAMED = 2
+
+
+class Tile(NamedTuple):
+    """A number in large print, and what it is."""
+
+    number: str
+    what: str
+
+
+class CandidateRow(NamedTuple):
+    """A row of the table of candidates; an empty decision is that of the baseline."""
+
+    name: str
+    earned: str
+    difference: str
+    interval: str
+    decision: Decision | str
+
+
+def name_of(line: Line, verdict: Verdict) -> str:
+    """Return the name of a variant: its policy, with its window where windows differ."""
+    windows = {verdict.baseline.window, *(one.line.window for one in verdict.candidates)}
+    return line.policy if len(windows) == 1 else f"{line.policy}, window {line.window}"
+
+
+def baseline_of(verdict: Verdict) -> str:
+    """Return the name of the baseline within a sentence."""
+    name = name_of(verdict.baseline, verdict)
+    return "the logging policy" if name == "logging" else name
+
+
+def groups_of(comparison: Comparison) -> SegmentDifferences | None:
+    """Return the differences of the headline's variant in the groups of the first column; None without groups."""
+    if comparison.verdict is None:
+        return None
+    found = (one for one in comparison.segments if one.variant == comparison.verdict.variant and one.groups)
+    return next(found, None)
+
+
+def head(verdict: Verdict) -> tuple[str, str]:
+    """Return the decision, and the variant that it is about."""
+    none = verdict.decision == "don't" and len(verdict.candidates) > 1
+    if none and all(one.decision == "don't" for one in verdict.candidates):
+        return "Don't ship", "any candidate"
+    name = name_of(verdict.candidate.line, verdict)
+    return _START[verdict.decision], f"with {name}" if verdict.decision == "wait" else name
+
+
+def sentences(verdict: Verdict) -> tuple[str, str, str]:
+    """Return the number that decides, with the words before it and after it."""
+    of, base = verdict.candidate, baseline_of(verdict)
+    who = name_of(of.line, verdict) if head(verdict)[1] == "any candidate" else "It"
+    if of.difference is None or math.isnan(of.difference.estimate):
+        return f"{who} has no difference to {base} to judge by.", "", _against(of)
+    found = of.difference
+    number, low, high = interval_parts(found)
+    if found.low > 0.0:
+        low, high = low.lstrip("+"), high.lstrip("+")
+    more = f"{number.lstrip('+-')} {'less' if found.estimate < 0 else 'more'} a display"
+    several = len(verdict.candidates)
+    together = (
+        f", {_FEW[several] if several < len(_FEW) else f'{several:,}'} candidates together" if several > 1 else ""
+    )
+    looks = "any number of looks" if of.target == "realised" else "one look"
+    after = (
+        f" than {base} ({100 * verdict.level:g} % interval {low} to {high}{together}, good for {looks}). "
+        f"The rule asks for more than {rule_words(verdict)}.{_ties(verdict)}{_against(of)}"
+    )
+    return f"{who} {_EARNS[of.target]} ", more, after
+
+
+def counted_word(number: int) -> str:
+    """Return a number in words where it is small."""
+    return _FEW[number] if number < len(_FEW) else f"{number:,}"
+
+
+def rule_words(verdict: Verdict) -> str:
+    """Return the limit of the rule in words."""
+    rule = verdict.rule
+    return f"{100 * rule.limit:g} %" if rule.relative else f"{rule.limit:g}"
+
+
+def _ties(verdict: Verdict) -> str:
+    names = [name_of(one.line, verdict) for one in verdict.candidates if one.line.variant in verdict.ties]
+    if not names:
+        return ""
+    more = len(names) - _NAMED
+    listed = [*names[:_NAMED], *([f"{more} more"] if more > 0 else [])]
+    return f" It ties with {', '.join(listed[:-1])}{' and ' if len(listed) > 1 else ''}{listed[-1]}."
+
+
+def _against(of: Candidate) -> str:
+    against = [one.what for one in of.limits if of.decision != "don't" or one.met is False]
+    return "".join(f" {what[:1].upper()}{what[1:]}." for what in against)
+
+
+def tiles(block: VerdictBlock) -> list[Tile]:
+    """Return per cent, money, chance of a loss and cost of waiting; none of numbers that rest on what is wrong."""
+    verdict = block.verdict
+    of, uplift, base = verdict.candidate, verdict.candidate.uplift, baseline_of(verdict)
+    if uplift is None or of.difference is None or not of.sound:
+        return []
+    earned = [block.earned[i] if i < len(block.earned) else "" for i in (of.line.variant, verdict.baseline.variant)]
+    values = f" ({earned[0]} instead of {earned[1]})" if all(earned) else ""
+    found = []
+    if uplift.share is None:
+        number, low, high = interval_parts(of.difference)
+        found.append(Tile(number, f"{block.reward} a display, {low} to {high}{values}"))
+    else:
+        number, low, high = interval_parts(uplift.share, percent=True)
+        found.append(Tile(f"{number} %", f"{block.reward} a display, {low} to {high} %{values}"))
+    number, low, high = interval_parts(_rounded(uplift.amount))
+    if uplift.unit == "month":
+        traffic = f"{_round(uplift.displays, 3):,.0f} displays a month"
+        found.append(Tile(f"{number} a month", f"{low} to {high}, at {traffic}"))
+    else:
+        found.append(Tile(number, f"per 1,000 displays, {low} to {high}"))
+    if uplift.chance_of_loss is not None:
+        number = chance_text(uplift.chance_of_loss).replace("%", " %")
+        found.append(Tile(number, f"chance that it earns less than {base}"))
+    if uplift.cost_of_waiting is None:
+        found.append(Tile("not known", "cost of waiting a month: the log has no dates"))
+    elif uplift.cost_of_waiting > 0.0:
+        waiting = interval_parts(_rounded(uplift.amount))[0].lstrip("+")
+        found.append(Tile(waiting, f"what one more month with {base} costs, if the estimate is true"))
+    else:
+        found.append(Tile("0", "what waiting another month costs"))
+    return found
+
+
+def candidate_rows(block: VerdictBlock) -> list[CandidateRow]:
+    """Return all candidates, the largest difference first, and the baseline as the last one."""
+    verdict = block.verdict
+
+    def earned(line: Line) -> str:
+        return block.earned[line.variant] if line.variant < len(block.earned) else ""
+
+    def size(of: Candidate) -> float:
+        known = of.difference is not None and not math.isnan(of.difference.estimate)
+        return of.difference.estimate if known and of.difference is not None else -math.inf
+
+    rows = []
+    for of in sorted(verdict.candidates, key=lambda of: (of.line.variant != verdict.variant, -size(of))):
+        found = of.difference
+        parts = ("none", "", "") if found is None else interval_parts(found)
+        interval = f"[{parts[1]}, {parts[2]}]" if parts[1] else ""
+        rows.append(CandidateRow(name_of(of.line, verdict), earned(of.line), parts[0], interval, of.decision))
+    base = verdict.baseline
+    return [*rows, CandidateRow(name_of(base, verdict), earned(base), "baseline", "", "")]
+
+
+def steps(verdict: Verdict) -> list[str]:
+    """Return what to do next: a plan of a live test, what would settle the question, or that nothing is to be done."""
+    of, test = verdict.candidate, None if verdict.candidate.uplift is None else verdict.candidate.uplift.live_test
+    base = baseline_of(verdict)
+    if verdict.decision == "don't":
+        return [f"Keep {base}. A candidate of another kind, or other limits, need a comparison of their own."]
+    plan = [] if test is None or of.difference is None or not of.sound else _plan(test, of.difference)
+    if verdict.decision == "ship":
+        waits = test is not None and test.days_after
+        after = f"Wait {days_text(waits)} for the last conversions, then" if waits else "Then"
+        return [*plan, f"{after} all traffic. Ask again on the next log, and compare: evaluate report runs/*"]
+    settle = [f"{line[:1].upper()}{line[1:]}." for line in dict.fromkeys(verdict.settle)]
+    live = [f"Or ask live traffic. {' '.join(plan)}"] if plan else []
+    return [*settle, *live] or [f"Keep {base} until more is known."]
+
+
+def _plan(test: LiveTest, difference: Interval) -> list[str]:
+    number, low, _ = interval_parts(difference)
+
+    def long(displays: int, days: float | None) -> str:
+        return f"{displays:,} displays" if days is None else days_text(days)
+
+    of = "Half" if test.share == 0.5 else f"{100 * test.share:.3g} %"
+    served = "" if test.days is None else f" ({test.displays:,} displays)"
+    at_low = ""
+    if test.displays_at_low is not None and test.displays_at_low > test.displays:
+        at_low = f"; {long(test.displays_at_low, test.days_at_low)} if only {low} is true"
+    lasts = f"{of} of the traffic for {long(test.displays, test.days)}{served}"
+    return [f"{lasts} shows {number} live with 80 % power{at_low}.", f"Stop {test.stop}."]
+
+
+def interval_parts(of: Interval, *, percent: bool = False) -> tuple[str, str, str]:
+    """Return an estimate and the ends of its interval, in as many digits as it supports.
+
+    >>> interval_parts(Interval(0.48, 0.164, 0.802, 9, 0.95, "known"))
+    ('+0.48', '+0.16', '+0.80')
+    """
+    number, _, ends = interval_text(of.estimate, of.low, of.high, percent=percent).partition(" [")
+    low, high = ends.rstrip("]").split(", ")
+    return (number.rstrip("%"), low.rstrip("%"), high.rstrip("%")) if percent else (number, low, high)
+
+
+def _rounded(of: Interval) -> Interval:
+    """Return an interval whose numbers have two digits of half its length: more say nothing."""
+    half = (of.high - of.low) / 2.0
+    if not (math.isfinite(half) and half > 0.0):
+        return of
+    digits = 1 - math.floor(math.log10(half))
+    estimate, low, high = (round(end, digits) for end in (of.estimate, of.low, of.high))
+    return replace(of, estimate=estimate, low=low, high=high)
+
+
+def _round(number: float, digits: int) -> float:
+    return float(f"{number:.{digits}g}")
