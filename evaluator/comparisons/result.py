@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,6 @@ from evaluator.comparisons.segment_differences import (
 )
 from evaluator.comparisons.ship_rule import ANY_UPLIFT, ShipRule
 from evaluator.comparisons.variant_inputs import VariantInputs, assumed_by
-from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.comparisons.variants import Variants
 from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import NoRoundsError, ParameterError, nearest
@@ -43,6 +42,9 @@ from evaluator.replays.support import rarest_warning
 from evaluator.replays.values.outcome_evidence import judged_together
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import Count, JsonDocument, called, in_document, several
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.variant_runs import VariantRuns
 
 
 @dataclass(frozen=True)
@@ -246,7 +248,12 @@ def execute_comparison(
     advance
         Function called with the number of displays read since the last call.
     """
-    results = (VariantRuns(plans) if runs is None else runs).run(advance)
+    if runs is None:
+        # Workers open logs, so that this imports all readers, which the page of a comparison that is there needs not.
+        from evaluator.comparisons.variant_runs import VariantRuns
+
+        runs = VariantRuns(plans)
+    results = runs.run(advance)
     return compare_results(plans, results, baseline=baseline, rule=rule, log=log)
 
 
