@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,6 @@ from evaluator.comparisons.segment_differences import (
 )
 from evaluator.comparisons.ship_rule import ANY_UPLIFT, ShipRule
 from evaluator.comparisons.variant_inputs import VariantInputs, assumed_by
-from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.comparisons.variants import Variants, pairs_of
 from evaluator.comparisons.verdict import Verdict
 from evaluator.comparisons.weighted_pairs import reward_cut
@@ -54,6 +53,9 @@ from evaluator.replays.values.expected_values import ResampledValues
 from evaluator.replays.values.outcome_evidence import judged_together
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import Count, JsonDocument, called, in_document, several
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.variant_runs import VariantRuns
 
 
 @dataclass(frozen=True)
@@ -283,7 +285,11 @@ def execute_comparison(
     advance
         Function called with the number of displays read since the last call.
     """
-    runs = VariantRuns(plans) if runs is None else runs
+    if runs is None:
+        # Workers open logs, so that this imports all readers, which the page of a comparison that is there needs not.
+        from evaluator.comparisons.variant_runs import VariantRuns
+
+        runs = VariantRuns(plans)
     results = runs.run(advance)
     return compare_results(plans, results, baseline=baseline, rule=rule, log=log, resampled=runs.compared)
 

@@ -26,6 +26,7 @@ from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.jobs.software import loaded
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.outputs.kept_jobs import KeptJobs
+from tests.jobs.stopping import Stopping
 from tests.logs import linear_log
 
 LOG = linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1)
@@ -80,25 +81,11 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
     tmp_path: Path, alone: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit_jobs, "MOST_RUNS", 7)
-    rng = np.random.default_rng(1)
-    keep = KeptJobs.keep
-    left: list[int] = []
-    keys: list[str] = []
-
-    def killed(kept: KeptJobs, key: str, text: str) -> None:
-        if left[0] == 0 and rng.random() < 0.5:  # before it is written, else after
-            raise KeyboardInterrupt
-        keep(kept, key, text)
-        keys.append(key)
-        left[0] -= 1
-        if left[0] < 0:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(KeptJobs, "keep", killed)
+    stopping = Stopping(monkeypatch)
     policies = [as_description(policy) for policy in POLICIES]
     times, lines = 0, list[str]()
     while True:
-        left[:] = [int(rng.integers(0, 6))]
+        stopping.after_fewer_than(6)
         told: list[int] = []
         try:
             with kept_beside(tmp_path / "run") as folder:
@@ -114,7 +101,7 @@ def test_an_audit_stopped_wherever_it_writes_goes_on_from_there(
     # Once each time that something was there.
     assert times - 2 <= lines.count(f"Took up what was finished before, from {tmp_path / 'run.partial'}.") <= times
     # The first twin at its own rounds, twelve at common ones, and live runs by sevens; none was written twice.
-    assert len(keys) == len(set(keys)) == 1 + 12 + -(-2 * 12 * 3 // 7)
+    assert len(stopping.keys) == len(set(stopping.keys)) == 1 + 12 + -(-2 * 12 * 3 // 7)
 
 
 def test_a_kept_twin_is_of_no_other_audit_and_a_damaged_one_is_computed_anew(tmp_path: Path, alone: list[Any]) -> None:

@@ -40,6 +40,7 @@ from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.streams import seed_stream, state_of
 from tests.cli.runs import validate
 from tests.delays.laws import truncated_draws
+from tests.jobs.stopping import Stopping
 from tests.logs import build_log
 
 ASKED: dict[str, Any] = {"families": ["exponential", "lognormal", "lognormal-mixture-2"], "bootstraps": 25, "groups": 3}
@@ -134,26 +135,12 @@ def test_groups_of_a_column_are_those_of_workers(tmp_path: Path) -> None:
 def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
     tmp_path: Path, alone: list[str], small_jobs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rng = np.random.default_rng(1)
-    keep = KeptJobs.keep
-    left: list[int] = []
-    keys: list[str] = []
-
-    def killed(kept: KeptJobs, key: str, text: str) -> None:
-        if left[0] == 0 and rng.random() < 0.5:  # before it is written, else after
-            raise KeyboardInterrupt
-        keep(kept, key, text)
-        keys.append(key)
-        left[0] -= 1
-        if left[0] < 0:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(KeptJobs, "keep", killed)
+    stopping = Stopping(monkeypatch)
     times, lines = 0, list[str]()
     asked = DelayOptions(**ASKED, jobs=2)
     with ThreadPoolExecutor(2) as pool, at_a_place(LOG, None, {}) as (log, place):
         while True:
-            left[:] = [int(rng.integers(0, 12))]
+            stopping.after_fewer_than(12)
             told: list[int] = []
             executor: Executor | None = pool if times % 2 else None
             try:
@@ -168,7 +155,7 @@ def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
     assert list(tmp_path.iterdir()) == []
     assert times > 3
     assert times - 2 <= lines.count(f"Took up what was finished before, from {tmp_path / 'run.partial'}.") <= times
-    assert len(keys) == len(set(keys)) > 30  # none was written twice
+    assert len(stopping.keys) == len(set(stopping.keys)) > 30  # none was written twice
 
 
 def test_what_is_kept_is_taken_up_and_what_is_missing_or_damaged_is_computed(

@@ -228,6 +228,13 @@ def test_help_imports_nothing_heavy() -> None:
     assert not modules & {"polars", "pyarrow", "numpy", "numba", "scipy", "altair", "pydantic"}
 
 
+def test_pages_of_results_import_no_reader() -> None:
+    """A page of results that are there reads no log: polars and the readers would cost it 30 MB."""
+    modules = loaded_by("import evaluator.reports.folder_pages")
+    assert "evaluator.comparisons.result" in modules
+    assert not modules & {"polars", "evaluator.comparisons.variant_jobs", "evaluator.datasets.intake"}
+
+
 def test_replay_does_not_import_scipy_stats() -> None:
     code = "from evaluator import load, replay; replay(load('synthetic', limit=2000), 'delayed-klucb', window=50)"
     modules = loaded_by(code)
