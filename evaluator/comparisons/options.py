@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import DECIDES, ESTIMATE, INTERVALS, TRIED, WINDOWS
+from evaluator.options.shared import BOOTSTRAP, DECIDES, TRIED, WINDOWS
 
 if TYPE_CHECKING:
     from evaluator.comparisons.ship_rule import ShipRule
@@ -43,20 +43,14 @@ class CompareOptions(Options):
         example="'uplift > 0.002'",
         question=DECIDES,
     )
-
-    bootstrap: int | None = option(
-        None,
-        "Resampled logs to replay for differences of expected values over logs and seeds. Default: as many as the "
+    bootstrap: int | None = BOOTSTRAP.but(
+        default=None,
+        help="Resampled logs to replay for differences of expected values over logs and seeds. Default: as many as the "
         "verdict on policies that learn needs",
-        flags=("--bootstraps",),
         more="That is 100 to 200, until other ones would move no end of a deciding interval by more than 7.5 % of its "
         "half-width (one standard error); none where no policy learns, or where the verdict would wait whatever is "
         "expected. A number is taken as it is: 0 for none, else 20 at least.",
-        example="200",
-        panel=ESTIMATE,
-        question=INTERVALS,
-        at_least=0,
-    )
+    ).field()
 
     def __post_init__(self) -> None:
         """Check the rule.

@@ -66,7 +66,8 @@ class LiveTest:
     displays, days
         Number of displays that both serve, and days of traffic that bring them; None where the log has no dates.
     displays_at_low, days_at_low
-        The same if only the lower end of the difference's interval is true; None where that is not beyond the limit.
+        Displays and days if only the lower end of the difference's interval is true; None where that end does not
+        exceed the limit.
     days_after
         Days until the conversions of the last displays are in; None where the log has no dates.
     stop

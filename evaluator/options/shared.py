@@ -99,6 +99,16 @@ JOBS = Option(
     flags=("-j",),
     at_least=1,
 )
+BOOTSTRAP = Option(
+    default=0,
+    help="Resampled logs to replay for an interval of the expected value over logs and seeds",
+    flags=("--bootstraps",),
+    more="0 for none, else 20 at least.",
+    example="200",
+    panel=ESTIMATE,
+    question=INTERVALS,
+    at_least=0,
+)
 LEVEL = Option(default=0.95, help="Level of the intervals", example="0.9", panel=ESTIMATE, above=0.0, below=1.0)
 CLUSTER_BY = Option(
     default=None,

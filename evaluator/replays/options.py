@@ -10,13 +10,13 @@ from typing import Literal
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import Option, Options, documented, option
 from evaluator.options.shared import (
+    BOOTSTRAP,
     BY,
     CLUSTER_BY,
     DECIDES,
     DELAYS,
     ESTIMATE,
     HORIZON,
-    INTERVALS,
     JOBS,
     LEVEL,
     PROPENSITY,
@@ -123,16 +123,7 @@ class BareReplayOptions(Options):
     )
     jobs: int = JOBS.field()
     level: float = LEVEL.field()
-    bootstrap: int = option(
-        0,
-        "Resampled logs to replay for an interval of the expected value over logs and seeds",
-        flags=("--bootstraps",),
-        more="0 for none, else 20 at least.",
-        example="200",
-        panel=ESTIMATE,
-        question=INTERVALS,
-        at_least=0,
-    )
+    bootstrap: int = BOOTSTRAP.field()
     objective: ObjectiveName | None = option(
         None,
         "profit: conversions less the cost of their display; revenue: conversions alone. Default: what the log "

@@ -83,6 +83,8 @@ def test_curves_end_at_the_common_horizon(tmp_path: Path) -> None:
         assert own["round"].to_pylist() == curve["rounds"]
         assert own["regret_low"].to_pylist() == curve["regret"]["low"]
         assert (curve["rounds"][-1], len(curve["rounds"]) <= 200) == (300, True)
+        if variant["policy"] == "logging":
+            continue  # valued over all displays, whatever the horizon
         # All stop at the horizon, so that the whole replay's numbers are the curves' last.
         for name, total in (("value", variant["value"]), ("regret", variant["regret"])):
             last = [curve[name][part][-1] for part in ("estimate", "low", "high")]
@@ -109,8 +111,8 @@ def test_the_report_says_what_differs_and_what_was_assumed() -> None:
         "Difference per round to line 3 (random, window 50)",
         "fixed from the log alone",
         "Cost of the window",
-        "Ranking of these runs (all pairs tested, adjusted for their number by Holm's method)",
-        "In these runs, none of 6 differences is told from 0 at 95 %, all tests at once. This is of what these runs",
+        "Ranking of expected values (all pairs tested, adjusted for their number by Holm's method)",
+        "Of the expected values, none of 6 differences is told from 0 at 95 %, all tests at once (bootstrap).",
         "Regret against the best fixed action",
         "Actions",
         "the policy was told the horizon: at most 306 rounds (line 1, 2)",

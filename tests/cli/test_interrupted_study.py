@@ -13,7 +13,21 @@ from evaluator.errors import OutputError
 from evaluator.outputs.kept_folder import kept_beside
 from tests.cli.runs import Run, evaluate
 
-WORDS = ("compare", "-p", "ucb1,linucb", "-b", "ucb1", "-w", "50,none", "--limit", "4000", "--repeats", "2")
+WORDS = (
+    "compare",
+    "-p",
+    "ucb1,linucb",
+    "-b",
+    "ucb1",
+    "-w",
+    "50,none",
+    "--limit",
+    "4000",
+    "--repeats",
+    "2",
+    "--bootstrap",
+    "0",
+)
 # Two variants a scan; stops after the third result is kept until a signal comes.
 SLOW = """
 import sys, time
@@ -120,7 +134,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def study(shop: Path) -> Run:
-    words = ("-p", "random", "-p", "ucb1", "-b", "random", "-w", "20", "--horizon", "100")
+    words = ("-p", "random", "-p", "ucb1", "-b", "random", "-w", "20", "--horizon", "100", "--bootstrap", "0")
     run = evaluate("compare", "-d", f"{shop}/spec.toml", *words, "--out", f"{shop}/run")
     assert run.code != 0
     return run
@@ -166,7 +180,21 @@ def test_a_foreign_folder_and_one_in_use_stop_it_before_anything_is_read(shop: P
 def test_only_the_same_variants_of_the_same_log_are_taken_up(tmp_path: Path) -> None:
     out = tmp_path / "run"
     interrupted(signal.SIGKILL, *WORDS, "--out", str(out))
-    changed = ("compare", "-p", "linucb,klucb", "-b", "klucb", "-w", "none,50", "--limit", "4000", "--repeats", "2")
+    changed = (
+        "compare",
+        "-p",
+        "linucb,klucb",
+        "-b",
+        "klucb",
+        "-w",
+        "none,50",
+        "--limit",
+        "4000",
+        "--repeats",
+        "2",
+        "--bootstrap",
+        "0",
+    )
     shorter = [word if word != "4000" else "3000" for word in changed]
     done = run(*shorter, "--seed", "1", "--out", str(tmp_path / "other"))
     assert "Took up" not in done.err
