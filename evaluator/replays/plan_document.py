@@ -192,14 +192,20 @@ class PlanDocument(PlanFacts, JsonDocument):
     schema: ClassVar[str] = "evaluate.plan/2"
 
 
-def with_label(spec: str, labels: Sequence[str]) -> str:
-    """Return a policy's spec as reports write it: where it gives the index of an action, the label is beside it.
+# A label that a spec of a policy takes as it stands.
+_BARE = re.compile(r"(?!(?:true|false|none|null|inf|nan)$)[a-z_][\w-]*", re.IGNORECASE)
 
-    >>> [with_label(spec, ["blue", "red"]) for spec in ("fixed:action=1", "fixed", "ucb1")]
-    ['fixed:action=1 (red)', 'fixed:action=0 (blue)', 'ucb1']
+
+def with_label(spec: str, labels: Sequence[str]) -> str:
+    """Return a policy's spec as reports write it: an action by its label, or by its index with the label beside it.
+
+    >>> [with_label(spec, ["blue", "red shoes"]) for spec in ("fixed", "fixed:action=1", "ucb1")]
+    ['fixed:action=blue', 'fixed:action=1 (red shoes)', 'ucb1']
     """
     if (found := re.fullmatch(r"fixed(?::action=(\d+))?", spec)) is None or int(found[1] or 0) >= len(labels):
         return spec
     index = int(found[1] or 0)
     label = labels[index]
+    if _BARE.fullmatch(label):
+        return f"fixed:action={label}"
     return f"fixed:action={index}" if label == str(index) else f"fixed:action={index} ({label})"

@@ -12,6 +12,7 @@ from evaluator.log import Log
 from evaluator.policies.base import Setting
 from evaluator.policies.registry import resolve
 from evaluator.policies.static import FixedAction
+from evaluator.replays.plan_document import with_label
 from tests.logs import build_log
 
 
@@ -34,8 +35,8 @@ def test_a_label_is_the_action_that_has_it() -> None:
     by_label, by_index = replay(PLAIN, "fixed:action=red"), replay(PLAIN, "fixed:action=2")
     assert (by_label.value, by_label.action_share) == (by_index.value, by_index.action_share)
     assert (by_label.policy, by_label.title) == ("fixed:action=red", "fixed:action=red")
-    assert (by_index.policy, by_index.title) == ("fixed:action=2", "fixed:action=2 (red)")
-    assert replay(PLAIN, "fixed").title == "fixed:action=0 (blue)"
+    assert (by_index.policy, by_index.title) == ("fixed:action=2", "fixed:action=red")
+    assert replay(PLAIN, "fixed").title == "fixed:action=blue"
     assert replay(PLAIN, FixedAction(action="green")).action_share == (0.0, 1.0, 0.0)
 
 
@@ -46,12 +47,21 @@ def test_a_label_is_the_action_that_has_it_in_the_log_at_hand() -> None:
 
 
 def test_reports_say_the_label() -> None:
-    assert str(replay(PLAIN, "fixed:action=2")).startswith("fixed:action=2 (red) replayed on")
-    assert "fixed:action=2 (red) to be replayed on" in str(plan(PLAIN, "fixed:action=2"))
+    assert str(replay(PLAIN, "fixed:action=2")).startswith("fixed:action=red replayed on")
+    assert "fixed:action=red to be replayed on" in str(plan(PLAIN, "fixed:action=2"))
     found = compare(PLAIN, ["fixed:action=2", "fixed:action=blue"], baseline="fixed:action=blue")
     assert found.verdict is not None
-    assert [str(of.line) for of in found.verdict.candidates] == ["line 1 (fixed:action=2 (red), window none)"]
+    assert [str(of.line) for of in found.verdict.candidates] == ["line 1 (fixed:action=red, window none)"]
     assert found.to_dict()["verdict"]["candidates"][0]["line"].keys() == {"variant", "policy", "window"}
+
+
+@pytest.mark.parametrize(
+    "label", ["red", "true", "None", "inf", "e5", "1e5", "1", "a b", "a,b", "it's", "rot_2", "Grün"]
+)
+def test_a_title_without_a_label_beside_it_is_a_spec_of_its_action(label: str) -> None:
+    title = with_label("fixed:action=1", ["other", label])
+    if not title.endswith(f" ({label})"):
+        assert resolve(title).action in (label, 1)
 
 
 def test_a_number_is_an_index_though_another_action_has_it_as_its_label() -> None:
