@@ -90,13 +90,13 @@ ITEMS = {
     "compare": Item(f"compare {FOUR} -w 500,2000,none", f"compare {FOUR} -w 1d,none -d {{parquet}}", ("parquet",)),
     "bootstrap": Item(
         f"compare {FOUR} -w 2000 --bootstrap 20",
-        f"compare {FOUR} -w 1d --bootstrap 10 --limit 1000000 -d {{parquet}}",
+        f"compare {FOUR} -w 1d --bootstrap 20 --limit 500000 -d {{parquet}}",
         ("parquet",),
     ),
     "check": Item(*2 * ("check -d {parquet}",), ("parquet",)),
     "audit": Item(
         "audit -p linucb -p random -w 2000 --twins 20 --displays 20000",
-        "audit -p linucb -p random -w 1d --twins 10 --displays 500000 -d {parquet}",
+        "audit -p linucb -p random -w 1d --twins 10 --displays 2000000 -d {parquet}",
         ("parquet",),
     ),
     "delays": Item(*2 * ("delays -d {parquet} --windows 1h,1d,7d --jobs 1",), ("parquet",)),
