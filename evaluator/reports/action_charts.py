@@ -104,7 +104,7 @@ def action_colours(labels: Sequence[str]) -> list[str]:
     """Return a colour for each action by its label: one that is called by a colour has it, and no other action does.
 
     >>> action_colours(["Blue banner", "red", "discount"])
-    ['#2f6fd0', '#c0392b', '#009E73']
+    ['#2f6fd0', '#c0392b', '#E69F00']
     """
     own = [next((_CALLED[word] for word in _WORDS.findall(label.lower()) if word in _CALLED), "") for label in labels]
     free = [colour for colour in LINES if _NEAR.get(colour) not in own] or list(LINES)
