@@ -1,5 +1,8 @@
 """Build the site of the docs: ``python docs/build.py site`` (needs the extra `docs`).
 
+The landing page shows the page of a decision, and leads to it: that of `DECISION`, which is made with the site. Its
+picture, ``docs/pictures/decision.png``, is drawn by Chromium with ``python docs/build.py --picture`` (extra `test`).
+
 Sources are the pages of this folder, and beside them those that they link to: the notebooks, rendered, the tables of
 what was measured, the cards of the datasets, changelog and contributing. Links into the code become plain text. Sphinx
 takes warnings as errors, broken links among them; then the built pages are searched for anything from another host.
@@ -28,6 +31,14 @@ PARTS = {
     "Notebooks": "more/notebooks/",
     "Datasets": "more/datasets/",
 }
+# The example of how-to/decide-on-a-rollout.md, whose page is shown.
+DECISION = (
+    ("datasets", "make", "shop", "-o", "shop"),
+    ("datasets", "convert", "shop/spec.toml", "shop-log", "--keep", "device"),
+    ("compare", "shop-log", "-p", "linucb,delayed-klucb", "-w", "7d", "--ship-if", "uplift > 2%", "--by", "device",
+     "-o", "compared"),
+)  # fmt: skip
+SHOWN = "![The page of a decision](pictures/decision.png)"
 # What a page fetches by itself: scripts, styles, fonts, pictures, frames. A link that a reader follows is none.
 FETCHED = re.compile(
     r"""<(?:script|img|image|iframe|source|video|audio|embed|object)\b[^>]*?\b(?:src|srcset|data|href)\s*=\s*["']?\s*(?:https?:)?//"""
@@ -95,6 +106,28 @@ def rendered(notebook: dict[str, Any], name: str, folder: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def write_decision(page: Path) -> None:
+    """Write the page of `DECISION`."""
+    with tempfile.TemporaryDirectory() as folder:
+        for words in DECISION:
+            subprocess.run([sys.executable, "-m", "evaluator", *words], cwd=folder, check=True, capture_output=True)
+        shutil.copy(Path(folder) / "compared" / "report.html", page)
+
+
+def draw_decision(picture: Path) -> None:
+    """Draw the first screen of the page of `DECISION`."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        page = Path(folder) / "decision.html"
+        write_decision(page)
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        seen = browser.new_page(viewport={"width": 1280, "height": 800})
+        seen.goto(page.as_uri())
+        seen.screenshot(path=picture)
+        browser.close()
+
+
 def write_sources(folder: Path) -> None:
     """Write the site's sources into an empty folder."""
     known = places()
@@ -119,7 +152,8 @@ def write_sources(folder: Path) -> None:
     parts["More"] = [page for page in order if page.startswith("more/") and not page.startswith(tuple(PARTS.values()))]
     for part, pages in parts.items():
         text += f"\n```{{toctree}}\n:hidden:\n:caption: {part}\n\n" + "\n".join(pages) + "\n```\n"
-    index.write_text(text, encoding="utf-8")
+    leads = '<a href="decision.html"><img src="decision.png" alt="The page of a decision"></a>'
+    index.write_text(text.replace(SHOWN, leads), encoding="utf-8")
 
 
 def fetched(site: Path) -> list[str]:
@@ -138,6 +172,10 @@ def build(site: Path) -> None:
         sources = Path(name) / "sources"
         sources.mkdir()
         write_sources(sources)
+        extra = sources / "extra"  # copied beside the landing page as it is
+        extra.mkdir()
+        write_decision(extra / "decision.html")
+        shutil.copy(DOCS / "pictures" / "decision.png", extra)
         words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(sources), str(site)]
         if subprocess.run(words).returncode:
             sys.exit("The site was not built: see above.")
@@ -147,4 +185,7 @@ def build(site: Path) -> None:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    if sys.argv[1] == "--picture":
+        draw_decision(DOCS / "pictures" / "decision.png")
+    else:
+        build(Path(sys.argv[1]))

@@ -6,6 +6,7 @@ extensions = ["myst_parser"]
 html_theme = "furo"
 html_title = "delayed-replay"
 html_static_path = ["static"]
+html_extra_path = ["extra"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
