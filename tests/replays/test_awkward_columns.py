@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator import Log, check, replay, study_delays
+from evaluator import Log, check, compare, replay, study_delays
 from evaluator.audits.rates import rates_by_context, rates_by_vector
+from evaluator.log.vectors_of_displays import dwarfing_column
 
 N = 6000
 RNG = np.random.default_rng(1)
@@ -124,6 +125,19 @@ def test_a_column_that_dwarfs_others_is_named_and_scaling_helps(name: str, large
     assert [f.verdict for log in (raw, scaled) for f in check(log).checks if f.name == "scales of columns"] == [
         "warn", "pass",
     ]  # fmt: skip
+
+
+def test_all_policies_of_a_comparison_share_one_look_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Log] = []
+
+    def counted(log: Log) -> object:
+        looked.append(log)
+        return dwarfing_column(log)
+
+    monkeypatch.setattr("evaluator.replays.rounds.survey.dwarfing_column", counted)
+    found = compare(paying(DWARFED["a date"], None), ["linucb", "lints"], windows=[20, 50], bootstrap=0)
+    assert sum(UNLIKE in said for one in found.results for said in one.warnings) == 4
+    assert len(looked) == 1
 
 
 def test_beside_a_date_policies_learn_as_without_it() -> None:

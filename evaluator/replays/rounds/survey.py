@@ -16,6 +16,7 @@ from evaluator.log.delay_rows import delay_limits
 from evaluator.log.schema import to_numpy
 from evaluator.log.stamps import FEW_SHARE, TOLD_APART, delays_within_stamps
 from evaluator.log.traffic import TrafficCount, counted_by
+from evaluator.log.vectors_of_displays import Dwarfing, dwarfing_column
 from evaluator.replays.rounds.in_displays import traffic_until
 from evaluator.streams import STEP, mixed
 
@@ -120,6 +121,11 @@ class Survey:
             int(np.count_nonzero(count.read(first, batch, len(batch[count.columns[0]])) - 1 <= position))
             for first, batch in batches
         )
+
+    @cached_property
+    def dwarfing(self) -> Dwarfing | None:
+        """The column of the vectors that dwarfs another, looked for once for all policies that read them."""
+        return dwarfing_column(self.log)
 
     @cached_property
     def delay_ticks(self) -> npt.NDArray[np.int64]:

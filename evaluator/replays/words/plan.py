@@ -11,7 +11,6 @@ from evaluator.findings.finding import Finding
 from evaluator.kernels.ridge import LARGEST_CONDITION
 from evaluator.log.bounds import CapLoss
 from evaluator.log.schema import POSITION, WEIGHT
-from evaluator.log.vectors_of_displays import dwarfing_column
 from evaluator.policies.base import Need
 from evaluator.replays.conversion_share import followed_for, of_conversions
 from evaluator.replays.options import ReplayOptions
@@ -340,7 +339,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
 
 def _dwarfed(plan: ReplayPlan) -> list[Finding]:
     """Say which column hides others from a policy that learns from contexts, and what helps."""
-    found = dwarfing_column(plan.log) if plan.policy.contextual and plan.policy.learns else None
+    found = plan.survey.dwarfing if plan.policy.contextual and plan.policy.learns else None
     if found is None:
         return []
     # The condition of V is the square of it at least.
