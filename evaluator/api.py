@@ -20,7 +20,7 @@ from evaluator.comparisons.result import Comparison, execute_comparison, find_ba
 from evaluator.comparisons.study_file import read_study
 from evaluator.comparisons.variant_jobs import study_on
 from evaluator.comparisons.variant_runs import VariantRuns
-from evaluator.comparisons.weighted_pairs import reads_users
+from evaluator.comparisons.weighted_pairs import may_decide
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log
@@ -170,7 +170,7 @@ def compare(
         said = asked.options
     draws = said.pop("bootstrap", None) if own.bootstrap is None else own.bootstrap
     chosen = ReplayOptions(**{**said, **given, "bootstrap": draws or 0})
-    keep = [*chosen.keeps, LIKE_USERS] if rule is not None or reads_users(descriptions) else chosen.keeps
+    keep = [*chosen.keeps, LIKE_USERS] if may_decide(descriptions, draws) else chosen.keeps
     reading |= {"keep": keep} if keep else {}
     named = None if isinstance(log, Log) else str("synthetic" if log is None else log)
     own_log = log.checked() if isinstance(log, Log) else load("synthetic" if log is None else log, **reading)

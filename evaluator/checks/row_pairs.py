@@ -22,6 +22,8 @@ CROWD = 20
 # Standard errors by which more rows share a time than neighbouring times lead to expect, where rows come together.
 _TOGETHER = 6.0
 _WORDS = 64
+# Rows that are hashed at once.
+_CACHED = 2_048
 Floats = npt.NDArray[np.float64]
 
 # Two displays are near within so many seconds, or rounds; a copy is looked for among so many that share its vector.
@@ -83,7 +85,7 @@ class EqualRowPairs:
         if len(time) < 2:
             return
         if self.step == 0:
-            self.step = max(int(np.gcd.reduce(np.diff(np.unique(time)))) if len(np.unique(time)) > 1 else 1, 1)
+            self.step = max(int(np.gcd.reduce(np.diff(np.sort(time)))), 1)
         ticks = (time // self.step).astype(np.uint64)
         times, of, size = np.unique(ticks, return_inverse=True, return_counts=True)
         codes, at, count = np.unique(mixed(key) + ticks * STEP, return_index=True, return_counts=True)
@@ -141,13 +143,16 @@ class EqualRowPairs:
 
 def hashes(rows: npt.NDArray[Any]) -> Hashes:
     """Return a hash of each row, shape (n,), of its first 256 bytes."""
-    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
-    words = flat.view(np.uint32)[:, :_WORDS].astype(np.uint64)
-    out = np.zeros(len(rows), np.uint64)
-    for column in words.T:
-        out = (out ^ column) * STEP
-        out ^= out >> np.uint64(29)
-    return out
+    words = np.ascontiguousarray(rows.reshape(len(rows), -1)).view(np.uint32)[:, :_WORDS]
+    hashed = np.zeros(len(rows), np.uint64)
+    # Of so few rows at a time that they stay in a cache.
+    for first in range(0, len(rows), _CACHED):
+        out = hashed[first : first + _CACHED]
+        for column in words[first : first + _CACHED].T.astype(np.uint64, order="C"):
+            out ^= column
+            out *= STEP
+            out ^= out >> np.uint64(29)
+    return hashed
 
 
 @dataclass

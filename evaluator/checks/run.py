@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -173,8 +174,8 @@ class CheckReport(JsonDocument, ShownInNotebooks):
         return f"CheckReport({self.dataset}: {fit} for replay{'; ' if bad else ''}{bad})"
 
 
-def check_log(log: Log, options: CheckOptions) -> CheckReport:
-    """Return whether a log is fit for replay (`evaluator.check`).
+def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = lambda displays: None) -> CheckReport:
+    """Return whether a log is fit for replay (`evaluator.check`); tell `advance` of every display once.
 
     Refunds are taken off the sale at once: tests of delays are of sales, tests of rewards of what is left of them.
     Cost: about seven passes of few columns, one of them with the contexts; memory grows with the conversions only.
@@ -193,7 +194,7 @@ def check_log(log: Log, options: CheckOptions) -> CheckReport:
     timeline = read_timeline(log, asked_of_timeline(surveyed))
     when = to_numpy(log.conversions["time"]).astype(np.int64, copy=False)
     follow = follow_up(surveyed, timeline, when, level=level)
-    tables = count(CheckInput(surveyed, timeline, follow, cut_contexts(log), propensities))
+    tables = count(CheckInput(surveyed, timeline, follow, cut_contexts(log), propensities), advance)
     return CheckReport(
         dataset=log.meta.name,
         displays=len(log),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -242,7 +243,7 @@ class Tables:
         return [(family.name, rows) for family, rows in self.families.items() if family.kind == kind]
 
 
-def count(logged: CheckInput) -> Tables:
+def count(logged: CheckInput, advance: Callable[[int], None] = lambda displays: None) -> Tables:
     """Return the tables of a log; one pass over times, actions, propensities and contexts."""
     tables = _empty(logged)
     log, propensities, coordinates = logged.survey.log, logged.propensities, logged.coordinates
@@ -254,6 +255,7 @@ def count(logged: CheckInput) -> Tables:
         low, high = np.searchsorted(logged.survey.display, [first, first + n])
         rewards = np.bincount(logged.survey.display[low:high] - first, reward[low:high], minlength=n).astype(np.float64)
         _add(tables, first, batch, rewards, slice(int(low), int(high)))
+        advance(n)
     tables.ties.finish()
     return tables
 

@@ -73,7 +73,7 @@ def compare_command(
     from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import MOST, VariantRuns
-    from evaluator.comparisons.weighted_pairs import reads_users
+    from evaluator.comparisons.weighted_pairs import may_decide
     from evaluator.log.clusters import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
     from evaluator.policies.static import LoggingPolicy
@@ -101,8 +101,9 @@ def compare_command(
         store = None if folder is None else KeptResults(folder, [*descriptions, LoggingPolicy()])
         o.kept_in = folder
         options = ReplayOptions(**{**replaying, "bootstrap": draws or 0})
-        # Weighted differences are by users; and a rule has the log checked, by what users saw before, too.
-        keep = [*options.keeps, LIKE_USERS] if rule is not None or reads_users(descriptions) else options.keeps
+        # Weighted differences are by users; and the log is checked, by what users saw before, too.
+        decides = may_decide(descriptions, draws)
+        keep = [*options.keeps, LIKE_USERS] if decides else options.keeps
         source = open_log(dataset, reading, keep)
         descriptions = with_logging(source.log, descriptions, named)
         plans = plan_comparison(source.log, descriptions, windows or [None], options)
@@ -120,7 +121,8 @@ def compare_command(
                     f"The verdict on policies that learn takes up to {MOST} resampled logs, {most:,} displays to draw: "
                     "as long as so many replays. `bootstrap=0` leaves them out."
                 )
-            with o.progress("displays", runs.totals, compiles=cluster is None) as advance:
+            stages = {**runs.totals, "Checking": len(source.log) if decides else 0}
+            with o.progress("displays", stages, compiles=cluster is None) as advance:
                 comparison = execute_comparison(
                     plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance
                 )

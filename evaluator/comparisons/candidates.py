@@ -16,6 +16,7 @@ from evaluator.comparisons.ship_rule import ShipRule
 from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide
 from evaluator.estimates.confidence import Interval
+from evaluator.estimates.enough import NEEDED
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.plan import ReplayPlan
@@ -34,15 +35,16 @@ _NO_FOLLOW_UP = (
     "an attribution_window in the spec, or a `window`",
 )
 
-UNCHECKED = Condition(
-    "checks", None, "the log was not checked", "`evaluate check`, or a rule of your own (`ship_if`), which checks it"
-)
+# Of a comparison in which no number decides, so that nothing is checked; and before the check that another one needs.
+UNCHECKED = Condition("checks", None, "the log was not checked")
+TO_CHECK = Condition("checks", None, "the log is to be checked")
 
 
 class _Judged(NamedTuple):
     """The difference of a candidate, also as a share of the baseline's value, and whether it is told to exceed a limit.
 
-    Of a difference that does not say what to expect, nothing else is said: `known` is False.
+    Of a difference that does not say what to expect, nothing else is said: `known` is False. `decides` says whether it
+    is a number by which a verdict is given, or that the displays tell and something else forbids: worth a check.
     """
 
     interval: Interval | None
@@ -50,6 +52,7 @@ class _Judged(NamedTuple):
     condition: Condition
     share: Interval | None = None
     known: bool = False
+    decides: bool = False
 
 
 def find_verdict(
@@ -103,7 +106,7 @@ def find_verdict(
         conditions = [judged.condition]
         if results[i].guardrails:
             conditions.append(_guardrails(results[i].guardrails))
-        conditions += [_propensities(plans[i]), UNCHECKED]
+        conditions += [_propensities(plans[i]), TO_CHECK if judged.decides else UNCHECKED]
         like = _not_told_from(at, found, i, others, target=judged.target, level=each)
         candidates.append(
             Candidate(
@@ -147,7 +150,9 @@ def _judged(
             of = found.weighted[pair].difference(level)
             return of if i < baseline else of.turned()
 
-        return _judge_weighted(plans[i], weighted, results[baseline].value, rule, level=level)
+        enough = weighted(level).rewards >= NEEDED
+        judged = _judge_weighted(plans[i], weighted, results[baseline].value, rule, level=level)
+        return judged._replace(decides=judged.interval is not None or enough)
     evidence = found.evidence.get(pair)
     if evidence is None:
         return _unknown(None, target, found.differences[pair].why_not, "a baseline whose values can be compared")
@@ -177,7 +182,7 @@ def _judged(
             return _unknown(interval, target, *missing)
     if biased := _why_biased(both):
         return _unknown(interval, target, *biased)
-    return _judge_interval(plans[i], interval, target, rule, share)
+    return _judge_interval(plans[i], interval, target, rule, share)._replace(decides=True)
 
 
 def _judge_interval(

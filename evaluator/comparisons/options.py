@@ -38,8 +38,7 @@ class CompareOptions(Options):
         "What must be told of the difference to the baseline before a policy ships, stated before the run. Default: "
         "'uplift > 0'",
         more="'uplift > 0.002': the interval of the difference lies above 0.002 per round; 'uplift > 2%': above 2 % of "
-        "what the baseline earns, whose own interval is allowed for. The log is checked, too. "
-        "Without a rule the verdict is by 'uplift > 0', on a log that was not checked.",
+        "what the baseline earns, whose own interval is allowed for.",
         example="'uplift > 0.002'",
         question=DECIDES,
     )

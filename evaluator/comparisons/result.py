@@ -14,7 +14,7 @@ import pyarrow as pa
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.run import CheckReport, check_log
 from evaluator.comparisons.assumed_bound import honest_difference, honest_ranking, plausible_differences
-from evaluator.comparisons.candidates import find_verdict
+from evaluator.comparisons.candidates import TO_CHECK, find_verdict
 from evaluator.comparisons.curves import VariantCurve, curve_table, draw_curve
 from evaluator.comparisons.differences import Difference, find_differences, to_widest_window
 from evaluator.comparisons.expected import at_horizon, expected_difference, why_not_expected
@@ -94,7 +94,7 @@ class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
     verdict
         Ship, wait or don't, by the rule that was stated before the run; None of a single variant.
     check
-        Check of the log, where a rule was stated; else None.
+        Check of the log; None where no number decides on any variant.
     """
 
     schema: ClassVar[str] = "evaluate.compare/3"
@@ -276,14 +276,15 @@ def execute_comparison(
     baseline
         Number of the variant that others are compared with.
     rule
-        Rule by which a variant ships, and for which the log is checked; None for any uplift, on a log not checked.
+        Rule by which a variant ships; None for any uplift.
     log
         Log as it was read, before costs were taken off its rewards, to be checked; None for that of the plans.
     runs
         Replays of these plans: what of them is there, who computes the rest, and where it is kept; None for all of
         them, in this process.
     advance
-        Function called with the number of displays read since the last call.
+        Function called with the number of displays read since the last call: of the replays (`VariantRuns.totals`),
+        then of all that are checked.
     """
     if runs is None:
         # Workers open logs, so that this imports all readers, which the page of a comparison that is there needs not.
@@ -291,7 +292,9 @@ def execute_comparison(
 
         runs = VariantRuns(plans)
     results = runs.run(advance)
-    return compare_results(plans, results, baseline=baseline, rule=rule, log=log, resampled=runs.compared)
+    return compare_results(
+        plans, results, baseline=baseline, rule=rule, log=log, resampled=runs.compared, advance=advance
+    )
 
 
 def compare_results(
@@ -302,8 +305,9 @@ def compare_results(
     rule: ShipRule | None = None,
     log: Log | None = None,
     resampled: Mapping[int, ResampledValues] = MappingProxyType({}),
+    advance: Callable[[int], None] = lambda displays: None,
 ) -> Comparison:
-    """Compare finished replays of one log at their common horizon; check the log where a rule was stated.
+    """Compare finished replays of one log at their common horizon; check the log where a number decides.
 
     Parameters are those of `execute_comparison`, the results of the plans, and what resampled logs say of them after
     the rounds of the common horizon (`VariantRuns.compared`).
@@ -355,10 +359,10 @@ def compare_results(
         plans, judged, realised, at=at, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT, plausible=plausible
     )  # fmt: skip
     check = None
-    if rule is not None:
+    if verdict is not None and any(TO_CHECK in of.conditions for of in verdict.candidates):
         how = CheckOptions(propensity=options.propensity, cluster_by=options.cluster_by)
-        check = check_log(plans[0].log if log is None else log, how)
-        verdict = verdict and with_checks(verdict, check.to_dict())
+        check = check_log(plans[0].log if log is None else log, how, advance)
+        verdict = with_checks(verdict, check.to_dict())
     return Comparison(
         results=tuple(judged),
         horizon=horizon,

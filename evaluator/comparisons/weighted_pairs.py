@@ -62,9 +62,18 @@ def weighted_values(
     }
 
 
-def reads_users(policies: Sequence[Any]) -> bool:
-    """Whether a comparison of these policies weights displays, and so is to know which are of one user."""
-    return any(not getattr(policy, "learns", True) and policy.name != "logging" for policy in policies)
+def may_decide(policies: Sequence[Any], draws: int | None) -> bool:
+    """Whether a comparison can come to a verdict, for which its log is checked, and is to say who saw a display.
+
+    Parameters
+    ----------
+    policies
+        Descriptions of the policies, as they were asked for.
+    draws
+        Number of resampled logs; None for as many as the verdict needs.
+    """
+    frozen = any(not getattr(policy, "learns", True) and policy.name != "logging" for policy in policies)
+    return frozen or draws != 0
 
 
 def _weighable(plan: ReplayPlan) -> bool:

@@ -17,7 +17,7 @@ from evaluator.comparisons.verdict import Candidate, Condition, Decision, Verdic
 from evaluator.estimates.confidence import Interval
 from tests.comparisons.test_verdict import shown
 
-BASELINE = Line(0, "ucb1", "500")
+BASELINE = Line(0, "ucb1", "500", "ucb1")
 LESS: dict[Decision, int] = {"ship": 2, "wait": 1, "don't": 0}
 limits = st.sampled_from([-0.5, 0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 1.0])
 states = st.sampled_from([True, True, True, None, False])
@@ -36,7 +36,13 @@ def made(draw: st.DrawFn, fewest: int = 1) -> list[Candidate]:
             draw(st.sampled_from([UNCHECKED, Condition("checks", True, "no check of the log failed")])),
         ]
         candidates.append(
-            Candidate(Line(variant, f"policy{variant}", "500"), "wait", difference, "expected", tuple(conditions))
+            Candidate(
+                Line(variant, f"policy{variant}", "500", f"policy{variant}"),
+                "wait",
+                difference,
+                "expected",
+                tuple(conditions),
+            )
         )
     return candidates
 
@@ -167,7 +173,7 @@ def test_the_worst_of_three_is_not_named_for_being_open() -> None:
 
     def candidate(variant: int, low: float, high: float) -> Candidate:
         found = Interval((low + high) / 2, low, high, 10, 0.95, "test")
-        return Candidate(Line(variant, "linucb", "500"), "wait", found, "expected", (checks,))
+        return Candidate(Line(variant, "linucb", "500", "linucb"), "wait", found, "expected", (checks,))
 
     verdict = judged([candidate(1, -2.1, 0.1), candidate(2, -0.2, -0.1), candidate(3, -0.4, -0.1)], 0.0)
     assert verdict.headline.startswith(

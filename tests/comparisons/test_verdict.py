@@ -14,26 +14,28 @@ import pytest
 from scipy.stats import binom
 
 from evaluator import Log, check, compare, load
+from evaluator.arguments import as_descriptions
 from evaluator.comparisons.candidates import UNCHECKED
 from evaluator.comparisons.lines import Line
 from evaluator.comparisons.log_conditions import with_audit, with_checks
-from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.result import Comparison, execute_comparison, plan_comparison
 from evaluator.comparisons.ship_rule import ANY_UPLIFT, ShipRule, parse_ship_rule
-from evaluator.comparisons.variant_runs import FIRST, MOST
+from evaluator.comparisons.variant_runs import FIRST, MOST, VariantRuns
 from evaluator.comparisons.verdict import Candidate, Condition, ConditionName, Decision, decide
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
+from evaluator.replays.options import ReplayOptions
 from tests.cli.runs import evaluate
 from tests.logs import build_log, with_outcome
 
-BASELINE = Line(0, "ucb1", "500")
+BASELINE = Line(0, "ucb1", "500", "ucb1")
 NAMES: tuple[ConditionName, ...] = ("difference", "guardrails", "checks", "propensities", "audit")
 
 
 def candidate(variant: int, estimate: float, **met: bool | None) -> Candidate:
     conditions = tuple(Condition(name, met.get(name, True), f"{name} found", f"{name} settles") for name in NAMES)
     found = Interval(estimate, estimate - 1, estimate + 1, 10, 0.95, "test")
-    return Candidate(Line(variant, "linucb", "500"), "wait", found, "expected", conditions)
+    return Candidate(Line(variant, "linucb", "500", "linucb"), "wait", found, "expected", conditions)
 
 
 @pytest.mark.parametrize(
@@ -313,16 +315,48 @@ def test_a_failed_check_of_the_log_lets_nothing_ship() -> None:
     )
 
 
-def test_without_a_rule_the_log_is_not_checked() -> None:
-    found = compare(shown((0.2, 0.6)), ["fixed:action=0", "fixed:action=1"], baseline="fixed:action=0")
-    assert found.check is None
-    assert by_name(found)["checks"] == UNCHECKED
-    assert found.verdict is not None
-    assert found.verdict.decision == "wait"
-    known = with_checks(found.verdict, {"checks": [{"name": "overlap", "verdict": "warn", "remedy": ""}]})
+def test_the_log_is_checked_wherever_a_number_decides_and_only_there() -> None:
+    log, frozen = shown((0.2, 0.6), n=2_000), ["fixed:action=0", "fixed:action=1"]
+    told: list[int] = []
+    plain = compare(log, frozen, baseline=frozen[0])
+    stated = compare(log, frozen, baseline=frozen[0], ship_if="uplift > 0")
+    for found in (plain, stated, compare(log, ["random", "ucb1"], baseline="random", windows=[50])):
+        assert found.check is not None
+        assert found.check.to_dict() == check(log).to_dict()
+        assert found.verdict is not None
+        assert (found.verdict.decision, by_name(found)["checks"].met) == ("ship", True)
+    assert plain.to_dict()["verdict"]["candidates"] == stated.to_dict()["verdict"]["candidates"]
+    # Nothing decides between two runs of policies that learn, nor where hardly anything was earned.
+    few = shown((0.002, 0.004), n=2_000)
+    for rule in (None, "uplift > 0"):
+        for nothing in (
+            compare(log, ["thompson", "ucb1"], baseline="ucb1", bootstrap=0, ship_if=rule),
+            compare(few, frozen, baseline=frozen[0], ship_if=rule),
+        ):
+            assert nothing.check is None
+            assert by_name(nothing)["checks"] == UNCHECKED
+            assert nothing.verdict is not None
+            assert nothing.verdict.decision == "wait"
+    # One number that decides is enough, and the check is of all candidates.
+    mixed = compare(log, ["ucb1", *frozen], baseline=frozen[0], bootstrap=0)
+    assert [by_name(mixed, i)["checks"].met for i in range(2)] == [True, True]
+    # Every display is told of once more for it.
+    plans = plan_comparison(log, as_descriptions(frozen), [None], ReplayOptions())
+    runs = VariantRuns(plans)
+    execute_comparison(plans, runs=runs, advance=told.append)
+    assert sum(told) == sum(VariantRuns(plans).totals.values()) + len(log)
+    assert compare(log, ["random"], baseline="random").verdict is None
+
+
+def test_a_verdict_of_earlier_versions_is_completed_by_a_check() -> None:
+    found = compare(shown((0.2, 0.6)), ["fixed:action=0", "fixed:action=1"], baseline="fixed:action=0").verdict
+    assert found is not None
+    before = [replace(of, conditions=(*of.conditions[:-1], UNCHECKED)) for of in found.candidates]
+    unchecked = decide(before, rule=found.rule, level=found.level, baseline=found.baseline)
+    assert unchecked.decision == "wait"
+    known = with_checks(unchecked, {"checks": [{"name": "overlap", "verdict": "warn", "remedy": ""}]})
     assert known.decision == "ship"
     assert known.conditions[-1].what == "no check of the log failed, 1 warned"
-    assert compare(shown((0.2, 0.6)), ["random"], baseline="random").verdict is None
 
 
 def audited(*, biased: bool = False, difference: float | None = 0.01, window: int | None = 500) -> dict[str, Any]:
@@ -357,7 +391,7 @@ def test_an_audit_is_a_condition_of_the_pairs_that_it_is_about() -> None:
         )
     assert with_audit(verdict, audited(window=None)) == verdict
     # Of another candidate it says nothing.
-    other = replace(one, line=Line(2, "klucb", "500"))
+    other = replace(one, line=Line(2, "klucb", "500", "klucb"))
     both = with_audit(decide([one, other], rule=asking, level=0.95, baseline=BASELINE), audited(biased=True))
     assert [of.decision for of in both.candidates] == ["wait", "ship"]
 

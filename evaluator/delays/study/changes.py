@@ -34,6 +34,8 @@ MOST = 20.0
 _STEPS = 20
 # Steps of the CDF.
 _NARROW = 1e-6
+# Permutations whose distances are computed together.
+_TOGETHER = 100
 
 
 @dataclass(frozen=True)
@@ -274,24 +276,29 @@ def compare_days(
     if not np.isfinite(spread).any():
         trend_spread = math.inf  # nothing is before and after
 
-    def distances(taken: Ints) -> tuple[Floats, float]:
-        left = np.cumsum(np.bincount(code[taken], score, minlength=names.size)) - expected
-        trend = abs(float(weight @ np.diff(left, prepend=0.0))) / trend_spread
-        return np.abs(left) / spread, trend
+    def of_days(taken: Ints) -> Floats:
+        return np.bincount(code[taken], score, minlength=names.size)
 
     counted = np.where((1.0 - share <= _NEWEST_SHARE) & np.isfinite(spread), _NEWEST, 0.0)
 
-    def largest(taken: Ints) -> float:
-        steps, trend = distances(taken)
-        return max(float((steps + counted).max()), trend + _TREND if trend > 0 else 0.0)
+    def largest(sums: Floats) -> tuple[Floats, Floats]:
+        """Return the largest distance of each row of scores by day, and the distances at the ends of days."""
+        left = np.cumsum(sums, axis=1) - expected
+        # Row by row, as the sums of a product of matrices depend on the number of rows.
+        trend = np.abs([weight @ row for row in np.diff(left, axis=1, prepend=0.0)]) / trend_spread
+        steps = np.abs(left) / spread
+        return np.maximum((steps + counted).max(axis=1), np.where(trend > 0, trend + _TREND, 0.0)), steps
 
-    found, _ = distances(ready.owners)
-    statistic = largest(ready.owners)
+    (statistic,), (found,) = largest(of_days(ready.owners)[None])
+    statistic = float(statistic)
     pool, taken = np.empty(n, np.int64), np.empty(n, np.int64)
     drawn = np.empty(permutations)
-    for number in range(permutations):
-        permuted(ready.rows, ready.eligible, rng.random(n), pool, taken)
-        drawn[number] = largest(taken)
+    for first in range(0, permutations, _TOGETHER):
+        sums = np.empty((min(_TOGETHER, permutations - first), names.size))
+        for row in sums:
+            permuted(ready.rows, ready.eligible, rng.random(n), pool, taken)
+            row[:] = of_days(taken)
+        drawn[first : first + len(sums)] = largest(sums)[0]
     p = (1 + int((drawn >= statistic * (1.0 - 1e-12)).sum())) / (permutations + 1)
     needed = float(np.sort(drawn)[-max(int(false_alarms * (permutations + 1)), 1)]) + _POWER_Z
     shown = []
