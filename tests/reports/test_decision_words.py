@@ -27,10 +27,10 @@ def verdict(met: bool | None, *, checks: bool = True, estimate: float = 0.5, win
         ),
     )
     known = [
-        Candidate(Line(0, "ucb1", "7d"), "wait", of(estimate), "expected", conditions, uplift),
-        Candidate(Line(1, "linucb", window), "wait", of(estimate / 5), "expected", conditions, uplift),
+        Candidate(Line(0, "ucb1", "7d", "ucb1"), "wait", of(estimate), "expected", conditions, uplift),
+        Candidate(Line(1, "linucb", window, "linucb"), "wait", of(estimate / 5), "expected", conditions, uplift),
     ]
-    return decide(known, rule=parse_ship_rule("uplift > 2%"), level=0.95, baseline=Line(2, "logging", "7d"))
+    return decide(known, rule=parse_ship_rule("uplift > 2%"), level=0.95, baseline=Line(2, "logging", "7d", "logging"))
 
 
 def said(found: Verdict) -> str:
