@@ -51,6 +51,10 @@ class _Axis(_Part):
     grid: bool = True
     tick_count: Annotated[int, Field(ge=0, le=100)] = 0
     tick_min_step: Annotated[float, Field(ge=1, le=1e300)] = 1
+    title_align: Literal["left"] = "left"
+    title_baseline: Literal["top"] = "top"
+    title_x: Annotated[float, Field(ge=0, le=1_000)] = 0
+    title_y: Annotated[float, Field(ge=0, le=1_000)] = 0
 
 
 class _Legend(_Part):

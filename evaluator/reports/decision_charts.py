@@ -7,31 +7,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import altair as alt
 import numpy as np
 
+from evaluator.comparisons.lines import Line
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.verdict import Verdict
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.action_charts import action_colours
+from evaluator.reports.action_charts import colours_of
 from evaluator.reports.chapter import Spec
 from evaluator.reports.chart_parts import CORRECTED, GREY, LINES, apart, drawable
-from evaluator.reports.decision_words import groups_of, name_of, rule_words
+from evaluator.reports.decision_words import (
+    MOST_ROWS,
+    groups_of,
+    name_of,
+    ranked,
+    reward_of,
+    rule_words,
+    short_name,
+)
 from evaluator.reports.numbers import interval_text, significant_text
+from evaluator.visible import shortened, visible
 
 # At 350 pixels, a phone's, letters of 15.5 have 12.3.
 _WIDTH, _ROW, _FONT = 440, 50, 15.5
 _LETTER = 8.6
-_ZONE = "#2e9e5b"
-# Rows of a chart at most; more are in the tables.
-_MOST = 6
+_ZONE, _OTHER = "#2e9e5b", "#7a8694"
 _GAIN_HEIGHT = 190
+# Letters of a name beside its interval, and of a name with its number beside a line.
+_LETTERS_OF_NAME, _LETTERS_BESIDE = 26, 24
+_LOSS, _NEAR_BLACK = "#D55E00", "#333333"
+# Letters of an action's name at least.
+_FEWEST = 4
 # Parts of a run whose actions are shown: its first and its last one.
 _PARTS = 10
-_NAMED = 6
+# Actions that have a colour of their own: those that are shown most, and of many those with such a share at least.
+_NAMED, _SHARE = 6, 0.1
 Row = dict[str, Any]
 
 
@@ -40,11 +54,14 @@ def decision_chart(comparison: Comparison) -> Spec | None:
     verdict = comparison.verdict
     if verdict is None:
         return None
-    ordered = sorted(verdict.candidates, key=lambda of: of.line.variant != verdict.variant)
-    known = [(drawable(name_of(of.line, verdict)), of.difference) for of in ordered if of.difference is not None]
+    known = [
+        (short_name(of.line, verdict, _LETTERS_OF_NAME), of.difference)
+        for of in ranked(verdict)
+        if of.difference is not None
+    ]
     limit = limit_of(verdict)
     said = "" if limit is None else f"rule: more than {rule_words(verdict)}"
-    return _intervals(known, "Difference to the baseline of each candidate", zone=limit, said=said)
+    return interval_rows(known, "Difference to the baseline of each candidate", zone=limit, said=said)
 
 
 def limit_of(verdict: Verdict) -> float | None:
@@ -67,17 +84,44 @@ def gainers_chart(comparison: Comparison) -> Spec | None:
     total = sum(displays.values())
 
     def name(label: str) -> str:
-        return drawable(label) + (f"  {displays[label] / total:.0%}".replace("%", " %") if label in displays else "")
+        return drawable(label) + (f"  {_per_cent(displays[label] / total)}" if label in displays else "")
 
     groups = [(name(group.label), group.realised) for group in found.groups]
-    return _intervals(groups, f"Difference to the baseline by {drawable(found.column)}", zone=None, said="")
+    return interval_rows(groups, f"Difference to the baseline by {drawable(found.column)}", zone=None, said="")
 
 
-def _intervals(rows: Sequence[tuple[str, Interval]], about: str, *, zone: float | None, said: str) -> Spec | None:
-    finite = [(name, of) for name, of in rows if np.isfinite([of.estimate, of.low, of.high]).all()][:_MOST]
+def interval_rows(
+    rows: Sequence[tuple[str, Interval]],
+    about: str,
+    *,
+    zone: float | None,
+    said: str,
+    ends: Sequence[float] = (),
+    most: int = MOST_ROWS,
+    headline: int = 0,
+) -> Spec | None:
+    """Return intervals, one below the other, each with its name and its numbers; None without any.
+
+    Parameters
+    ----------
+    rows
+        Name and interval of each row.
+    about
+        Words on the chart for who does not see it.
+    zone, said
+        Limit above which the rule is met, and words on it; None without a rule, where intervals below 0 stand out.
+    ends
+        Numbers that the scale has room for beside those of the rows.
+    most
+        Number of rows at most.
+    headline
+        Row that stands out; the others do where there is no rule.
+    """
+    finite = [(name, of) for name, of in rows if np.isfinite([of.estimate, of.low, of.high]).all()][:most]
     if not finite:
         return None
-    ends = [0.0, *([] if zone is None else [zone]), *(end for _, of in finite for end in (of.low, of.high))]
+    ends = [0.0, *([] if zone is None else [zone]), *filter(math.isfinite, ends),
+            *(end for _, of in finite for end in (of.low, of.high))]  # fmt: skip
     room = 0.04 * (max(ends) - min(ends)) or 1.0
     domain = [min(ends) - room, max(ends) + room]
     height = _ROW * len(finite) + 24
@@ -87,7 +131,8 @@ def _intervals(rows: Sequence[tuple[str, Interval]], about: str, *, zone: float 
             "words": _ROW * i + 12.0, "bar": _ROW * i + 34.0, "above": _ROW * i + 24.0, "below": _ROW * i + 44.0,
             "said": interval_text(of.estimate, of.low, of.high),
             "told": f"{name}: {interval_text(of.estimate, of.low, of.high)}",
-            "colour": CORRECTED if i == 0 or zone is None else "#7a8694", "from": zone, "to": domain[1],
+            "colour": _colour(of, plain=zone is None, first=i == headline),
+            "from": zone, "to": domain[1],
         }
         for i, (name, of) in enumerate(finite)
     ]  # fmt: skip
@@ -95,7 +140,6 @@ def _intervals(rows: Sequence[tuple[str, Interval]], about: str, *, zone: float 
     y: Row = {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
     x: Row = {"scale": alt.Scale(domain=domain, nice=False, zero=False), "axis": None}
     colour = alt.Color("colour:N", scale=None)
-    axis = [{"at": 0.0, "y": height - 9.0, "said": "0"}]
     layers = []
     if zone is not None:
         layers.append(
@@ -114,16 +158,10 @@ def _intervals(rows: Sequence[tuple[str, Interval]], about: str, *, zone: float 
             x=alt.X("estimate:Q", **x), y=alt.Y("bar:Q", **y), color=colour, description="told:N"
         ),
         _text(base, "of", y, x=alt.value(0), align="left"),
-        _text(base, "said", y, x=alt.value(_WIDTH), align="right"),
-        _below(axis, x, y),
+        _text(base, "said", y, x=alt.value(_WIDTH - 2), align="right"),
     ]
-    if said and zone is not None:
-        # Beside the 0, and within the chart.
-        room_right = (domain[1] - zone) / (domain[1] - domain[0]) * _WIDTH
-        at = {"at": zone, "y": height - 9.0, "said": said}
-        fits = room_right > _LETTER * len(said) + 20.0
-        near = abs(zone) / (domain[1] - domain[0]) * _WIDTH < 20.0
-        layers.append(_below([at], x, y, align="left" if fits else "right", dx=16.0 if near else 0.0))
+    for mark in _marks_below(domain, zone, said):
+        layers.append(_below([{"at": mark.at, "y": height - 9.0, "said": mark.said}], x, y, mark))
     return _small(alt.layer(*layers), about, height)
 
 
@@ -132,9 +170,40 @@ def _text(base: Any, field: str, y: Row, *, x: Any, align: Any) -> Any:
     return marks.encode(x=x, y=alt.Y("words:Q", **y), text=f"{field}:N")
 
 
-def _below(rows: Sequence[Row], x: Row, y: Row, *, align: Any = "center", dx: float = 0.0) -> Any:
+def _colour(of: Interval, *, plain: bool, first: bool) -> str:
+    """Return the colour of an interval: where there is no rule, of all but those that lie below 0 the same."""
+    return _LOSS if plain and of.high < 0.0 else CORRECTED if plain or first else _OTHER
+
+
+class _Mark(NamedTuple):
+    """Words below a chart of intervals, their place, on which side of it they stand, and by how much they move."""
+
+    at: float
+    said: str
+    align: Literal["left", "center", "right"] = "center"
+    dx: float = 0.0
+
+
+def _marks_below(domain: Sequence[float], zone: float | None, said: str) -> list[_Mark]:
+    """Return the 0, and what the rule asks for, beside it: a rule of 0 is both."""
+    if zone is None or not said:
+        return [_Mark(0.0, "0")]
+    per = _WIDTH / (domain[1] - domain[0])
+    length = _LETTER * len(said)
+    left = (domain[1] - zone) * per > length + 20.0
+    align: Literal["left", "right"] = "left" if left else "right"
+    # Places of the 0 relative to the words.
+    zero = (0.0 - zone) * per
+    if abs(zero) < 3.0:
+        return [_Mark(zone, said, align)]
+    over = -14.0 < zero < length + 14.0 if left else -length - 14.0 < zero < 14.0
+    shift = (zero + 14.0 if left else zero - 14.0) if over else 0.0
+    return [_Mark(0.0, "0"), _Mark(zone, said, align, shift)]
+
+
+def _below(rows: Sequence[Row], x: Row, y: Row, mark: _Mark) -> Any:
     marks = alt.Chart(alt.InlineData(list(rows))).mark_text(
-        align=align, baseline="middle", fontSize=_FONT, color="black", dx=dx, opacity=0.75
+        align=mark.align, baseline="middle", fontSize=_FONT, color="black", dx=mark.dx, opacity=0.75
     )
     return marks.encode(x=alt.X("at:Q", **x), y=alt.Y("y:Q", **y), text="said:N")
 
@@ -153,11 +222,10 @@ def gain_chart(comparison: Comparison) -> Spec | None:
     verdict, results = comparison.verdict, comparison.results
     if verdict is None:
         return None
-    ordered = sorted(verdict.candidates, key=lambda of: of.line.variant != verdict.variant)
     base, unit = comparison.curves[comparison.baseline], _days_a_round(results[verdict.variant])
     mean = results[comparison.baseline].value.estimate
-    lines: list[tuple[str, list[Row]]] = []
-    for of in ordered[:_MOST]:
+    lines: list[tuple[Line, list[Row]]] = []
+    for of in ranked(verdict)[:MOST_ROWS]:
         curve = comparison.curves[of.line.variant]
         rounds = np.asarray(curve.rounds)
         if not len(rounds) or not np.isfinite(curve.value.estimate).all() or not math.isfinite(mean):
@@ -167,10 +235,13 @@ def gain_chart(comparison: Comparison) -> Spec | None:
             level = np.interp(rounds, base.rounds, base.value.estimate)
         gain = rounds * (np.asarray(curve.value.estimate) - level)
         points = zip([0.0, *(rounds * unit)], [0.0, *gain], strict=True)
-        lines.append((drawable(name_of(of.line, verdict)), [{"at": float(t), "gain": float(g)} for t, g in points]))
+        lines.append((of.line, [{"at": float(t), "gain": float(g)} for t, g in points]))
     if not lines:
         return None
-    named = [f"{name} {significant_text(round(rows[-1]['gain']), 6, sign=True)}" for name, rows in lines]
+    named = []
+    for line, rows in lines:
+        number = significant_text(round(rows[-1]["gain"]), 6, sign=True)
+        named.append(f"{short_name(line, verdict, _LETTERS_BESIDE - 1 - len(number))} {number}")
     last = max(rows[-1]["at"] for _, rows in lines)
     gains = [row["gain"] for _, rows in lines for row in rows]
     low, high = min(gains), max(gains)
@@ -181,9 +252,15 @@ def gain_chart(comparison: Comparison) -> Spec | None:
     domain = [0.0, last / share]
     x: Row = {"scale": alt.Scale(domain=domain, nice=False, zero=False)}
     y: Row = {"scale": alt.Scale(domain=[low - room, high + room], nice=False, zero=False)}
-    colours = [CORRECTED, "#7a8694", *LINES[1:]]
+    colours = [CORRECTED, _OTHER, *LINES[1:]]
     marks = _marks_to(last)
-    axis_x = alt.Axis(title="days live" if unit != 1.0 else "displays", values=marks, format=",d", grid=False)
+    # The title stands beside the last number, so that it takes no line of its own.
+    whole = all(mark == round(mark) for mark in marks)
+    beside = (_WIDTH - 45.0) * marks[-1] / domain[1] + _LETTER / 2.0 * len(f"{marks[-1]:,.3g}") + 14.0
+    axis_x = alt.Axis(
+        title="days live" if unit != 1.0 else "displays", values=marks, format=",d" if whole else ".2~f", grid=False,
+        titleAlign="left", titleBaseline="top", titleX=beside, titleY=7,
+    )  # fmt: skip
     axis_y = alt.Axis(title=None, tickCount=4, format=",d" if high - low >= 5.0 else "")
     layers = []
     per = (high - low + 2 * room) / (_GAIN_HEIGHT - 50.0)
@@ -198,7 +275,7 @@ def gain_chart(comparison: Comparison) -> Spec | None:
         end = alt.Chart(alt.InlineData([{"at": last, "gain": heights[i], "said": named[i]}]))
         text = end.mark_text(align="left", dx=8, baseline="middle", fontSize=_FONT, color="black")
         layers.append(text.encode(**place, text="said:N"))
-    about = f"Extra {comparison.results[0].plan['objective'] or 'reward'} of each run against the baseline so far"
+    about = f"Extra {reward_of(comparison)} of each run against the baseline so far"
     return _small(alt.layer(*layers), about, _GAIN_HEIGHT)
 
 
@@ -222,37 +299,35 @@ def seen_chart(comparison: Comparison) -> Spec | None:
     if verdict is None:
         return None
     of, base = comparison.results[verdict.variant], comparison.results[comparison.baseline]
-    bars = [(name_of(verdict.baseline, verdict), np.asarray(base.action_share, np.float64))]
-    name = name_of(verdict.candidate.line, verdict)
-    first, last = _first_and_last(of)
+    bars: list[tuple[str, Any]] = [(name_of(verdict.baseline, verdict), np.asarray(base.action_share, np.float64))]
+    name = short_name(verdict.candidate.line, verdict, _LETTERS_OF_NAME)
+    first, last = (None, None) if verdict.candidate.target == "weighted" else _first_and_last(of)
     if first is None:
         bars.append((name, np.asarray(of.action_share, np.float64)))
     else:
-        bars += [(f"{name}, first tenth", first), (f"{name}, last tenth", last)]
+        bars += [(f"{name}, first tenth of the run", first), (f"{name}, last tenth", last)]
     labels = list(map(str, of.action_labels))
-    largest = np.argsort(-np.max([share for _, share in bars], axis=0), kind="stable")
-    named = largest[:_NAMED]
-    colours = action_colours(labels)
+    most = np.max([share for _, share in bars], axis=0)
+    largest = np.argsort(-most, kind="stable")[:_NAMED]
+    several = len(labels) > _NAMED
+    named = sorted(k for k in largest if not several or most[k] >= _SHARE or k == largest[0])
+    # Black would become the colour of the page's words.
+    colours = [_NEAR_BLACK if of == "#000000" else of for of in colours_of(named, labels, others=False)]
     values: list[Row] = []
     for i, (bar, shares) in enumerate(bars):
         if not np.isfinite(shares).all():
             return None
         left = 0.0
-        rest = float(shares.sum() - shares[named].sum())
-        parts = [(labels[k], float(shares[k]), colours[k]) for k in sorted(named)]
-        if len(largest) > len(named):
-            parts.append(("others", rest, GREY))
+        parts = [(labels[k], float(shares[k]), colour) for k, colour in zip(named, colours, strict=True)]
+        if several:
+            parts.append(("others", float(shares.sum() - shares[named].sum()), GREY))
         for label, share, colour in parts:
             if share <= 0.0:
                 continue
-            words = f"{drawable(label)} {share:.0%}".replace("%", " %")
-            room = share * _WIDTH > _LETTER * len(words) + 6.0
-            short = f"{share:.0%}".replace("%", " %")
-            shown = words if room else short if share * _WIDTH > _LETTER * len(short) + 6.0 else ""
             values.append({
-                "bar": drawable(bar), "low": left, "high": left + share, "middle": left + share / 2.0, "said": shown,
-                "told": f"{drawable(bar)}: {words}", "colour": colour, "ink": ink_on(colour),
-                "name_at": _ROW * i + 8.0, "top": _ROW * i + 18.0, "bottom": _ROW * i + 18.0 + 26.0,
+                "low": left, "high": left + share, "middle": left + share / 2.0, "said": _within_bar(label, share),
+                "told": f"{drawable(bar)}: {drawable(label)} {_per_cent(share)}", "colour": colour,
+                "ink": ink_on(colour), "top": _ROW * i + 18.0, "bottom": _ROW * i + 18.0 + 26.0,
                 "centre": _ROW * i + 31.0,
             })  # fmt: skip
             left += share
@@ -260,7 +335,7 @@ def seen_chart(comparison: Comparison) -> Spec | None:
     x: Row = {"scale": alt.Scale(domain=[0, 1], nice=False), "axis": None}
     y: Row = {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
     base_chart = alt.Chart(alt.InlineData(values))
-    heads = [{"bar": drawable(bar), "words": _ROW * i + 8.0} for i, (bar, _) in enumerate(bars)]
+    heads = [{"bar": visible(bar), "words": _ROW * i + 8.0} for i, (bar, _) in enumerate(bars)]
     layers = [
         base_chart.mark_rect().encode(
             x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("top:Q", **y), y2="bottom:Q",
@@ -273,6 +348,18 @@ def seen_chart(comparison: Comparison) -> Spec | None:
         text = alt.Chart(alt.InlineData(rows)).mark_text(align="center", baseline="middle", fontSize=_FONT, color=ink)
         layers.append(text.encode(x=alt.X("middle:Q", **x), y=alt.Y("centre:Q", **y), text="said:N"))
     return _small(alt.layer(*layers), "Share of each action", height)
+
+
+def _within_bar(label: str, share: float) -> str:
+    """Return as much of an action's name and share as the part of a bar has room for."""
+    letters, number = int((share * _WIDTH - 6.0) / _LETTER), _per_cent(share)
+    if letters > len(number) + _FEWEST:
+        return f"{shortened(visible(label), letters - len(number) - 1)} {number}"
+    return number if letters >= len(number) else ""
+
+
+def _per_cent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
 
 
 def _first_and_last(result: ReplayResult) -> tuple[Any, Any]:

@@ -12,7 +12,18 @@ from evaluator.comparisons.verdict import Verdict
 from evaluator.findings.codes import LARGEST_REWARD_SEEN, SMALLEST_REWARD_SEEN, YOUNG_DISPLAYS
 from evaluator.findings.finding import warnings_of
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.decision_words import baseline_of, groups_of, interval_parts, name_of
+from evaluator.reports.decision_words import (
+    MOST_ROWS,
+    baseline_of,
+    first_of,
+    groups_of,
+    interval_parts,
+    left_out,
+    name_of,
+    next_title,
+    reward_of,
+    shown_to_lose,
+)
 from evaluator.reports.document import Layout, Section, VerdictBlock, Words, paragraph, run, section, words
 from evaluator.reports.shared_sections import counted
 
@@ -39,11 +50,15 @@ def page_sections(comparison: Comparison, layout: Layout, report: Sequence[Secti
     """
     yield section("", paragraph(*_which_log(comparison, layout)), id="log")
     block = decision_block(comparison)
-    if block is not None:
-        yield section("", block)
-        yield from _pictures(comparison, block.verdict)
-        yield section("All candidates", replace(block, part="candidates"), half=True)
-        yield section("What to do next", replace(block, part="next"), half=True)
+    if block is None:
+        yield from report
+        return
+    yield section("", block)
+    yield from _pictures(comparison, block.verdict)
+    more = left_out(block.verdict)
+    below = [paragraph(more, style="dim")] if more else []
+    yield section("All candidates", *below, replace(block, part="candidates"), half=True)
+    yield section(next_title(block.verdict), replace(block, part="next"), half=True)
     yield from _folds(comparison, report, block)
 
 
@@ -52,18 +67,14 @@ def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
     of, base = verdict.candidate, baseline_of(verdict)
     together = ", all together" if len(verdict.candidates) > 1 else ""
     name = name_of(of.line, verdict)
-    objective = comparison.results[0].plan["objective"] or "reward"
+    shown = f"; the first {MOST_ROWS} of {len(verdict.candidates)}" if len(verdict.candidates) > MOST_ROWS else ""
     yield _picture(
         "How much more a display?",
-        f"difference to {base}; bar: {100 * verdict.level:g} %{together}; green: the rule is met", "decision",
+        f"difference to {base}; bar: {100 * verdict.level:g} %{together}; green: the rule is met{shown}", "decision",
     )  # fmt: skip
-    groups = groups_of(comparison)
-    if groups is None:
-        ask = "no groups were asked for: `by` names a column of the log, such as device"
-        yield section("Who gains?", paragraph(ask, style="dim"), half=True)
-    else:
+    if groups := groups_of(comparison):
         yield _picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups)}", "gainers")
-    yield _picture("When does it pay?", f"extra {objective} of this run against {base}, so far", "gain")
+    yield _picture("When does it pay?", f"extra {reward_of(comparison)} of this run against {base}, so far", "gain")
     yield _picture("What will customers see?", "share of displays; each action has its own colour", "seen")
 
 
@@ -73,19 +84,14 @@ def _picture(title: str, about: str, chart: str) -> Section:
 
 def _gainers(groups: SegmentDifferences) -> str:
     """Return which groups are shown to lose, or that none is, and which are not told from 0."""
-    lose = [one.label for one in groups.groups if one.realised.high < 0.0]
+    lose = shown_to_lose(groups)
     open_ = [one.label for one in groups.groups if one.realised.low <= 0.0 <= one.realised.high]
-    losing = f"shown to lose: {_listed(lose)}" if lose else "none is shown to lose"
+    losing = f"shown to lose: {first_of(lose)}" if lose else "none is shown to lose"
     if not open_:
         return losing
     if len(open_) == len(groups.groups):
         return f"{losing}, none alone is told from 0 (of this run)"
-    return f"{losing}, {_listed(open_)} alone not told from 0 (of this run)"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - 3
-    return ", ".join([*names[:3], *([f"{more} more"] if more > 0 else [])])
+    return f"{losing}, {first_of(open_)} alone not told from 0 (of this run)"
 
 
 def _which_log(comparison: Comparison, layout: Layout) -> Iterator[Words]:
@@ -109,7 +115,7 @@ def decision_block(comparison: Comparison) -> VerdictBlock | None:
         return None
     return VerdictBlock(
         verdict,
-        reward=str(comparison.results[0].plan["objective"] or "reward"),
+        reward=reward_of(comparison),
         earned=tuple(_earned(comparison)),
         notes=tuple(_notes(comparison)),
     )
@@ -140,7 +146,10 @@ def _value_of_baseline(comparison: Comparison) -> float | None:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """Yield warnings in a few words, and the number of those that are too long for that."""
+    """Yield groups that lose, warnings in a few words, and the number of those that are too long for that."""
+    groups = groups_of(comparison)
+    if groups is not None and (lose := shown_to_lose(groups)):
+        yield f"{groups.column}: {first_of(lose)} shown to lose"
     results = comparison.results
     plan = results[0].plan
     found = {finding.code: finding for result in results for finding in warnings_of(result.findings)}
@@ -150,19 +159,20 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         yield f"{share:.0%} of the log is too young to judge: left out".replace("%", " %")
     yield from (short for code, short in _SHORT.items() if code in found)
     more = len(found.keys() - {YOUNG_DISPLAYS.name, *_SHORT})
+    if groups is None:
+        yield "groups of displays were not compared (`by`)"
     if more:
         yield f"{counted(more, 'warning')} more: below, in what it rests on"
 
 
-def _folds(comparison: Comparison, report: Sequence[Section], block: VerdictBlock | None) -> Iterator[Section]:
+def _folds(comparison: Comparison, report: Sequence[Section], block: VerdictBlock) -> Iterator[Section]:
     """Yield the sections of the full report in three folds."""
     rests = [part for part in report if part.id in _RESTS_ON]
     passed = 0 if comparison.check is None else len(comparison.check.checks)
     assumptions = sum(len(getattr(of, "items", ())) for part in rests if part.id == "assumptions" for of in part.blocks)
     about = ", ".join(filter(None, (counted(assumptions, "assumption"), counted(passed, "check"))))
     fold = words(run("What it rests on", "bold"), run(f" {about}", "dim"))
-    if block is not None:
-        yield replace(section("Conditions of the rule", replace(block, part="conditions")), fold=fold)
+    yield replace(section("Conditions of the rule", replace(block, part="conditions")), fold=fold)
     yield from (replace(part, fold=fold, folded=False) for part in rests)
     first = comparison.results[0]
     fold = words(run("The log and its delays", "bold"), run(f" {_within(first)}", "dim"))

@@ -7,6 +7,8 @@ Variants have their policies for names, and their windows where these differ.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,12 +21,25 @@ from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import VerdictBlock
 from evaluator.reports.numbers import interval_text
 from evaluator.reports.terminal import chance_text, days_text
+from evaluator.visible import shortened, visible
 
 _START = {"ship": "Ship", "wait": "Wait", "don't": "Don't ship"}
 _EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
 _FEW = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 # So many variants that tie with another are named.
 _NAMED = 2
+# Rows of a chart at most; more are in the tables.
+MOST_ROWS = 5
+# Rows of the table of candidates at most, without the baseline: all are in the numbers below it.
+_MOST = 6
+# Letters of a name that a table has room for, on two lines.
+_WHOLE = 36
+_FIXED = re.compile(r"fixed:action=(?:\d+ \((?P<of_index>.*)\)|\"?(?P<label>.*?)\"?)", re.DOTALL)
+# What stands in the way of a candidate beside its difference, in a word or two.
+_IN_THE_WAY = {
+    "guardrails": "guardrails", "checks": "checks of the log", "propensities": "propensities", "audit": "audit",
+    "users": "returning users",
+}  # fmt: skip
 
 
 class Tile(NamedTuple):
@@ -35,19 +50,69 @@ class Tile(NamedTuple):
 
 
 class CandidateRow(NamedTuple):
-    """A row of the table of candidates; an empty decision is that of the baseline."""
+    """A row of the table of candidates; an empty decision is that of the baseline.
+
+    Parameters
+    ----------
+    name, earned, difference, decision
+        Its policy, what a display earns with it, how much more than with the baseline, and the decision on it.
+    against
+        What stands in the way beside the difference; empty where nothing does.
+    """
 
     name: str
     earned: str
     difference: str
-    interval: str
     decision: Decision | str
+    against: str = ""
 
 
 def name_of(line: Line, verdict: Verdict) -> str:
     """Return the name of a variant: its policy, with its window where windows differ."""
     windows = {verdict.baseline.window, *(one.line.window for one in verdict.candidates)}
-    return line.policy if len(windows) == 1 else f"{line.policy}, window {line.window}"
+    return line.title if len(windows) == 1 else f"{line.title}, window {line.window}"
+
+
+def short_name(line: Line, verdict: Verdict, most: int) -> str:
+    """Return the name of a variant in so many letters, told from the names of all candidates where that can be.
+
+    Of a fixed action that is the label alone, where its name is longer.
+    """
+
+    def label(of: Line) -> str:
+        name = name_of(of, verdict)
+        fixed = _FIXED.fullmatch(name)
+        return visible(name if len(name) <= most or fixed is None else fixed["of_index"] or fixed["label"] or name)
+
+    names = {label(of.line) for of in verdict.candidates}
+    cuts: tuple[Callable[[str], str], ...] = (
+        lambda name: shortened(name, most),
+        lambda name: name if len(name) <= most else f"{name[: most - 1]}…",
+        lambda name: name if len(name) <= most else f"…{name[1 - most :]}",
+    )
+    cut = next((cut for cut in cuts if len(set(map(cut, names))) == len(names)), cuts[0])
+    return cut(label(line))
+
+
+def ranked(verdict: Verdict) -> list[Candidate]:
+    """Return the candidates: the one of the headline, then the others, the largest difference first."""
+
+    def size(of: Candidate) -> float:
+        known = of.difference is not None and not math.isnan(of.difference.estimate)
+        return of.difference.estimate if known and of.difference is not None else -math.inf
+
+    return sorted(verdict.candidates, key=lambda of: (of.line.variant != verdict.variant, -size(of)))
+
+
+def shown_to_lose(groups: SegmentDifferences) -> list[str]:
+    """Return the groups of displays in which a variant is shown to earn less than the baseline."""
+    return [one.label for one in groups.groups if one.realised.high < 0.0]
+
+
+def first_of(names: Sequence[str], most: int = 3) -> str:
+    """Return names as a list of a few, with the number of the others."""
+    more = len(names) - most
+    return ", ".join([*names[:most], *([f"{more} more"] if more > 0 else [])])
 
 
 def baseline_of(verdict: Verdict) -> str:
@@ -62,6 +127,15 @@ def groups_of(comparison: Comparison) -> SegmentDifferences | None:
         return None
     found = (one for one in comparison.segments if one.variant == comparison.verdict.variant and one.groups)
     return next(found, None)
+
+
+def reward_of(comparison: Comparison) -> str:
+    """Return the name of what is earned: conversions, where each of them is worth 1."""
+    objective = str(comparison.results[0].plan["objective"] or "reward")
+    if objective != "revenue":
+        return objective
+    rewards = (result.trajectory["reward"].to_numpy() for result in comparison.results)
+    return "conversions" if all(bool(((of == 0.0) | (of == 1.0)).all()) for of in rewards) else objective
 
 
 def head(verdict: Verdict) -> tuple[str, str]:
@@ -162,18 +236,28 @@ def candidate_rows(block: VerdictBlock) -> list[CandidateRow]:
     def earned(line: Line) -> str:
         return block.earned[line.variant] if line.variant < len(block.earned) else ""
 
-    def size(of: Candidate) -> float:
-        known = of.difference is not None and not math.isnan(of.difference.estimate)
-        return of.difference.estimate if known and of.difference is not None else -math.inf
-
     rows = []
-    for of in sorted(verdict.candidates, key=lambda of: (of.line.variant != verdict.variant, -size(of))):
-        found = of.difference
-        parts = ("none", "", "") if found is None else interval_parts(found)
-        interval = f"[{parts[1]}, {parts[2]}]" if parts[1] else ""
-        rows.append(CandidateRow(name_of(of.line, verdict), earned(of.line), parts[0], interval, of.decision))
+    for of in ranked(verdict)[:_MOST]:
+        number = "none" if of.difference is None else interval_parts(of.difference)[0]
+        against = ", ".join(_IN_THE_WAY[one.name] for one in of.limits if one.name in _IN_THE_WAY)
+        rows.append(CandidateRow(short_name(of.line, verdict, _WHOLE), earned(of.line), number, of.decision, against))
     base = verdict.baseline
-    return [*rows, CandidateRow(name_of(base, verdict), earned(base), "baseline", "", "")]
+    return [*rows, CandidateRow(name_of(base, verdict), earned(base), "baseline", "")]
+
+
+def left_out(verdict: Verdict) -> str:
+    """Return a sentence on the candidates that the table has no room for; empty where it has all."""
+    more = ranked(verdict)[_MOST:]
+    if not more:
+        return ""
+    decisions = [of.decision for of in more]
+    counts = [f"{decisions.count(of)} {of}" for of in dict.fromkeys(decisions)]
+    return f"{counted_word(len(more)).capitalize()} more ({', '.join(counts)}): below, in all numbers."
+
+
+def next_title(verdict: Verdict) -> str:
+    """Return the title of what to do next: where the verdict is to wait, what would settle it."""
+    return "What would settle it" if verdict.decision == "wait" else "What to do next"
 
 
 def steps(verdict: Verdict) -> list[str]:
@@ -186,9 +270,10 @@ def steps(verdict: Verdict) -> list[str]:
     if verdict.decision == "ship":
         waits = test is not None and test.days_after
         after = f"Wait {days_text(waits)} for the last conversions, then" if waits else "Then"
-        return [*plan, f"{after} all traffic. Ask again on the next log, and compare: evaluate report runs/*"]
-    settle = [f"{line[:1].upper()}{line[1:]}." for line in dict.fromkeys(verdict.settle)]
-    live = [f"Or ask live traffic. {' '.join(plan)}"] if plan else []
+        return [*plan, f"{after} all traffic. Ask again on the next log: `evaluate report runs/*`"]
+    settle = [f"{line[:1].upper()}{line[1:]}" for line in dict.fromkeys(verdict.settle)]
+    settle = [line if line.endswith(("`", ".")) or line.startswith("--") else f"{line}." for line in settle]
+    live = [f"A live test. {' '.join(plan)}"] if plan else []
     return [*settle, *live] or [f"Keep {base} until more is known."]
 
 

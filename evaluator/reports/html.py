@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from evaluator.reports.chapter import Chapter
 from evaluator.reports.charts import first_chart
-from evaluator.reports.decision_words import baseline_of, candidate_rows, head, sentences, steps, tiles
+from evaluator.reports.decision_words import candidate_rows, head, sentences, steps, tiles
 from evaluator.reports.document import Block, Column, Light, Run, Section, VerdictBlock, Words
 from evaluator.reports.documents import document_of, name_command_options_in_sections
 from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, split, stakes
@@ -112,17 +112,19 @@ def page_of(chapters: Sequence[Chapter]) -> str:
             chapter,
             name_command_options_in_sections(chapter.sections),
             _links(chapters, number),
-            {name: Markup(figure) for name, figure in figures(chapter.charts, focusable=True).items()},
+            {name: Markup(figure) for name, figure in figures(_in_order(chapter), focusable=True).items()},
         )
         for number, chapter in enumerate(chapters, start=1)
     ]
     decided = [place for place in places if place.decisions]
+    dated = chapters[0].kind == "over time"
     first = decided[0] if len(decided) == 1 and not alone else None
     if first is not None:
         places = [replace(place, sections=tuple(map(_drop_verdict, place.sections))) for place in places]
     return _filled(
         "page.html", colours=_PAGE_COLOURS, focus=' tabindex="0"', title=title, alone=alone, places=places,
-        first=first, decided=alone and bool(decided), version=__version__,
+        first=first, decided=alone and bool(decided), dated=dated, joint=dated and bool(places[0].decisions),
+        version=__version__,
     )  # fmt: skip
 
 
@@ -163,7 +165,6 @@ def _environment() -> Environment:
         "sentences": sentences,
         "tiles": tiles,
         "steps": steps,
-        "baseline": baseline_of,
         "candidate_rows": candidate_rows,
         "worst_first": _worst_first,
         "verdict_colour": _VERDICT_COLOUR,
@@ -233,6 +234,12 @@ def figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool = False) ->
     drawn = svg_pictures(charts)
     more = ' tabindex="0"' if focusable else ""
     return {name: _figure(of, str(charts[name].get("description", "")), more) for name, of in drawn.items()}
+
+
+def _in_order(chapter: Chapter) -> dict[str, dict[str, Any]]:
+    """Return the charts of a chapter, those that need no click first: what takes too long is left out."""
+    first = [name for part in chapter.sections if not part.fold for name in part.charts if name in chapter.charts]
+    return {name: chapter.charts[name] for name in dict.fromkeys((*first, *chapter.charts))}
 
 
 def _figure(picture: str, about: str, more: str) -> str:

@@ -26,8 +26,11 @@ from evaluator.reports.document import (
     listed,
     paragraph,
     section,
+    words,
 )
+from evaluator.reports.document import Run as Styled
 from evaluator.reports.document import lines as text_lines
+from evaluator.reports.joint_verdict import joint_sections, verdicts_of
 from evaluator.reports.manifest import AGAIN
 from evaluator.reports.numbers import Measured, significant_text
 
@@ -96,20 +99,39 @@ def order_by_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Chapt
 
 def _chapter(studies: Sequence[Study], left: Sequence[str]) -> Chapter:
     checked = {_log_of(run): run for study in studies if study.kind == "check" for run in study.runs}
-    sections = [section("", paragraph(_head(studies)))]
+    joint: list[Section] = []
+    sections: list[Section] = []
     charts: dict[str, Spec] = {}
     for i, study in enumerate(studies):
+        if blocks := [] if joint else verdicts_of(study):
+            for part, drawn in joint_sections(study, blocks):
+                joint.append(part)
+                charts |= drawn
         if study.kind == "check":
             sections.append(_checks(study))
-            drawn: Mapping[str, Spec | None] = {"checks": check_chart(study)}
+            drawn = _known({f"checks {i + 1}": check_chart(study)})
         else:
             lines = lines_of(study)
             sections.append(_values(study, lines, checked))
-            drawn = {"value": moved_chart(study, lines, "value"), "difference": moved_chart(study, lines, "difference")}
-        charts |= {f"{name} {i + 1}": chart for name, chart in drawn.items() if chart is not None}
+            kinds: tuple[Literal["value", "difference"], ...] = ("value", "difference")
+            drawn = _known({f"{what} {i + 1}": moved_chart(study, lines, what) for what in kinds})
+        sections[-1] = replace(sections[-1], charts=tuple(drawn))
+        charts |= drawn
+    head = section("", paragraph(_head(studies)))
+    if joint:
+        fold = words(
+            Styled("All runs in numbers", bold=True), Styled(" values, differences and checks by date", dim=True)
+        )
+        sections = [*joint, *(replace(part, fold=fold) for part in (head, *sections))]
+    else:
+        sections = [head, *sections]
     if left:
         sections.append(listed("Not in this order", left))
     return Chapter("over time", TITLE, tuple(sections), charts)
+
+
+def _known(charts: Mapping[str, Spec | None]) -> dict[str, Spec]:
+    return {name: chart for name, chart in charts.items() if chart is not None}
 
 
 def _head(studies: Sequence[Study]) -> str:

@@ -13,6 +13,7 @@ import pytest
 import evaluator
 from evaluator.errors import ParameterError, SourceError
 from evaluator.reports.chapter import Chapter, read_chapter
+from evaluator.reports.joint_verdict import verdict_of
 from evaluator.reports.over_time import Chapters, order_by_time
 from tests.cli.runs import evaluate
 from tests.reports.conftest import ATTACK, DAY, FIRST, NAME, N, week
@@ -64,8 +65,9 @@ def test_comparisons_are_to_their_baseline_and_beside_the_checks_of_their_logs(r
     found = ordered(*(runs / f"{what}-{name}" for what in ("checked", "compared") for name in "abc"))
     first, *rest = found.chapters
     assert [chapter.kind for chapter in rest] == ["compare"] * 3 + ["check"] * 3
-    assert list(first.charts)[:2] == ["value 1", "difference 1"]
-    rows = cells(first, 1)
+    assert [name for name in first.charts if name[:4] != "runs"][:2] == ["value 1", "difference 1"]
+    [table] = [i for i, part in enumerate(first.sections) if part.charts == ("value 1", "difference 1")]
+    rows = cells(first, table)
     assert [row[0] for row in rows] == [WEEKS[0], "", WEEKS[1], "", WEEKS[2], ""]
     assert [row[4] for row in rows[1::2]] == ["baseline"] * 3
     # No rule was stated, and what `order_by_time` is given here knows of no check.
@@ -81,6 +83,22 @@ def test_comparisons_are_to_their_baseline_and_beside_the_checks_of_their_logs(r
             names = [of["name"] for of in checks if of["verdict"] == verdict]
             assert (f"{len(names)} {word} ({', '.join(names)})" in row[6]) == bool(names)
     assert {point["of"] for point in points(first, "difference 1")} == {"1 ucb1, window 1d"}
+
+
+def test_runs_of_one_comparison_have_one_verdict_first(runs: Path) -> None:
+    first, *rest = ordered(*(runs / f"compared-{name}" for name in "abc")).chapters
+    blocks = [verdict_of(chapter) for chapter in rest]
+    assert verdict_of(first) == blocks[-1]
+    texts = ["".join(run.text for run in part.blocks[0].words) for part in first.sections[:3:2]]  # type: ignore[union-attr]
+    assert texts[0].startswith(f"{NAME} · 1 January to 21 January 2026 · 3 runs")
+    assert "Of all three runs, ucb1 waits in 3; its difference to random lies above 0 in" in texts[1]
+    # Its chart has the interval that decided in each run; nothing changed, and that is said.
+    drawn = points(first, "runs 1")
+    decided = [block.verdict.candidate.difference for block in blocks if block is not None]
+    assert [(row["low"], row["high"]) for row in drawn] == [(of.low, of.high) for of in decided if of is not None]
+    assert drawn[0]["of"] == "1 to 7 Jan 2026"
+    [changed] = [part for part in first.sections if part.name == "What changed from run to run"]
+    assert [item[0].text for item in changed.blocks[0].items] == ["No verdict changed from run to run."]  # type: ignore[union-attr]
 
 
 def test_checks_that_moved_are_lights_and_named(runs: Path, tmp_path: Path) -> None:

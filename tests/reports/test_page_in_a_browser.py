@@ -113,7 +113,12 @@ def test_a_page_of_runs_over_time_is_accessible_and_fits(browser: Any, runs: Pat
     file.write_text(report_runs([runs / f"{kind}-{name}" for kind in kinds for name in "abc"]), encoding="utf-8")
     page, told = opened(browser, file, color_scheme=scheme, viewport={"width": 390, "height": 900}, bypass_csp=True)
     assert told == []
-    assert page.locator("h2").first.inner_text() == "Over time"
+    assert page.locator("h1").inner_text() == "Over time"
+    # The latest verdict stands first, and each run is folded.
+    assert page.locator(".verdict").first.bounding_box()["y"] < 400
+    assert page.locator("main > details > section").count() == 9
+    for fold in page.locator("details").all():
+        fold.evaluate("fold => fold.open = true")
     assert page.locator("script, img").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     titles = page.eval_on_selector_all("#chapter-1 path title", "all => all.map(title => title.textContent)")
@@ -130,7 +135,12 @@ def test_everything_is_there_without_scripts(browser: Any, page_file: Path, resu
     assert page.locator("h1").inner_text() == "Report"
     for section in page.locator("main > section").all():
         assert section.locator("summary", has_text="How to reproduce it").count() == 1
-    for figure in page.locator("figure svg").all():
+    # Folds are opened by the browser itself.
+    for summary in page.locator("summary").all():
+        summary.click()
+    figures = page.locator("figure svg").all()
+    assert len(figures) > len(results)
+    for figure in figures:
         box = figure.bounding_box()
         assert box["width"] > 300
         assert box["height"] > 50
@@ -178,11 +188,15 @@ def test_it_prints_without_cut_charts(browser: Any, page_file: Path, tmp_path: P
 
 def test_a_chart_longer_than_a_sheet_is_printed_on_one(browser: Any, results: dict[str, Any], tmp_path: Path) -> None:
     found = results["compare"]
-    many = replace(found, differences=found.differences * (39 // len(found.differences)))
+    rows = sum(1 + (difference.expected is not None) for difference in found.differences)
+    many = replace(found, differences=found.differences * (39 // rows))
     file = tmp_path / "report.html"
     file.write_text(page_of([chapter_of(many)]), encoding="utf-8")
     page, _ = opened(browser, file, viewport={"width": 1280, "height": 1000})
-    figure = page.locator("figure svg").nth(1)
+    for fold in page.locator("details").all():
+        fold.evaluate("fold => fold.open = true")
+    boxes = [figure.bounding_box()["height"] for figure in page.locator("figure svg").all()]
+    figure = page.locator("figure svg").nth(boxes.index(max(boxes)))
     assert figure.bounding_box()["height"] > 900
     page.emulate_media(media="print")
     # A sheet of A4 has 29.7 cm, of which margins take three.
