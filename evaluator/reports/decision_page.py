@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import SegmentDifferences
-from evaluator.comparisons.verdict import Verdict
+from evaluator.comparisons.verdict import Verdict, level_text
 from evaluator.findings.codes import LARGEST_REWARD_SEEN, SMALLEST_REWARD_SEEN, YOUNG_DISPLAYS
 from evaluator.findings.finding import warnings_of
 from evaluator.replays.result import ReplayResult
@@ -55,8 +55,9 @@ def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
     objective = comparison.results[0].plan["objective"] or "reward"
     yield _picture(
         "How much more a display?",
-        f"difference to {base}; bar: {100 * verdict.level:g} %{together}; green: the rule is met", "decision",
-    )  # fmt: skip
+        f"difference to {base}; bar: {level_text(verdict.interval_level)}{together}; green: the rule is met",
+        "decision",
+    )
     groups = groups_of(comparison)
     if groups is None:
         ask = "no groups were asked for: `by` names a column of the log, such as device"
