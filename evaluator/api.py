@@ -154,8 +154,9 @@ def compare(
     """
     refuse_unknown("compare", options, CompareOptions, ReplayOptions)
     given = under_own_names(CompareOptions, under_own_names(ReplayOptions, options))
-    own = CompareOptions(**{name: given.pop(name, None) for name in ("windows", "study", "ship_if", "bootstrap")})
-    cut_offs, rule = own.asked_windows, own.rule
+    names = ("windows", "study", "ship_if", "look", "bootstrap")
+    own = CompareOptions(**{name: given.pop(name, None) for name in names})
+    cut_offs, rule, look = own.asked_windows, own.rule, own.asked_look
     descriptions = as_descriptions(policies)
     reading: dict[str, Any] = {}
     said: dict[str, Any] = {}
@@ -167,6 +168,7 @@ def compare(
         cut_offs = asked.windows if cut_offs is None else cut_offs
         baseline = asked.baseline if baseline is None else baseline
         rule = asked.rule if rule is None else rule
+        look = asked.look if look is None else look
         said = asked.options
     draws = said.pop("bootstrap", None) if own.bootstrap is None else own.bootstrap
     chosen = ReplayOptions(**{**said, **given, "bootstrap": draws or 0})
@@ -183,7 +185,7 @@ def compare(
             workers = study_on(executor, place, descriptions, cut_offs or (None,), chosen)
         pairs = pairs_to_expect(plans, first) if draws is None else ()
         runs = VariantRuns(plans, workers=workers, pairs=pairs)
-        return execute_comparison(plans, baseline=first, rule=rule, log=logged, runs=runs)
+        return execute_comparison(plans, baseline=first, rule=rule, look=look, log=logged, runs=runs)
 
 
 @shows(AuditOptions)

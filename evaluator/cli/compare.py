@@ -82,7 +82,7 @@ def compare_command(
     with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
         asked = CompareOptions(**comparing)
         specs, windows, baseline, rule = policies or [], asked.asked_windows, asked.baseline, asked.rule
-        draws = asked.bootstrap
+        draws, look = asked.bootstrap, asked.asked_look
         if asked.study is not None:
             from evaluator.comparisons.study_file import read_study
 
@@ -95,6 +95,7 @@ def compare_command(
             windows = study.windows if windows is None else windows
             baseline = study.baseline if baseline is None else baseline
             rule = study.rule if rule is None else rule
+            look = study.look if look is None else look
             draws = replaying.pop("bootstrap", None) if draws is None else draws
         descriptions = as_descriptions(specs)
         named = None if baseline is None else as_description(baseline).spec
@@ -124,7 +125,7 @@ def compare_command(
             stages = {**runs.totals, "Checking": len(source.log) if decides else 0}
             with o.progress("displays", stages, compiles=cluster is None) as advance:
                 comparison = execute_comparison(
-                    plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance
+                    plans, baseline=first, rule=rule, look=look, log=source.log, runs=runs, advance=advance
                 )
         save_result(save, comparison, source, reading)
     o.show(comparison, full=full, as_json=as_json)

@@ -12,9 +12,9 @@ from evaluator.comparisons.differences import FoundDifferences, turned, why_none
 from evaluator.comparisons.expected import FIRST_PART, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.lines import line_of
-from evaluator.comparisons.ship_rule import ShipRule
+from evaluator.comparisons.ship_rule import Look, ShipRule
 from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
-from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide
+from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide, level_at
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.enough import NEEDED
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
@@ -65,12 +65,13 @@ def find_verdict(
     horizon: CommonHorizon,
     rule: ShipRule,
     plausible: PlausibleDifferences | None = None,
+    look: Look | None = None,
 ) -> Verdict | None:
     """Return the verdict of a comparison of which the log is not yet checked; None without a variant to decide on.
 
     What decides between policies that do not learn is their weighted difference, or, where displays have no weights,
     what these runs earned; else the difference of expected values, from the common resampled logs. Each at 1 - alpha /
-    m, for m variants.
+    m, for m variants; alpha is that of the look (`evaluator.comparisons.verdict.level_at`).
 
     Parameters
     ----------
@@ -90,12 +91,17 @@ def find_verdict(
         Rule that was stated before the run.
     plausible
         Differences with the largest rewards that are plausible; None where bounds are known.
+    look
+        Planned look that it is; None for one alone.
     """
     others = [i for i in range(len(plans)) if i != baseline]
     if not others:
         return None
     level = plans[0].options.level
-    each = 1.0 - (1.0 - level) / len(others)
+
+    def each(target: Target) -> float:
+        return 1.0 - (1.0 - level_at(look, target, level)) / len(others)
+
     candidates = []
     for i in others:
         asked = (plans, results, at, i, baseline)
@@ -107,14 +113,14 @@ def find_verdict(
         if results[i].guardrails:
             conditions.append(_guardrails(results[i].guardrails))
         conditions += [_propensities(plans[i]), TO_CHECK if judged.decides else UNCHECKED]
-        like = _not_told_from(at, found, i, others, target=judged.target, level=each)
+        like = _not_told_from(at, found, i, others, target=judged.target, level=each(judged.target))
         candidates.append(
             Candidate(
                 line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions),
                 _uplift(plans[i], results[i], results[baseline], judged, rule), like,
             )
         )  # fmt: skip
-    return decide(candidates, rule=rule, level=level, baseline=line_of(baseline, results[baseline]))
+    return decide(candidates, rule=rule, level=level, baseline=line_of(baseline, results[baseline]), look=look)
 
 
 def pairs_to_expect(plans: Sequence[ReplayPlan], baseline: int) -> tuple[tuple[int, int], ...]:
@@ -140,18 +146,19 @@ def _judged(
     *,
     horizon: CommonHorizon,
     rule: ShipRule,
-    level: float,
+    level: Callable[[Target], float],
 ) -> _Judged:
     both, pair = (plans[i], plans[baseline]), (min(i, baseline), max(i, baseline))
     target: Target = "expected" if at[i].resampled and at[baseline].resampled else "realised"
     if pair in found.weighted:
+        target = "weighted"
 
         def weighted(level: float) -> WeightedDifference:
             of = found.weighted[pair].difference(level)
             return of if i < baseline else of.turned()
 
-        enough = weighted(level).rewards >= NEEDED
-        judged = _judge_weighted(plans[i], weighted, results[baseline].value, rule, level=level)
+        enough = weighted(level(target)).rewards >= NEEDED
+        judged = _judge_weighted(plans[i], weighted, results[baseline].value, rule, level=level(target))
         return judged._replace(decides=judged.interval is not None or enough)
     evidence = found.evidence.get(pair)
     if evidence is None:
@@ -159,7 +166,7 @@ def _judged(
     if target == "expected" and found.differences[pair].why_not_expected == FIRST_PART:
         return _unknown(None, target, FIRST_PART, "a longer `horizon`")
     if target == "expected":
-        expected = expected_difference(at[i], at[baseline], level=level)
+        expected = expected_difference(at[i], at[baseline], level=level(target))
         if expected.interval is None or math.isnan(expected.interval.low):
             few = "the log has too few clusters for an interval of what to expect"
             more = (
@@ -169,14 +176,15 @@ def _judged(
         if not horizon.fixed:
             return _unknown(expected.interval, target, *_BY_THE_RUN)
         interval = expected.interval
-        share = expected_share(at[i], at[baseline], level=level)
+        share = expected_share(at[i], at[baseline], level=level(target))
     else:
 
         def realised(level: float) -> Interval:
             of = evidence.interval(1.0 - level)
             return of if i < baseline else turned(of)
 
-        interval, share = realised(level), share_of_baseline(realised, results[baseline].value, level=level)
+        own = level(target)
+        interval, share = realised(own), share_of_baseline(realised, results[baseline].value, level=own)
         missing = _why_biased(both) or _why_runs_do_not_tell(both, horizon)
         if missing is not None:
             return _unknown(interval, target, *missing)

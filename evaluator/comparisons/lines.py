@@ -20,16 +20,16 @@ class Line:
     policy, window
         Policy and window, as they were asked for.
     title
-        Policy as sentences write it, with the label of a fixed action.
+        Policy as sentences write it, with the label of a fixed action; empty where that is the policy itself.
     """
 
     variant: Count
     policy: str
     window: str
-    title: Annotated[str, *omitted]
+    title: Annotated[str, *omitted] = ""
 
     def __str__(self) -> str:
-        return f"line {self.variant + 1} ({self.title}, window {self.window})"
+        return f"line {self.variant + 1} ({self.title or self.policy}, window {self.window})"
 
 
 def line_of(variant: int, result: ReplayResult) -> Line:

@@ -11,7 +11,7 @@ from evaluator.options.declaration import Options, documented, option
 from evaluator.options.shared import BOOTSTRAP, DECIDES, TRIED, WINDOWS
 
 if TYPE_CHECKING:
-    from evaluator.comparisons.ship_rule import ShipRule
+    from evaluator.comparisons.ship_rule import Look, ShipRule
 
 
 @documented
@@ -42,25 +42,34 @@ class CompareOptions(Options):
         example="'uplift > 0.002'",
         question=DECIDES,
     )
+    look: str | None = option(
+        None,
+        "Which look at a growing log this is, of how many planned ones, which share one verdict's error. Default: one",
+        more="'3 of 5', or 3/5, is the third of five planned looks. Its level is so high that all five together are "
+        "wrong no more often than one verdict is. What two runs earned holds at any number of looks, and keeps its "
+        "level.",
+        example="'3 of 5'",
+        question=DECIDES,
+    )
     bootstrap: int | None = BOOTSTRAP.but(
         default=None,
         help="Resampled logs to replay for differences of expected values over logs and seeds. Default: as many as the "
         "verdict on policies that learn needs",
-        more="That is 100 to 200, until other ones would move no end of a deciding interval by more than 7.5 % of its "
-        "half-width (one standard error); none where no policy learns, or where the verdict would wait whatever is "
-        "expected. A number is taken as it is: 0 for none, else 20 at least.",
+        more="That is 100 to 200, until the spread of the values that decide is known to 7.5 % (one standard error); "
+        "none where no policy learns, or where the verdict would wait whatever is expected. A number is taken as it "
+        "is: 0 for none, else 20 at least.",
     ).field()
 
     def __post_init__(self) -> None:
-        """Check the rule.
+        """Check the rule and the look.
 
         Raises
         ------
         ParameterError
-            It is no rule; says how one is written.
+            It is no rule, or no look; says how one is written.
         """
         super().__post_init__()
-        _ = self.rule
+        _ = self.rule, self.asked_look
 
     @property
     def rule(self) -> ShipRule | None:
@@ -68,6 +77,13 @@ class CompareOptions(Options):
         from evaluator.comparisons.ship_rule import parse_ship_rule  # that describes documents, and help needs none
 
         return None if self.ship_if is None else parse_ship_rule(self.ship_if)
+
+    @property
+    def asked_look(self) -> Look | None:
+        """The planned look that it is; None for one alone."""
+        from evaluator.comparisons.ship_rule import parse_look
+
+        return None if self.look is None else parse_look(self.look)
 
     @property
     def asked_windows(self) -> tuple[str | int | None, ...] | None:

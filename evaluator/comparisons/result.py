@@ -34,7 +34,7 @@ from evaluator.comparisons.segment_differences import (
     segment_difference_table,
     segment_differences,
 )
-from evaluator.comparisons.ship_rule import ANY_UPLIFT, ShipRule
+from evaluator.comparisons.ship_rule import ANY_UPLIFT, Look, ShipRule
 from evaluator.comparisons.variant_inputs import VariantInputs, assumed_by
 from evaluator.comparisons.variants import Variants, pairs_of
 from evaluator.comparisons.verdict import Verdict
@@ -263,6 +263,7 @@ def execute_comparison(
     *,
     baseline: int = 0,
     rule: ShipRule | None = None,
+    look: Look | None = None,
     log: Log | None = None,
     runs: VariantRuns | None = None,
     advance: Callable[[int], None] = lambda displays: None,
@@ -277,6 +278,8 @@ def execute_comparison(
         Number of the variant that others are compared with.
     rule
         Rule by which a variant ships; None for any uplift.
+    look
+        Planned look that the verdict is; None for one alone.
     log
         Log as it was read, before costs were taken off its rewards, to be checked; None for that of the plans.
     runs
@@ -293,7 +296,7 @@ def execute_comparison(
         runs = VariantRuns(plans)
     results = runs.run(advance)
     return compare_results(
-        plans, results, baseline=baseline, rule=rule, log=log, resampled=runs.compared, advance=advance
+        plans, results, baseline=baseline, rule=rule, look=look, log=log, resampled=runs.compared, advance=advance
     )
 
 
@@ -303,6 +306,7 @@ def compare_results(
     *,
     baseline: int = 0,
     rule: ShipRule | None = None,
+    look: Look | None = None,
     log: Log | None = None,
     resampled: Mapping[int, ResampledValues] = MappingProxyType({}),
     advance: Callable[[int], None] = lambda displays: None,
@@ -356,7 +360,8 @@ def compare_results(
         plans, whole, baseline, weighted=realised.weighted, rounds=horizon.rounds, fixed=horizon.fixed
     )
     verdict = find_verdict(
-        plans, judged, realised, at=at, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT, plausible=plausible
+        plans, judged, realised, at=at, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT,
+        plausible=plausible, look=look,
     )  # fmt: skip
     check = None
     if verdict is not None and any(TO_CHECK in of.conditions for of in verdict.candidates):

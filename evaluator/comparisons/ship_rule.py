@@ -1,4 +1,21 @@
-"""What must be told of a difference before a policy ships, stated before the run."""
+"""What must be told of a difference before a policy ships, and how often it is asked: stated before the run.
+
+*Looks.* Whoever asks again on a log that grew, and ships where any answer says so, is wrong more often than one answer
+is. So a study of K planned looks spends its error over them: alpha (k / K)³ up to look k, which is like the plan of
+O'Brien and Fleming. Look k has the increment for its own: its interval holds at the level
+
+    1 - alpha (k³ - (k - 1)³) / K³.
+
+As the increments add up (Bonferroni), all looks together hold with 1 - alpha, however they hang together and however
+much the log grew between them. Boundaries from a joint normal law are shorter, and need both to be known: by how much
+is in ``tests/bench/README.md``.
+
+References
+----------
+Lan, DeMets. Discrete sequential boundaries for clinical trials. Biometrika 70(3), 1983.
+Kim, DeMets. Design and analysis of group sequential tests based on the type I error spending rate function. Biometrika
+74(1), 1987.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +24,12 @@ import re
 from dataclasses import dataclass
 
 from evaluator.errors import ParameterError
-from evaluator.results.json_documents import Finite, Text
+from evaluator.results.json_documents import Finite, Positive, Text
 
 _GRAMMAR = re.compile(r"\s*uplift\s*(>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
+_LOOK = re.compile(r"\s*([0-9]{1,4})\s*(?:of|/)\s*([0-9]{1,4})\s*")
+# Power of the share of the looks by which the error is spent; looks planned at most: the first of more has hardly any.
+_SPENDING, _MOST_LOOKS = 3, 1_000
 _HOW = (
     "write 'uplift > 0.002': more than so much per round beyond the baseline; 'uplift > 2%' asks for more than 2 % of "
     "what the baseline earns, and 'uplift > 0' for any more."
@@ -46,6 +66,34 @@ class ShipRule:
 ANY_UPLIFT = ShipRule("uplift > 0", 0.0)
 
 
+@dataclass(frozen=True)
+class Look:
+    """One of several planned looks at a log that grows, over which the error of a verdict is spent.
+
+    Parameters
+    ----------
+    number
+        Number of the look, from 1.
+    planned
+        Number of looks that were planned.
+    """
+
+    number: Positive
+    planned: Positive
+
+    def level(self, level: float) -> float:
+        """Return the level of this look, where all looks together hold at a level.
+
+        >>> [round(Look(k, 3).level(0.95), 4) for k in (1, 2, 3)]
+        [0.9981, 0.987, 0.9648]
+        """
+        spent: float = (self.number**_SPENDING - (self.number - 1) ** _SPENDING) / self.planned**_SPENDING
+        return 1.0 - spent * (1.0 - level)
+
+    def __str__(self) -> str:
+        return f"look {self.number:,} of {self.planned:,}"
+
+
 def parse_ship_rule(text: str) -> ShipRule:
     """Return the rule of some words.
 
@@ -66,3 +114,24 @@ def parse_ship_rule(text: str) -> ShipRule:
     if not math.isfinite(limit := float(number)):
         raise ParameterError(f"`ship_if` {text!r}: the limit is no number.", remedy=_HOW)
     return ShipRule(text.strip(), limit / 100.0, True) if percent else ShipRule(text.strip(), limit)
+
+
+def parse_look(text: str) -> Look | None:
+    """Return the look of some words; None for the only one, which has all of the error.
+
+    Raises
+    ------
+    ParameterError
+        They are no look; says how one is written.
+
+    Examples
+    --------
+    >>> parse_look("3 of 5") == parse_look("3/5") == Look(3, 5)
+    True
+    """
+    found = _LOOK.fullmatch(text)
+    number, planned = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= planned <= _MOST_LOOKS:
+        how = f"write '3 of 5': the third of five looks that were planned, of {_MOST_LOOKS:,} at most."
+        raise ParameterError(f"`look` {text!r} is no look.", remedy=how)
+    return None if planned == 1 else Look(number, planned)

@@ -7,6 +7,7 @@
     windows = [500, 2000, "7d", "none"]     # as --windows; one alone: window = 500
     baseline = "random"
     ship_if = "uplift > 0.002"              # as --ship-if
+    look = "3 of 5"                         # as --look
     guardrails = ["complaint < +0.001"]     # as --guardrail
     by = "device,country"                   # as --by
     repeats = 5                             # any option of a replay: seed, horizon, jobs, traffic_share, ...
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluator.comparisons.ship_rule import ShipRule, parse_ship_rule
+from evaluator.comparisons.ship_rule import Look, ShipRule, parse_look, parse_ship_rule
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import EvaluatorError, KeyOfFileError, SourceError, nearest, nearest_file
 from evaluator.inputs.toml_file import NotTomlError, read_toml
@@ -52,7 +53,7 @@ def _keys(options: type[Options], *, but: Sequence[str]) -> dict[str, type]:
 READING = _keys(ReadingOptions, but=("seed", "keep"))
 REPLAYING = _keys(ReplayOptions, but=("window",))
 _OWN: dict[str, type] = {
-    "dataset": str, "baseline": str, "ship_if": str, "policies": list, "windows": list, "policy": list,
+    "dataset": str, "baseline": str, "ship_if": str, "look": str, "policies": list, "windows": list, "policy": list,
 }  # fmt: skip
 # What takes several values, of which one may be named alone.
 _PLURALS = {"policies": POLICIES, "windows": WINDOWS, "guardrails": GUARDRAILS}
@@ -73,6 +74,8 @@ class StudyFile:
         Windows and baseline, as `evaluator.compare` takes them; None where the file does not say.
     rule
         Rule by which a policy ships; None where the file states none.
+    look
+        Planned look that the comparison is; None where the file does not say.
     options
         Values of fields of `ReplayOptions`, by name.
     """
@@ -83,6 +86,7 @@ class StudyFile:
     windows: tuple[str | int | None, ...] | None
     baseline: str | None
     rule: ShipRule | None
+    look: Look | None
     options: dict[str, Any]
 
 
@@ -130,6 +134,7 @@ def read_study(path: str | Path) -> StudyFile:
         ReadingOptions(**reading)
         ReplayOptions(**options)
         rule = parse_ship_rule(said["ship_if"]) if "ship_if" in said else None
+        look = parse_look(said["look"]) if "look" in said else None
     except EvaluatorError as error:
         named = re.match(r"`(\w+)", error.what)  # what errors of options begin with
         where = path if named is None else _line(path, named[1])
@@ -141,6 +146,7 @@ def read_study(path: str | Path) -> StudyFile:
         windows=tuple(_window(path, i, w) for i, w in enumerate(said["windows"])) if "windows" in said else None,
         baseline=said.get("baseline"),
         rule=rule,
+        look=look,
         options=options,
     )
 

@@ -33,8 +33,8 @@ J = TypeVar("J", bound=VariantJob)
 
 NOTHING = FoundResults({}, 0, 0)
 # Resampled logs that decide, where their number was not asked for: so many at first, and so many more each time until
-# other ones would move no end of a deciding interval by more than this share of its half-width (one standard error, by
-# the spread of the values: no number asks which side of a rule an end is on), and no more than the most.
+# the spread of the values is known to this share of it (one standard error: no number asks which side of a rule an end
+# is on), and no more than the most. What that says of the ends: `evaluator.estimates.standard_errors.error_of_spread`.
 FIRST, STEP, MOST, ENOUGH = 100, 50, 200, 0.075
 
 

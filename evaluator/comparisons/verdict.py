@@ -11,7 +11,9 @@ other one makes right. The headline is about the best variant (`_standing`), wha
 
 A variant that is no better than the limit ships only if the interval of its difference, at the level adjusted for the
 number of variants (Bonferroni), misses the truth on the side above it: for half of 1 - level of all logs at most, for
-all variants together. Further conditions make that rarer. How often it is: ``tests/bench/README.md``.
+all variants together. Where looks were planned, that holds for all of them: only the interval of what two runs earned,
+which holds at any number of looks, keeps its level. Further conditions make that rarer. How often it is:
+``tests/bench/README.md``.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from evaluator.comparisons.lines import Line
-from evaluator.comparisons.ship_rule import ShipRule
+from evaluator.comparisons.ship_rule import Look, ShipRule
 from evaluator.comparisons.uplift import Uplift
 from evaluator.estimates.confidence import Interval
-from evaluator.results.json_documents import Count, Level, Text, several
+from evaluator.results.json_documents import Count, Level, Text, in_document, several
 
 Decision = Literal["ship", "wait", "don't"]
 Target = Literal["expected", "realised", "weighted"]
@@ -136,7 +138,7 @@ class Verdict:
     rule
         Rule that was stated before the run.
     level
-        Probability with which no variant ships in error, all together.
+        Probability with which no variant ships in error, all together; where looks were planned, at none of them.
     baseline
         Variant that the others are compared with.
     candidates
@@ -144,6 +146,8 @@ class Verdict:
     ties
         Numbers of the variants that tie with it: of the same decision and numbers; or both ship, and nothing tells
         which of the two earns more.
+    look
+        Look that it is, of several that were planned; None for a verdict that is good for one look.
     """
 
     decision: Decision
@@ -156,6 +160,7 @@ class Verdict:
     baseline: Line
     candidates: Annotated[tuple[Candidate, ...], several]
     ties: tuple[Count, ...] = ()
+    look: Look | None = None
 
     def __post_init__(self) -> None:
         """Refuse a verdict on a variant that it says nothing of."""
@@ -172,12 +177,23 @@ class Verdict:
         """Conditions of the variant that the headline is about."""
         return self.candidate.conditions
 
+    @in_document
+    @property
+    def interval_level(self) -> Level:
+        """Level of the headline's interval, all variants together: at a planned look above that of all looks."""
+        return level_at(self.look, self.candidate.target, self.level)
+
     def with_condition(self, conditions: Iterable[Condition | None]) -> Verdict:
         """Return the verdict with one more finding on a condition of each candidate; None where there is none."""
         known = tuple(
             of if new is None else _with_finding(of, new) for of, new in zip(self.candidates, conditions, strict=True)
         )
-        return decide(known, rule=self.rule, level=self.level, baseline=self.baseline)
+        return decide(known, rule=self.rule, level=self.level, baseline=self.baseline, look=self.look)
+
+
+def level_at(look: Look | None, target: Target, level: float) -> float:
+    """Return the level, all variants together, of intervals of some kind, where all looks together hold at a level."""
+    return level if look is None or target == "realised" else look.level(level)
 
 
 def _ends(of: Interval) -> tuple[float, float, float]:
@@ -190,12 +206,14 @@ def _with_finding(of: Candidate, new: Condition) -> Candidate:
     return replace(of, conditions=(*rest, new if earlier is None else earlier.joined(new)))
 
 
-def decide(candidates: Iterable[Candidate], *, rule: ShipRule, level: float, baseline: Line) -> Verdict:
+def decide(
+    candidates: Iterable[Candidate], *, rule: ShipRule, level: float, baseline: Line, look: Look | None = None
+) -> Verdict:
     """Return the verdict on candidates, of which each gets its decision by its conditions; one at least."""
     known = tuple(replace(of, decision=_decision(of.conditions)) for of in candidates)
     of = max(known, key=_standing)
     ties = [other.line for other in known if of.ties_with(other)]
-    headline = f"{_headline(of, baseline, known)}{_tied(ties)}."
+    headline = f"{_headline(of, baseline, known, _at_look(look, of.target, level))}{_tied(ties)}."
     against = [one for one in of.limits if of.decision != "don't" or one.met is False]
     return Verdict(
         decision=of.decision,
@@ -208,6 +226,7 @@ def decide(candidates: Iterable[Candidate], *, rule: ShipRule, level: float, bas
         baseline=baseline,
         candidates=known,
         ties=tuple(line.variant for line in ties),
+        look=look,
     )
 
 
@@ -244,8 +263,22 @@ def _decision(conditions: Iterable[Condition]) -> Decision:
     return "ship" if all(met.values()) else "wait"
 
 
-def _headline(of: Candidate, baseline: Line, candidates: Sequence[Candidate]) -> str:
-    """Return the decision, and the number that it is about."""
+def _at_look(look: Look | None, target: Target, level: float) -> str:
+    return "" if look is None or target == "realised" else f" ({level_text(look.level(level))}, {look})"
+
+
+def level_text(level: float) -> str:
+    """Return a level in as many digits as tell its error.
+
+    >>> level_text(0.95), level_text(0.9924), level_text(0.99999375)
+    ('95 %', '99.24 %', '99.99937 %')
+    """
+    decimals = max(1 - math.floor(math.log10(100.0 * (1.0 - level))), 2)
+    return f"{round(100.0 * level, decimals):.12g} %"
+
+
+def _headline(of: Candidate, baseline: Line, candidates: Sequence[Candidate], at: str) -> str:
+    """Return the decision, and the number that it is about, with the words on its level."""
     start = f"{_START[of.decision]} {of.line}"
     if of.decision == "don't" and len(candidates) > 1:
         none = all(one.decision == "don't" for one in candidates)
@@ -254,7 +287,7 @@ def _headline(of: Candidate, baseline: Line, candidates: Sequence[Candidate]) ->
     if found is None:
         return f"{start}: it has no difference to {baseline} to judge by"
     earns = _EARNS[of.target]
-    number = f"{found.estimate:+.3g} [{found.low:+.3g}, {found.high:+.3g}]"
+    number = f"{found.estimate:+.3g} [{found.low:+.3g}, {found.high:+.3g}]{at}"
     return f"{start}: it {earns} {number} per {'display' if of.target == 'weighted' else 'round'} beyond {baseline}"
 
 

@@ -76,6 +76,7 @@ class CompareKeywords(SharedKeywords, total=False):
     windows: str | int | Sequence[str | int | None] | None
     study: str | Path | None
     ship_if: str | None
+    look: str | None
     bootstrap: int | None
     window: str | int | None
 

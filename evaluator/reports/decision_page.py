@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import SegmentDifferences
-from evaluator.comparisons.verdict import Verdict
+from evaluator.comparisons.verdict import Verdict, level_text
 from evaluator.findings.codes import LARGEST_REWARD_SEEN, SMALLEST_REWARD_SEEN, YOUNG_DISPLAYS
 from evaluator.findings.finding import warnings_of
 from evaluator.replays.result import ReplayResult
@@ -70,8 +70,9 @@ def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
     shown = f"; the first {MOST_ROWS} of {len(verdict.candidates)}" if len(verdict.candidates) > MOST_ROWS else ""
     yield _picture(
         "How much more a display?",
-        f"difference to {base}; bar: {100 * verdict.level:g} %{together}; green: the rule is met{shown}", "decision",
-    )  # fmt: skip
+        f"difference to {base}; bar: {level_text(verdict.interval_level)}{together}; green: the rule is met{shown}",
+        "decision",
+    )
     if groups := groups_of(comparison):
         yield _picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups)}", "gainers")
     yield _picture("When does it pay?", f"extra {reward_of(comparison)} of this run against {base}, so far", "gain")

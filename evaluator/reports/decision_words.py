@@ -16,7 +16,7 @@ from evaluator.comparisons.lines import Line
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import SegmentDifferences
 from evaluator.comparisons.uplift import LiveTest
-from evaluator.comparisons.verdict import Candidate, Decision, Verdict
+from evaluator.comparisons.verdict import Candidate, Decision, Verdict, level_text
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import VerdictBlock
 from evaluator.reports.numbers import interval_text
@@ -162,12 +162,42 @@ def sentences(verdict: Verdict) -> tuple[str, str, str]:
     together = (
         f", {_FEW[several] if several < len(_FEW) else f'{several:,}'} candidates together" if several > 1 else ""
     )
-    looks = "any number of looks" if of.target == "realised" else "one look"
     after = (
-        f" than {base} ({100 * verdict.level:g} % interval {low} to {high}{together}, good for {looks}). "
+        f" than {base} ({level_text(verdict.interval_level)} interval {low} to {high}{together}, {_looks(verdict)}). "
         f"The rule asks for more than {rule_words(verdict)}.{_ties(verdict)}{_against(of)}"
     )
     return f"{who} {_EARNS[of.target]} ", more, after
+
+
+def _looks(verdict: Verdict) -> str:
+    if verdict.candidate.target == "realised":
+        return "good for any number of looks"
+    if verdict.look is None:
+        return "good for one look"
+    return f"{verdict.look}: {level_text(verdict.level)} over all looks"
+
+
+def planned_looks(verdicts: Sequence[Verdict]) -> str:
+    """Return how often several verdicts on one question asked it, and what that costs; empty where it costs nothing."""
+    asked = [verdict for verdict in verdicts if verdict.candidate.target != "realised"]
+    alone = sum(verdict.look is None for verdict in asked)
+    if len(asked) < 2:
+        return ""
+    if alone:
+        one = (
+            "Each verdict"
+            if alone == len(asked)
+            else f"{alone} of the verdicts"
+            if alone > 1
+            else "One of the verdicts"
+        )
+        good = f"{one} {'is' if alone in (1, len(asked)) else 'are'} good for one look"
+        return (
+            f"These are {len(asked)} looks at one question. {good}: that any of them ships what earns no more is up to "
+            f"{len(asked)} times as likely as that one does. `look` shares one verdict's error among planned looks."
+        )
+    looks = dict.fromkeys(str(verdict.look) for verdict in asked)
+    return f"These are {', '.join(looks)}: all planned looks together are wrong no more often than one verdict."
 
 
 def counted_word(number: int) -> str:

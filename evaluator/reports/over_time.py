@@ -11,10 +11,12 @@ from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
+from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import SourceError
 from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.chart_parts import GREY, LINES, drawable, finished
 from evaluator.reports.dated_runs import KINDS, Line, Run, Study, lines_of, read_run, sort_runs
+from evaluator.reports.decision_words import planned_looks
 from evaluator.reports.document import (
     Block,
     Cell,
@@ -179,14 +181,18 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
                 ]
             )
     overlap = _overlap(study)
-    below = [_how_to_read(study, lines), *([overlap] if overlap else [])]
+    looks = planned_looks([verdict for run in study.runs for verdict in _verdicts_in(run.chapter)[:1]])
+    below = [_how_to_read(study, lines), *filter(None, [overlap, looks])]
     return section(study.title, grid(columns, rows), *map(paragraph, below))
 
 
 def _decisions(chapter: Chapter) -> dict[int, str]:
     """Return the decision (ship, wait or don't) on each variant for which the chapter has a verdict, by its number."""
-    verdicts = (block.verdict for part in chapter.sections for block in part.blocks if isinstance(block, VerdictBlock))
-    return {one.line.variant: one.decision for verdict in verdicts for one in verdict.candidates}
+    return {one.line.variant: one.decision for verdict in _verdicts_in(chapter) for one in verdict.candidates}
+
+
+def _verdicts_in(chapter: Chapter) -> list[Verdict]:
+    return [block.verdict for part in chapter.sections for block in part.blocks if isinstance(block, VerdictBlock)]
 
 
 def _how_to_read(study: Study, lines: Sequence[Line]) -> str:

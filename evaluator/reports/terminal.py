@@ -16,7 +16,7 @@ from rich.text import Text
 
 from evaluator.comparisons.ranking import percent
 from evaluator.comparisons.uplift import LiveTest
-from evaluator.comparisons.verdict import Verdict
+from evaluator.comparisons.verdict import Verdict, level_text
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import (
     Block,
@@ -250,10 +250,15 @@ def rule_text(verdict: Verdict, *, others: bool = True) -> str:
         for one in verdict.candidates
         if one.line.variant != verdict.variant
     ]
-    looks = ""
-    if verdict.candidate.uplift is not None:
-        looks = ", at any number of looks" if verdict.candidate.target == "realised" else ", good for one look"
-    return f"Rule: {verdict.rule.text} at {percent(verdict.level)}{together}{looks}." + (
+    looks, level = "", percent(verdict.level)
+    if verdict.candidate.target == "realised":
+        looks = ", at any number of looks" if verdict.candidate.uplift is not None else ""
+    elif verdict.look is not None:
+        looks, level = f": {level} over all {verdict.look.planned:,} looks", level_text(verdict.interval_level)
+        level += f", {verdict.look}"
+    elif verdict.candidate.uplift is not None:
+        looks = ", good for one look"
+    return f"Rule: {verdict.rule.text} at {level}{together}{looks}." + (
         f" {', '.join(rest)}." if rest and others else ""
     )
 

@@ -89,7 +89,7 @@ def test_every_command_takes_debug(path: str) -> None:
     ("path", "window", "own"),
     [
         ("replay", "window", {"policy", "dry_run", "save_policy", "cluster"}),
-        ("compare", "windows", {"policies", "baseline", "study", "ship_if", "cluster"}),
+        ("compare", "windows", {"policies", "baseline", "study", "ship_if", "look", "cluster"}),
     ],
 )
 def test_commands_take_every_option_of_the_python_function(path: str, window: str, own: set[str]) -> None:

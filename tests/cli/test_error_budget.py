@@ -30,7 +30,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "compare": (
         "-p", "ucb1,random", "-b", "random", "--windows", "1d,2d", "--horizon", "300", "--bootstrap", "20",
         "--final", "last:20%", "--doubly-robust", "--guardrail", "click < 0.5", "--by", "device,age",
-        "--ship-if", "uplift > 0",
+        "--ship-if", "uplift > 0", "--look", "2 of 3",
     ),
     "check": (),
     "delays": ("--families", "geometric,lognormal", "--bootstraps", "19", "--windows", "1d,5d", "--joint"),
