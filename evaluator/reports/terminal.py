@@ -62,12 +62,25 @@ class ReportConsole(Console):
         return super().render_str(visible(text), **{**options, "markup": False, "emoji": False})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments to print, after escaping characters that came in by way of `rich.text.Text`."""
+        """Yield the segments to print: no line ends in blanks, and characters of `rich.text.Text` are escaped, too."""
+        blanks: list[Segment] = []
         for segment in super().render(renderable, options):
-            if segment.control or segment.text == "\n":
+            if segment.control:
                 yield segment
-            else:
-                yield segment._replace(text="\n".join(map(visible, segment.text.split("\n"))))
+                continue
+            *whole, last = segment.text.split("\n")
+            for line in whole:
+                if text := visible(line).rstrip(" "):
+                    yield from (*blanks, segment._replace(text=text))
+                blanks.clear()
+                yield segment._replace(text="\n")
+            text = visible(last)
+            if kept := text.rstrip(" "):
+                yield from (*blanks, segment._replace(text=kept))
+                blanks.clear()
+            if len(kept) < len(text):
+                blanks.append(segment._replace(text=text[len(kept) :]))
+        yield from blanks
 
 
 def layout_of(console: Console, *, full: bool = True) -> Layout:
