@@ -1,8 +1,8 @@
 """The short form of a document: at most as many lines as the smallest terminal shows, whatever the result.
 
 What does not fit is taken away in one order for all results: sections that explain, the ends of long sentences, notes
-in dim print, rows of long tables, then whole sections from the last one on. The answer, which is the first section, and
-a line for each warning stay. The last line names what is left out, and the option that prints it.
+in dim print, rows of long tables, then whole sections from the last one on. The answer, which is the first section,
+what to do next and each warning's code stay. The last line names what is left out, and the option that prints it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from evaluator.reports.document import Block, Bullets, Document, Grid, Paragraph, Section, Words, paragraph
-from evaluator.reports.shared_sections import OMITTED, name_omitted
+from evaluator.reports.shared_sections import NEXT, OMITTED, name_omitted
 from evaluator.reports.terminal import ReportConsole, print_document
 
 # Lines of the smallest terminal.
@@ -82,7 +82,7 @@ def _fold_explaining(part: Section, too_many: int, console: Console) -> Section 
 
 def _fold(part: Section, too_many: int, console: Console) -> Section | None:
     """Leave out the last blocks, as many as needed, each with the words that introduce it."""
-    if part.id == "warnings":
+    if part.id in ("warnings", NEXT):
         return part
     wanted, blocks = _height(part, console) - too_many, part.blocks
     while blocks and _height(replace(part, blocks=blocks), console) > wanted:
