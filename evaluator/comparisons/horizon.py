@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.comparisons.lines import names_of
 from evaluator.log.schema import to_numpy
 from evaluator.replays.loop.samplers import sure_rounds
 from evaluator.replays.plan import ReplayPlan
@@ -73,8 +74,8 @@ def common_horizon(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult])
         return CommonHorizon(
             shortest,
             False,
-            f"line {last + 1} ended there, {short}, so that the horizon depended on the run and the intervals of the "
-            "differences may be too short",
+            f"{names_of(results)[last]} ended there, {short}, so that the horizon depended on the run and the "
+            "intervals of the differences may be too short",
         )
     return CommonHorizon(planned, True, "as asked for" if asked else "fixed from the log alone, before any outcome")
 

@@ -1,7 +1,8 @@
-"""What reports call the variants of a comparison: lines."""
+"""What reports call the variants of a comparison: by their policies, which are lines of its tables."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -20,7 +21,7 @@ class Line:
     policy, window
         Policy and window, as they were asked for.
     title
-        Policy as sentences write it, with the label of a fixed action; empty where that is the policy itself.
+        Policy as sentences write it, with the label of a fixed action; empty where that is `policy`.
     """
 
     variant: Count
@@ -28,8 +29,17 @@ class Line:
     window: str
     title: Annotated[str, *omitted] = ""
 
-    def __str__(self) -> str:
-        return f"line {self.variant + 1} ({self.title or self.policy}, window {self.window})"
+    def named_among(self, lines: Iterable[Line]) -> str:
+        """Return the name that tells it from others: its policy, with its window where windows differ."""
+        alike = {self.window, *(line.window for line in lines)} == {self.window}
+        title = self.title or self.policy
+        return title if alike else f"{title}, window {self.window}"
+
+
+def names_of(results: Sequence[ReplayResult]) -> list[str]:
+    """Return the names of all variants of a comparison."""
+    lines = [line_of(i, result) for i, result in enumerate(results)]
+    return [line.named_among(lines) for line in lines]
 
 
 def line_of(variant: int, result: ReplayResult) -> Line:

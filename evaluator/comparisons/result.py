@@ -26,6 +26,7 @@ from evaluator.comparisons.horizon import (
     comparable,
     first_rounds,
 )
+from evaluator.comparisons.lines import names_of
 from evaluator.comparisons.log_conditions import with_checks
 from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
 from evaluator.comparisons.result_tables import difference_table, ranking_table, test_table, variant_table
@@ -389,24 +390,23 @@ def compare_results(
 def _findings(
     plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], lived: Sequence[FirstRounds], horizon: CommonHorizon
 ) -> list[Finding]:
-    said = []
+    said, names = [], names_of(results)
     for same in _same_rounds(plans, lived):
         told = max(results[i].delivered for i in same)
         said.append(
             SAME_ROUNDS.found(
-                f"Lines {', '.join(str(i + 1) for i in same)} showed the same displays in all {horizon.rounds:,} "
+                f"{', '.join(names[i] for i in same)} showed the same displays in all {horizon.rounds:,} "
                 "rounds: "
                 f"what tells them apart never mattered ({told:,} conversions delivered), so their equal values say "
                 "nothing about which is better.",
                 delivered=told,
             )
         )
-    left = [str(i + 1) for i, own in enumerate(lived) if not len(own.displays[0])]
+    left = [names[i] for i, own in enumerate(lived) if not len(own.displays[0])]
     if left:
         said.append(
             LINE_LEFT_OUT.found(
-                f"Line {', '.join(left)} chose an action that cannot be replayed, or lived no round, and is compared "
-                "with no other: see below."
+                f"{', '.join(left)} chose an action that cannot be replayed, or lived no round: compared with no other."
             )
         )
     if not horizon.fixed:

@@ -172,6 +172,10 @@ class Verdict:
         """Verdict on the variant that the headline is about."""
         return next(of for of in self.candidates if of.line.variant == self.variant)
 
+    def name_of(self, line: Line) -> str:
+        """Return the name of a variant among those of the comparison."""
+        return line.named_among((self.baseline, *(of.line for of in self.candidates)))
+
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """Conditions of the variant that the headline is about."""
@@ -213,7 +217,10 @@ def decide(
     known = tuple(replace(of, decision=_decision(of.conditions)) for of in candidates)
     of = max(known, key=_standing)
     ties = [other.line for other in known if of.ties_with(other)]
-    headline = f"{_headline(of, baseline, known, _at_look(look, of.target, level))}{_tied(ties)}."
+    lines = (baseline, *(one.line for one in known))
+    tied = _tied([line.named_among(lines) for line in ties])
+    names = of.line.named_among(lines), baseline.named_among(lines)
+    headline = f"{_headline(of, known, *names, _at_look(look, of.target, level))}{tied}."
     against = [one for one in of.limits if of.decision != "don't" or one.met is False]
     return Verdict(
         decision=of.decision,
@@ -246,11 +253,11 @@ def _standing(of: Candidate) -> tuple[bool, bool, bool, float, float, bool]:
     return of.decision == "ship", sound and met["difference"] is True, sound, *number, of.decision == "wait"
 
 
-def _tied(lines: Sequence[Line]) -> str:
-    if not lines:
+def _tied(ties: Sequence[str]) -> str:
+    if not ties:
         return ""
-    more = len(lines) - _NAMED
-    names = [*map(str, lines[:_NAMED]), *([f"{more} more"] if more > 0 else [])]
+    more = len(ties) - _NAMED
+    names = [*ties[:_NAMED], *([f"{more} more"] if more > 0 else [])]
     return f"; it ties with {', '.join(names[:-1])}{' and ' if len(names) > 1 else ''}{names[-1]}"
 
 
@@ -277,12 +284,12 @@ def level_text(level: float) -> str:
     return f"{round(100.0 * level, decimals):.12g} %"
 
 
-def _headline(of: Candidate, baseline: Line, candidates: Sequence[Candidate], at: str) -> str:
+def _headline(of: Candidate, candidates: Sequence[Candidate], name: str, baseline: str, at: str) -> str:
     """Return the decision, and the number that it is about, with the words on its level."""
-    start = f"{_START[of.decision]} {of.line}"
+    start = f"{_START[of.decision]} {name}"
     if of.decision == "don't" and len(candidates) > 1:
         none = all(one.decision == "don't" for one in candidates)
-        start = f"Don't ship any line, {of.line} least far off" if none else f"{start}, the best of {len(candidates)}"
+        start = f"Don't ship any candidate, {name} least far off" if none else f"{start}, the best of {len(candidates)}"
     found = of.difference
     if found is None:
         return f"{start}: it has no difference to {baseline} to judge by"

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from evaluator.comparisons.differences import Difference
-from evaluator.comparisons.lines import window_text
+from evaluator.comparisons.lines import names_of, window_text
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.variant_inputs import VariantInputs
 from evaluator.estimates.confidence import Interval
@@ -19,7 +19,15 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
 from evaluator.reports.check import checks_of_log
 from evaluator.reports.decision_page import page_sections
-from evaluator.reports.decision_table import SAME_DISPLAYS, SAME_POLICY, decision_table, notes, said_of_weighted
+from evaluator.reports.decision_table import (
+    SAME_DISPLAYS,
+    SAME_POLICY,
+    SEEN_BOUNDS,
+    answer_sections,
+    closing_section,
+    said_of_weighted,
+    value_table,
+)
 from evaluator.reports.document import (
     Block,
     Cell,
@@ -47,6 +55,8 @@ from evaluator.reports.replay import action_shares, delivered_each, resting
 from evaluator.reports.shared_sections import coded, counted, interval_assumptions, name_omitted, warnings_section
 
 _ACTIONS_SHOWN = 4
+# So many variants that a sentence is about are named.
+_NAMED = 3
 HOW_TO_READ = (
     "told: conversions delivered to the policy within its rounds. {which} holds for its own number. Whether two "
     "of them overlap says little about the difference of the two: that is below."
@@ -63,8 +73,7 @@ OF_CLUSTERS = (
 )
 Number = tuple[str, Callable[[int], "Interval | Cell"]]
 
-NO_EXPECTED = "No difference of expected values: "
-APART = "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
+APART = "Policies whose rewards are cut by different windows stand apart: their values cannot be compared."
 
 
 def document(comparison: Comparison, layout: Layout) -> Document:
@@ -74,22 +83,24 @@ def document(comparison: Comparison, layout: Layout) -> Document:
         report = tuple(_all_sections(comparison, layout))
         return Document("compare", title, tuple(page_sections(comparison, layout, report)))
     verdict = comparison.verdict
-    first = [] if verdict is None else [section("", VerdictBlock(verdict, brief=not layout.full))]
-    rest = _all_sections(comparison, layout) if layout.full else _short_sections(comparison, layout)
-    return Document("compare", title, (*first, *rest))
+    first = [] if verdict is None else list(answer_sections(comparison, verdict, layout))
+    if not layout.full:
+        return Document("compare", title, (*first, *_short_sections(comparison, layout)))
+    why = [] if verdict is None else [section("", VerdictBlock(verdict))]
+    return Document("compare", title, (*first, *why, *_all_sections(comparison, layout)))
 
 
 def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
     """Yield the ranked lines, the sections that options asked for, and what to read before trusting the numbers."""
-    results = comparison.results
-    meaning = _together([result.meaning[:1] for result in results]) if comparison.verdict is None else []
-    yield section(
-        "",
-        _heading(results),
-        *(paragraph(_dim(line)) for line in meaning),
-        decision_table(comparison, layout),
-        *(paragraph(line, style="dim") for line in notes(comparison)),
-    )
+    results, verdict = comparison.results, comparison.verdict
+    if verdict is None:
+        yield section(
+            "",
+            _heading(results),
+            *(paragraph(_dim(words(line))) for line in results[0].meaning[:1]),
+            value_table(results[0], layout),
+            *([paragraph(SEEN_BOUNDS.format(outside_seen(ends)), style="dim")] if (ends := ends_seen(results)) else []),
+        )
     if results[0].guardrails:
         yield guardrails(results, layout)
     yield from _weighted(results)
@@ -97,7 +108,9 @@ def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]
     if comparison.check is not None:
         yield checks_of_log(comparison.check)
     yield from warnings_section(_warnings(comparison), full=False)
-    yield from resting(_together([interval_assumptions(result.findings) for result in results]))
+    yield from resting(_together(results, [interval_assumptions(result.findings) for result in results]))
+    if verdict is not None:
+        yield closing_section(verdict, len(_assumptions(comparison)), layout)
     yield name_omitted(
         "regret and difference to the logging policy",
         "ranking" if len(results) > 1 else "",
@@ -117,24 +130,25 @@ def _dim(sentence: Words) -> Words:
 
 
 def _warnings(comparison: Comparison) -> list[Words]:
-    each = _together([coded(warnings_of(result.findings)) for result in comparison.results])
+    each = _together(comparison.results, [coded(warnings_of(result.findings)) for result in comparison.results])
     return [*coded(warnings_of(comparison.findings)), *each]
 
 
 def _assumptions(comparison: Comparison) -> list[Words]:
     each = zip(comparison.results, comparison.assumed, strict=True)
-    return _together([(*coded(assumptions_of(one.findings)), *_given_to_policy(inputs)) for one, inputs in each])
+    return _together(
+        comparison.results, [(*coded(assumptions_of(one.findings)), *_given_to_policy(inputs)) for one, inputs in each]
+    )
 
 
 def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
     results = comparison.results
-    level = f"{results[0].value.level:.0%}"
-    ends = ends_seen(results)
+    level, ends = f"{results[0].value.level:.0%}", ends_seen(results)
     which = f"If no display can earn {outside_seen(ends)}, each interval" if ends else "Each interval"
     yield section(
         "",
         _heading(results),
-        *(paragraph(_dim(line)) for line in _together([result.meaning[:1] for result in results])),
+        *(paragraph(_dim(line)) for line in _together(results, [result.meaning[:1] for result in results])),
         *_line_tables(results, level, layout),
         paragraph(HOW_TO_READ.format(which=which)),
     )
@@ -149,7 +163,9 @@ def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
     yield from segments(results, comparison.segments)
     if any(len(curve.rounds) for curve in comparison.curves):
         yield _regret(comparison, level, wide=layout.wide)
-    shares = [(str(i), action_shares(result, _ACTIONS_SHOWN)) for i, result in enumerate(results, start=1)]
+    shares = [
+        (name, action_shares(result, _ACTIONS_SHOWN)) for name, result in zip(names_of(results), results, strict=True)
+    ]
     yield named("Actions (share of rounds)", shares)
     if comparison.check is not None:
         yield checks_of_log(comparison.check)
@@ -174,7 +190,7 @@ def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) ->
         return [_line_table(policies, [*numbers, *against], level)]
     return [
         _line_table(policies, numbers, level, stacked=True),
-        _line_table(policies, against, level, stacked=True, named=False),
+        _line_table(policies, against, level, stacked=True),
     ]
 
 
@@ -184,7 +200,7 @@ def _weighted(results: Sequence[ReplayResult]) -> Iterator[Section]:
         return
     level = f"{results[0].value.level:.0%}"
     columns = [
-        column("", "number", folds=True),
+        column(""),
         column("final policy"),
         column("value (DR)", "number", folds=True),
         column(level, "number"),
@@ -193,12 +209,12 @@ def _weighted(results: Sequence[ReplayResult]) -> Iterator[Section]:
     ]
     rows = [
         (
-            str(i),
+            name,
             "" if result.final is None else result.final.policy,
             *_weighed(None if result.final is None else result.final.dr),
             *_weighed(result.doubly_robust),
         )
-        for i, result in enumerate(results, start=1)
+        for name, result in zip(names_of(results), results, strict=True)
     ]
     yield section(
         words(run("Weighted values ", "bold"), "per round: other targets than the rounds above"),
@@ -214,50 +230,50 @@ def _weighed(value: WeightedValue | None) -> tuple[Cell, Cell]:
 
 
 def _difference_sections(comparison: Comparison, level: str) -> Iterator[Section]:
-    base = comparison.results[comparison.baseline]
+    base, names = comparison.results[comparison.baseline], names_of(comparison.results)
     horizon, differences, costs = comparison.horizon, comparison.differences, comparison.window_costs
     why = f", {horizon.why}" if horizon.fixed else ""
     clusters = base.plan["clusters"]
     ends = ends_seen(comparison.results)
     below: list[Wordable] = [
-        *_limit_lines(differences),
-        *said_of_weighted(differences),
+        *_limit_lines(comparison.results, differences),
+        *said_of_weighted(differences, names),
         REALISED + (MAY_NOT_HOLD.format(outside_seen(ends)) if ends else HOLDS),
         *([] if clusters is None else [OF_CLUSTERS.format(by=clusters["by"])]),
     ]
     yield section(
         words(
             run("Difference per round ", "bold"),
-            f"to line {comparison.baseline + 1} ({base.title}, window {window_text(base)})",
+            f"to {names[comparison.baseline]}",
             f" over the first {horizon.rounds:,} rounds{why}",
         ),
-        _differences(differences, level),
+        _differences(differences, names, level),
         *map(paragraph, below),
         id="difference",
     )
     if costs:
         yield section(
             words(run("Cost of the window ", "bold"), "per round: to the widest one of the same policy"),
-            _differences(costs, level, to=True),
-            *map(paragraph, _limit_lines(costs)),
+            _differences(costs, names, level, to=True),
+            *map(paragraph, _limit_lines(comparison.results, costs)),
         )
 
 
-def _limit_lines(differences: Sequence[Difference]) -> list[Words]:
-    """Return why lines have no difference, or no expected difference, each reason with its lines."""
-    numbers = [difference.variant + 1 for difference in differences]
-    sentences = _together([_limits(difference) for difference in differences], numbers)
+def _limit_lines(results: Sequence[ReplayResult], differences: Sequence[Difference]) -> list[Words]:
+    """Return why variants have no difference, or no expected difference, each reason with its variants."""
+    numbers = [difference.variant for difference in differences]
+    sentences = _together(results, [_limits(difference) for difference in differences], numbers)
     return [words(line, ".") for line in sentences]
 
 
 def _limits(difference: Difference) -> list[str]:
     if difference.weighted is not None:
         return [difference.weighted.withheld] if difference.weighted.withheld else []
-    expected = f"{NO_EXPECTED}{difference.why_not_expected}" if difference.why_not_expected else ""
+    expected = f"No difference of expected values: {difference.why_not_expected}" if difference.why_not_expected else ""
     return [line for line in (difference.why_not, expected) if line]
 
 
-def _differences(differences: Sequence[Difference], level: str, *, to: bool = False) -> Grid:
+def _differences(differences: Sequence[Difference], names: Sequence[str], level: str, *, to: bool = False) -> Grid:
     expects = any(difference.expected for difference in differences)
     last = [f"expected difference, {level}"] if expects else []
     rows: list[tuple[Cell, ...]] = []
@@ -271,14 +287,14 @@ def _differences(differences: Sequence[Difference], level: str, *, to: bool = Fa
             cells = (*measured(found), f"{found.n:,}")
         rows.append(
             (
-                str(difference.variant + 1),
-                *([str(difference.reference + 1)] if to else []),
+                names[difference.variant],
+                *([names[difference.reference]] if to else []),
                 *cells,
                 *([_ends(difference.expected)] if expects else []),
             )
         )
-    columns = ["", *(["to"] if to else []), "difference", level, "n", *last]
-    return grid([column(name, "number", folds=True) for name in columns], rows)
+    columns = [column(name) for name in ("", *(["to"] if to else []))]
+    return grid([*columns, *(column(name, "number", folds=True) for name in ("difference", level, "n", *last))], rows)
 
 
 def _ends(interval: Interval | None) -> Cell:
@@ -288,9 +304,10 @@ def _ends(interval: Interval | None) -> Cell:
 def _ranking(comparison: Comparison) -> Section:
     ranking = comparison.ranking
     expected = ranking.target == "expected"
-    ahead = "expected ahead of lines" if expected else "ahead in these runs of lines"
+    ahead = "expected ahead of" if expected else "ahead in these runs of"
+    names = names_of(comparison.results)
     columns = [
-        column("", "number", folds=True),
+        column(""),
         column(f"value after {comparison.horizon.rounds:,}", "number", folds=True),
         column(ahead + (", if so" if ranking.rests_on else "")),
     ]
@@ -299,10 +316,10 @@ def _ranking(comparison: Comparison) -> Section:
         if group is not ranking.groups[0]:
             rows.append(("", "", ""))
         for i in group:
-            behind = ", ".join(str(j + 1) for j in ranking.ahead_of[i])
+            behind = ", ".join(names[j] for j in ranking.ahead_of[i])
             value = comparison.curves[i].value
             last = Measured(value.estimate[-1], value.low[-1], value.high[-1], "estimate")
-            rows.append((str(i + 1), last, behind or "-"))
+            rows.append((names[i], last, behind or "-"))
     target = "of expected values" if expected else "of these runs"
     tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
     below: list[Block] = [paragraph(ranking.conclusion, style="bold")]
@@ -318,16 +335,16 @@ def _regret(comparison: Comparison, level: str, *, wide: bool) -> Section:
     at = np.searchsorted(rounds, [-(-total * share // 100) for share in (10, 25, 50, 100)])
     part: Literal["beside", "estimate"] = "beside" if wide else "estimate"
     rows = []
-    for i, curve in enumerate(comparison.curves, start=1):
+    for name, curve in zip(names_of(comparison.results), comparison.curves, strict=True):
         band = curve.regret
         cells: list[Cell] = ["none" for _ in at]
         if len(curve.rounds):
             cells = [Measured(band.estimate[k], band.low[k], band.high[k], part, sign=False) for k in at]
-        rows.append((str(i), *cells))
+        rows.append((name, *cells))
     bands = f"approximate {level} bands" if ends_seen(comparison.results) else f"{level} bands"
     printed = bands if wide else f"{bands} with --json or --out"
     kind = comparison.results[0].best_fixed_action.kind
-    columns = [column("after", "number", folds=True), *(column(f"{rounds[k]:,}", "number", folds=True) for k in at)]
+    columns = [column("after"), *(column(f"{rounds[k]:,}", "number", folds=True) for k in at)]
     title = words(run("Regret ", "bold"), f"against the best fixed {kind} ({printed})")
     return section(title, grid(columns, rows))
 
@@ -343,10 +360,8 @@ def _given_to_policy(assumed: VariantInputs) -> list[str]:
     return sentences
 
 
-def _line_table(
-    policies: Sequence[str], numbers: Sequence[Number], level: str, *, stacked: bool = False, named: bool = True
-) -> Grid:
-    columns = [column("", "number", folds=True), *([column("policy")] if named else [])]
+def _line_table(policies: Sequence[str], numbers: Sequence[Number], level: str, *, stacked: bool = False) -> Grid:
+    columns = [column("policy")]
     for title, cell_of in numbers:
         interval = isinstance(cell_of(0), Interval)
         columns.append(column(lines(title, level) if interval and stacked else title, "number", folds=True))
@@ -354,7 +369,7 @@ def _line_table(
             columns.append(column(level, "number", folds=True))
     rows = []
     for i, policy in enumerate(policies):
-        row: list[Cell] = [str(i + 1), *([policy] if named else [])]
+        row: list[Cell] = [policy]
         for _, cell_of in numbers:
             cell = cell_of(i)
             if isinstance(cell, Interval):
@@ -365,15 +380,21 @@ def _line_table(
     return grid(columns, rows, gap=1)
 
 
-def _together(per_line: Sequence[Sequence[Wordable]], numbers: Sequence[int] = ()) -> list[Words]:
-    """Return each sentence once, with the numbers of its lines unless it holds for all lines."""
+def _together(
+    results: Sequence[ReplayResult], per_line: Sequence[Sequence[Wordable]], numbers: Sequence[int] = ()
+) -> list[Words]:
+    """Return each sentence once, with the names of its variants unless it holds for all; its code stays last."""
     about: dict[Words, list[int]] = {}
-    for i, sentences in zip(numbers or range(1, len(per_line) + 1), per_line, strict=True):
+    for i, sentences in zip(numbers or range(len(per_line)), per_line, strict=True):
         for sentence in sentences:
             about.setdefault(words(sentence), []).append(i)
-    return [
-        sentence
-        if len(line_numbers) == len(per_line)
-        else words(sentence, f" (line {', '.join(map(str, line_numbers))})")
-        for sentence, line_numbers in about.items()
-    ]
+    together = []
+    for sentence, variants in about.items():
+        if len(variants) < len(per_line):
+            coded_last = len(sentence) > 1 and sentence[-1].text.startswith(" [")
+            said, code = (sentence[:-1], sentence[-1:]) if coded_last else (sentence, ())
+            names = [names_of(results)[i] for i in variants]
+            more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
+            sentence = words(said, f" ({'; '.join([*names[:_NAMED], *more])})", code)
+        together.append(sentence)
+    return together

@@ -1,169 +1,192 @@
-"""A comparison in its short form: one table that ranks its lines, and notes on how to read it."""
+"""A comparison on a terminal: the verdict in words, intervals as text, what it rests on, and what to do next."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from evaluator.comparisons.differences import Difference
-from evaluator.comparisons.lines import window_text
 from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.verdict import Verdict
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.weighted_difference import WeightedDifference
-from evaluator.replays.words.unknown_maximum import ends_seen, outside_seen
-from evaluator.reports.document import Cell, Grid, Layout, Wordable, column, grid, lines, run
-from evaluator.reports.numbers import Measured, measured
-from evaluator.reports.terminal import VERDICT_STYLES, fits
+from evaluator.replays.result import ReplayResult
+from evaluator.reports.decision_charts import limit_of
+from evaluator.reports.decision_page import decision_block
+from evaluator.reports.decision_words import head, interval_parts, name_of, sentences, steps, tiles
+from evaluator.reports.document import (
+    Cell,
+    Grid,
+    Layout,
+    Section,
+    Wordable,
+    column,
+    grid,
+    lines,
+    paragraph,
+    run,
+    section,
+    words,
+)
+from evaluator.reports.numbers import measured, measured_below, significant_text
+from evaluator.reports.shared_sections import NEXT, counted
+from evaluator.reports.terminal import MARKS, VERDICT_STYLES, fits
 
-BASELINE = "baseline"
+# A step that is an option alone.
+_OPTION = re.compile("`\\w+=")
 SAME_DISPLAYS = "same displays"
 SAME_POLICY = "same policy"
 SEEN_BOUNDS = "These intervals hold only if no display can earn {}, which nobody knows."
 
 
-# A cell: text, or numbers whose decimals follow from the errors of the column.
-Text = str | Measured
+def answer_sections(comparison: Comparison, verdict: Verdict, layout: Layout) -> Iterator[Section]:
+    """Yield the verdict, what it is worth, and the intervals of all candidates."""
+    block = decision_block(comparison)
+    first, name = head(verdict)
+    before, number, after = sentences(verdict)
+    yield section(
+        "",
+        paragraph(run(f"{first} {name}", VERDICT_STYLES[verdict.decision])),
+        paragraph(before, run(number, "bold"), after),
+        *(paragraph(line) for line in ([] if block is None else _worth(*map(tuple, tiles(block)))[:2])),
+    )
+    plan = comparison.results[0].plan
+    which = words(run(str(plan["dataset"]), "bold"), f": {plan['displays']:,} displays, ")
+    yield section(
+        "",
+        paragraph(which, f"{plan['conversions']:,} conversions"),
+        _intervals(comparison, verdict, layout),
+        *(paragraph(line, style="dim") for line in _without_difference(verdict)),
+    )
 
 
-def decision_table(comparison: Comparison, layout: Layout) -> Grid:
-    """Return the lines of a comparison, the best ones first, each with its value and its difference to the baseline.
+def _without_difference(verdict: Verdict) -> Iterator[str]:
+    """Yield why candidates have no difference; the sentence on the headline's says it of that one."""
+    for of in verdict.candidates:
+        if of.difference is None and of.line.variant != verdict.variant:
+            (why,) = [one.what for one in of.conditions if one.name == "difference"]
+            yield f"{name_of(of.line, verdict)} has no difference: {why}."
 
-    Intervals stand beside their estimates where there is room, else below them.
+
+def _worth(*found: tuple[str, str]) -> list[str]:
+    """Return the tiles of the page in two lines: per cent; and money, with the chance of a loss."""
+    texts = [f"{number} {what}" if what[:1].isalpha() else f"{number}, {what}" for number, what in found]
+    return [*texts[:1], *(["; ".join(texts[1:3])] if texts[1:] else [])]
+
+
+def closing_section(verdict: Verdict, assumptions: int, layout: Layout) -> Section:
+    """Return one line on what the verdict rests on, and one on what to do next."""
+    states: list[Wordable] = []
+    for of in verdict.conditions:
+        if of.name != "difference":
+            mark, word, colour = MARKS[of.met]
+            states += [f"{', ' if states else ''}{of.name} ", run(word if layout.ascii else f"{mark} {word}", colour)]
+    more = [f"{', ' if states else ''}{counted(assumptions, 'assumption')}"] if assumptions else []
+    blocks = [paragraph(run("Rests on: ", "dim"), *states, *more, ".")] if states or more else []
+    step = steps(verdict)[0]
+    again = "the same command with " if _OPTION.match(step) else ""
+    return section("", *blocks, paragraph(run("Next: ", "bold"), f"{again}{step}"), id=NEXT)
+
+
+def _intervals(comparison: Comparison, verdict: Verdict, layout: Layout) -> Grid:
+    """Return the candidates, the headline's first, each with its interval as text and in numbers."""
+
+    def standing(of: Interval | None) -> float:
+        return -math.inf if of is None or math.isnan(of.estimate) else of.estimate
+
+    candidates = sorted(
+        verdict.candidates, key=lambda of: (of.line.variant != verdict.variant, -standing(of.difference))
+    )
+    base, limit = verdict.baseline, limit_of(verdict)
+    axis = _axis([of.difference for of in candidates if of.difference is not None], limit)
+    rows: list[list[Cell]] = []
+    for of in candidates:
+        number, low, high = ("none", "", "") if of.difference is None else interval_parts(of.difference)
+        ends = f"[{low}, {high}]" if low else ""
+        decision = run(of.decision, VERDICT_STYLES[of.decision])
+        bar = "" if of.difference is None or axis is None else draw_interval(of.difference, axis, limit, layout)
+        rows.append([name_of(of.line, verdict), bar, number, ends, decision])
+    rows.append([name_of(base, verdict), run("baseline", "dim"), "", "", ""])
+    columns = [column(""), column(_scale(axis, layout), "whole"), column("difference", "number")]
+    columns += [column(f"{100 * verdict.level:g} %", "number"), column("verdict", "whole")]
+    if layout.wide:
+        earned = ["" if of is None else f"{of.estimate:.3g}" for of in map(_value, comparison.results)]
+        for row, line in zip(rows, [*(of.line for of in candidates), base], strict=True):
+            row.insert(1, earned[line.variant])
+        columns.insert(1, column("replayed", "number"))
+    return grid(columns, rows, gap=2 if layout.wide else 1)
+
+
+def _value(result: ReplayResult) -> Interval | None:
+    return result.value if math.isfinite(result.value.estimate) else None
+
+
+def _axis(found: Sequence[Interval], limit: float | None) -> tuple[float, float] | None:
+    """Return the ends of the scale that all bars share: all intervals, 0 and the rule's limit lie in it."""
+    ends = [0.0, limit or 0.0, *(end for of in found for end in (of.low, of.high, of.estimate) if math.isfinite(end))]
+    return (min(ends), max(ends)) if min(ends) < max(ends) else None
+
+
+def draw_interval(of: Interval, axis: tuple[float, float], limit: float | None, layout: Layout) -> str:
+    """Return an interval as characters on a scale, with 0 and the limit of the rule, where that is another.
+
+    >>> draw_interval(Interval(2.0, 1.0, 3.0, 9, 0.95, "known"), (-1.0, 4.0), 0.5, Layout(width=80, ascii=True))
+    '...|.:..==o==....'
     """
-    table = _table(comparison, stacked=False)
-    longest = max(len(result.title) for result in comparison.results)
-    return table if fits(table, layout, longest) else _table(comparison, stacked=True)
+    dot, line, middle, zero, rule = ".=o|:" if layout.ascii else "·━●│┊"
+
+    def at(value: float) -> int:
+        share = (value - axis[0]) / (axis[1] - axis[0])
+        return round(min(max(share, 0.0), 1.0) * (_cells(layout) - 1))
+
+    drawn = [dot] * _cells(layout)
+    drawn[at(0.0)] = zero
+    if limit:
+        drawn[at(limit)] = rule
+    if not math.isnan(of.estimate):
+        low, high = (at(end) for end in (of.low, of.high))
+        drawn[low : high + 1] = [line if one == dot else one for one in drawn[low : high + 1]]
+        drawn[at(of.estimate)] = middle
+    return "".join(drawn)
 
 
-def _table(comparison: Comparison, *, stacked: bool) -> Grid:
-    results, level = comparison.results, f"{comparison.results[0].value.level:.0%}"
-    decisions = {}
-    if comparison.verdict is not None:
-        decisions = {one.line.variant: one.decision for one in comparison.verdict.candidates}
-    differences = {difference.variant: difference for difference in comparison.differences}
-    several = len(results) > 1
-    columns = [column("", "number")]
-    if stacked:
-        columns.append(column(lines("policy", "window")))
-    else:
-        columns += [column("policy"), column("window", "number")]
-    expected = _has_expected_values(comparison)
-    value = "expected value" if all(result.expected_value for result in results) else "value"
-    for title in (value, "difference" if several else "uplift"):
-        # The name stands above the interval, which is wider than the estimate.
-        names: list[Wordable] = [lines(title, level)] if stacked else ["", f"{title}, {level}"]
-        columns += [column(name, "number") for name in names]
-    if decisions:
-        columns.append(column("verdict", "whole"))
-    rows = []
-    for i in _order(comparison):
-        result = results[i]
-        values = _cells(result.value if value == "value" else result.expected_value)
-        against = _difference(differences.get(i), expected=expected) if several else _cells(result.uplift)
-        name = (result.title, window_text(result))
-        parts = (name, values, against)
-        cells: list[Cell] = [_below(*part) for part in parts] if stacked else [cell for part in parts for cell in part]
-        if decisions:
-            decision = decisions.get(i, "")
-            cells.append(run(decision, VERDICT_STYLES.get(decision, "")))
-        rows.append((str(i + 1), *cells))
-    return grid(columns, rows, gap=1)
+def _cells(layout: Layout) -> int:
+    """Return the characters of a bar."""
+    return 40 if layout.wide else 17
 
 
-def notes(comparison: Comparison) -> Iterator[str]:
-    """Yield what the differences compare, which lines are told apart, and which lines have no difference and why."""
-    results, ranking = comparison.results, comparison.ranking
-    if len(results) > 1:
-        kind = "expected, over logs and seeds" if _has_expected_values(comparison) else "of what these runs earned"
-        line, weighted = f"to line {comparison.baseline + 1}", weighted_lines(comparison.differences)
-        if len(weighted) < len(comparison.differences):
-            yield f"difference: {line}, per round, over the first {comparison.horizon.rounds:,} rounds, {kind}."
-            yield from said_of_weighted(comparison.differences)
-        else:
-            (displays,) = {of.value.n for of in weighted.values() if of.value.n} or {0}
-            over = f", weighted over all {displays:,} displays that can be judged" if displays else ""
-            yield f"difference: {line}, per display{over}: no policy here learns."
-        yield _apart(comparison)
-    if ends := ends_seen(results):
-        yield SEEN_BOUNDS.format(outside_seen(ends))
-    for difference in comparison.differences:
-        if difference.weighted is not None:
-            if difference.weighted.withheld:
-                yield f"Line {difference.variant + 1} has no difference: {difference.weighted.withheld}."
-        elif difference.realised is None and difference.why_not:
-            yield f"Line {difference.variant + 1} has no difference: {difference.why_not}."
-        elif difference.expected is None and difference.why_not_expected:
-            yield f"Line {difference.variant + 1} has no expected difference: {difference.why_not_expected}."
-    if len(ranking.groups) > 1:
-        yield "Lines whose rewards are cut by different windows stand apart: their values cannot be compared."
+def _scale(axis: tuple[float, float] | None, layout: Layout) -> str:
+    """Return the ends of the scale, above the bars."""
+    if axis is None:
+        return ""
+    low, high = (significant_text(end, 2, sign=True) for end in axis)
+    return f"{low}{high:>{_cells(layout) - len(low)}}"
 
 
-def weighted_lines(differences: Sequence[Difference]) -> dict[int, WeightedDifference]:
-    """Return the weighted differences, by the number of their line."""
-    return {of.variant + 1: of.weighted for of in differences if of.weighted is not None}
+def value_table(result: ReplayResult, layout: Layout) -> Grid:
+    """Return value and uplift of the only policy of a comparison; intervals stand below where there is little room."""
+    table = _value_table(result, stacked=False)
+    return table if fits(table, layout, len(result.title)) else _value_table(result, stacked=True)
 
 
-def said_of_weighted(differences: Sequence[Difference]) -> Iterator[str]:
-    """Yield what the differences of lines that do not learn are of, where there are any."""
-    found = weighted_lines(differences)
+def _value_table(result: ReplayResult, *, stacked: bool) -> Grid:
+    level = f"{result.value.level:.0%}"
+    value = ("expected value", result.expected_value) if result.expected_value else ("value", result.value)
+    columns = [column("policy")]
+    cells: list[Cell] = [result.title]
+    for title, of in (value, ("uplift", result.uplift)):
+        columns += [column(name, "number") for name in ([lines(title, level)] if stacked else [title, level])]
+        cells += [measured_below(of)] if stacked else measured(of)
+    return grid(columns, [cells], gap=1)
+
+
+def said_of_weighted(differences: Sequence[Difference], names: Sequence[str]) -> Iterator[str]:
+    """Yield what the differences of policies that do not learn are of, where there are any."""
+    found = {names[of.variant]: of.weighted for of in differences if of.weighted is not None}
     displays = max((of.value.n for of in found.values()), default=0)
     if displays:
         several = len(found) > 1
         yield (
-            f"Line{'s' * several} {', '.join(map(str, found))} {'do' if several else 'does'} not learn: the "
+            f"{', '.join(found)} {'do' if several else 'does'} not learn: the "
             f"difference is per display, weighted over all {displays:,} displays that can be judged."
         )
-
-
-def _apart(comparison: Comparison) -> str:
-    """Return a sentence on the lines that the line with the highest value is told apart from."""
-    ranking = comparison.ranking
-    tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
-    if not ranking.tests or not ranking.groups:
-        return "No two lines can be compared."
-    clauses = []
-    for group in ranking.groups:
-        ahead = ", ".join(str(j + 1) for j in sorted(ranking.ahead_of[group[0]]))
-        others = f"of line{'s' * (len(ranking.ahead_of[group[0]]) > 1)} {ahead} only" if ahead else "of no other"
-        if len(ranking.ahead_of[group[0]]) == len(group) - 1 > 0:
-            others = "of all others"
-        clauses.append(f"line {group[0] + 1} is ahead {others}")
-    return f"Told apart ({tested}, Holm): {'; '.join(clauses)}."
-
-
-def _has_expected_values(comparison: Comparison) -> bool:
-    return any(difference.expected is not None for difference in comparison.differences)
-
-
-def _order(comparison: Comparison) -> Sequence[int]:
-    """Return the lines, the highest value first, then those without rounds."""
-    ranked = [i for group in comparison.ranking.groups for i in group]
-    return [*ranked, *(i for i in range(len(comparison.results)) if i not in ranked)]
-
-
-def _below(above: Text, below: Text) -> Cell:
-    """Return two cells as one."""
-    if isinstance(above, Measured) and isinstance(below, Measured):
-        return replace(above, part="below")
-    return lines(
-        *(line for cell in (above, below) for line in (cell.lines(None) if isinstance(cell, Measured) else [cell]))
-    )
-
-
-def _difference(difference: Difference | None, *, expected: bool) -> tuple[Text, Text]:
-    if difference is None:
-        return "", BASELINE
-    if difference.weighted is not None:
-        of = difference.weighted.value
-        if difference.weighted.withheld:
-            return "none", ""
-        return _cells(of) if of.n else (measured(of)[0], SAME_POLICY)
-    interval = difference.expected if expected else difference.realised
-    if interval is None:
-        return "none", ""
-    # An interval of width 0 would look like a measurement.
-    return (measured(interval)[0], SAME_DISPLAYS) if not expected and not interval.n else _cells(interval)
-
-
-def _cells(interval: Interval | None) -> tuple[Text, Text]:
-    return ("unknown", "none") if interval is None else measured(interval)

@@ -69,8 +69,7 @@ class CandidateRow(NamedTuple):
 
 def name_of(line: Line, verdict: Verdict) -> str:
     """Return the name of a variant: its policy, with its window where windows differ."""
-    windows = {verdict.baseline.window, *(one.line.window for one in verdict.candidates)}
-    return line.title if len(windows) == 1 else f"{line.title}, window {line.window}"
+    return verdict.name_of(line)
 
 
 def short_name(line: Line, verdict: Verdict, most: int) -> str:

@@ -178,8 +178,6 @@ class VerdictBlock:
     ----------
     verdict
         Verdict of a comparison.
-    brief
-        Whether conditions that are met share one line, and other candidates are left out.
     part
         What a page shows of it: the decision with its numbers, all candidates, what to do next, or the conditions.
     reward
@@ -193,7 +191,6 @@ class VerdictBlock:
     """
 
     verdict: Annotated[Verdict, BeforeValidator(_refuse_many_lines)]
-    brief: bool = False
     part: Literal["decision", "candidates", "next", "conditions"] = "decision"
     reward: str = "reward"
     earned: Many[str] = ()

@@ -23,6 +23,7 @@ from evaluator.reports.document import (
     VerdictBlock,
     Words,
 )
+from evaluator.reports.screen import fit_lines
 from evaluator.reports.terminal import layout_of, print_document
 
 FULL = Layout()
@@ -144,4 +145,5 @@ def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Secti
 
 def show(console: Console, result: object, *, full: bool = True) -> None:
     """Print the report of a result with options named as on the command line: the full report, or one screen."""
-    print_document(console, name_command_options(document_of(result, layout_of(console, full=full))))
+    document = name_command_options(document_of(result, layout_of(console, full=full)))
+    print_document(console, document if full else fit_lines(document, console))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
+from evaluator.comparisons.lines import names_of
 from evaluator.comparisons.segment_differences import SegmentDifferences
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer
@@ -34,7 +35,7 @@ ABOUT_GROUPS = "A group's rounds are those of its accepted displays; the interva
 
 
 def guardrails(results: Sequence[ReplayResult], layout: Layout) -> Section:
-    """Return the answers to the guardrails, one row for each line of a comparison, and how they were answered."""
+    """Return the answers to the guardrails, one row for each policy of a comparison, and how they were answered."""
     first = results[0].guardrails[0]
     level = f"{100 * first.interval.level:.4g} %"
     columns = [
@@ -46,11 +47,11 @@ def guardrails(results: Sequence[ReplayResult], layout: Layout) -> Section:
         column("n", "number"),
     ]
     rows: list[tuple[Cell, ...]] = [
-        (*_line(results, i), one.guardrail, run(one.answer, _STYLES[one.answer]), *_answer_cells(one))
-        for i, result in enumerate(results, start=1)
+        (*name, one.guardrail, run(one.answer, _STYLES[one.answer]), *_answer_cells(one))
+        for name, result in zip(_names(results), results, strict=True)
         for one in result.guardrails
     ]
-    times = f" times {len(results)} lines" if len(results) > 1 else ""
+    times = f" times {len(results)} policies" if len(results) > 1 else ""
     about = (
         f"Stated before the run, answered by {level} intervals: the run's level, adjusted "
         f"for {len(results[0].guardrails)} guardrail{'s' * (len(results[0].guardrails) > 1)}{times}, so that any wrong "
@@ -73,12 +74,12 @@ def _answer_cells(one: GuardrailAnswer) -> tuple[Cell, Cell, str]:
 
 
 def outcomes(results: Sequence[ReplayResult], layout: Layout, *, but: Collection[str] = ()) -> Section:
-    """Return value and uplift of each outcome, one row for each line of a comparison.
+    """Return value and uplift of each outcome, one row for each policy of a comparison.
 
     Parameters
     ----------
     results
-        Results of the lines.
+        Results of the policies.
     layout
         Room for the table: on a narrow terminal an interval stands below its estimate.
     but
@@ -87,40 +88,41 @@ def outcomes(results: Sequence[ReplayResult], layout: Layout, *, but: Collection
     level = f"{results[0].value.level:.0%}"
     stacked = not layout.wide
     columns = [*_line_column(results), column("", bold=True)]
-    for name in ("per round", "uplift over the logging policy"):
+    for quantity in ("per round", "uplift over the logging policy"):
         if stacked:
-            columns.append(column(lines(name.removesuffix(" the logging policy"), level), "number"))
+            columns.append(column(lines(quantity.removesuffix(" the logging policy"), level), "number"))
         else:
-            columns += [column(name, "number", folds=True), column(level, "number")]
+            columns += [column(quantity, "number", folds=True), column(level, "number")]
     columns.append(column("n", "number"))
     rows = []
-    for i, result in enumerate(results, start=1):
+    for name, result in zip(_names(results), results, strict=True):
         for one in result.outcomes:
             if one.outcome not in but:
                 pair = (one.value, one.uplift)
                 cells = map(measured_below, pair) if stacked else chain.from_iterable(map(measured, pair))
-                rows.append((*_line(results, i), one.outcome, *cells, f"{one.value.n:,}"))
+                rows.append((*name, one.outcome, *cells, f"{one.value.n:,}"))
     about = [paragraph(ABOUT, style="dim")] if layout.full else []
     return section("Other outcomes", *about, grid(columns, rows, alike="rows"))
 
 
 def _line_column(results: Sequence[ReplayResult]) -> list[Column]:
-    return [column("", "number", folds=True)] if len(results) > 1 else []
+    return [column("")] if len(results) > 1 else []
 
 
-def _line(results: Sequence[ReplayResult], number: int) -> list[str]:
-    return [str(number)] if len(results) > 1 else []
+def _names(results: Sequence[ReplayResult]) -> list[list[str]]:
+    """Return the cell with the name of each variant; no cell where there is one variant only."""
+    return [[name] for name in names_of(results)] if len(results) > 1 else [[]]
 
 
 def segments(
     results: Sequence[ReplayResult], differences: Sequence[SegmentDifferences] = (), *, full: bool = True
 ) -> Iterator[Section]:
-    """Yield value and uplift in the groups of each column, one row for each line of a comparison.
+    """Yield value and uplift in the groups of each column, one row for each policy of a comparison.
 
     Parameters
     ----------
     results
-        Results of the lines.
+        Results of the policies.
     differences
         Differences to the baseline in the groups.
     full
@@ -128,48 +130,49 @@ def segments(
     """
     for splits in zip(*(result.segments for result in results), strict=True):
         columns = [*_first_columns(several=len(results) > 1), *_numbers("value", "uplift over logging", "n")]
-        rows = []
+        rows, names = [], _names(results)
         for groups in zip(*(split.groups for split in splits), strict=True):
             for i, group in enumerate(groups):
-                name = group.label if i == 0 else ""
-                line = [str(i + 1)] if len(results) > 1 else []
-                rows.append((name, *line, _cell(group.value), _cell(group.uplift, sign=True), f"{group.value.n:,}"))
+                label = group.label if i == 0 else ""
+                rows.append(
+                    (label, *names[i], _cell(group.value), _cell(group.uplift, sign=True), f"{group.value.n:,}")
+                )
         by = splits[0].column
-        about = ABOUT_GROUPS.format(line=" of a line" if len(results) > 1 else "")
-        answers = [_answer("realised uplift", split.test, i, len(results)) for i, split in enumerate(splits)]
+        about = ABOUT_GROUPS.format(line=" of a policy" if len(results) > 1 else "")
+        answers = [_answer("realised uplift", split.test, *name) for name, split in zip(names, splits, strict=True)]
         yield _section(f"By {by}", about, grid(columns, rows), answers, full=full)
         if column_differences := [one for one in differences if one.column == by]:
-            yield _differences(column_differences, full=full)
+            yield _differences(column_differences, names_of(results), full=full)
 
 
-def _differences(differences: Sequence[SegmentDifferences], *, full: bool) -> Section:
+def _differences(differences: Sequence[SegmentDifferences], names: Sequence[str], *, full: bool) -> Section:
     """Return the differences to the baseline in the groups of one column."""
     compared = [one for one in differences if not one.why_not]
     rows = []
     for groups in zip(*(one.groups for one in compared), strict=True):
         for i, (one, group) in enumerate(zip(compared, groups, strict=True)):
-            name = group.label if i == 0 else ""
-            rows.append((name, str(one.variant + 1), _cell(group.realised, sign=True), f"{group.realised.n:,}"))
+            label = group.label if i == 0 else ""
+            rows.append((label, names[one.variant], _cell(group.realised, sign=True), f"{group.realised.n:,}"))
     answers = [
-        f"Line {one.variant + 1}: not compared: {one.why_not}."
+        f"{names[one.variant]}: not compared: {one.why_not}."
         if one.why_not
-        else _answer("realised difference", one.test, one.variant, 2)
+        else _answer("realised difference", one.test, names[one.variant])
         for one in differences
     ]
-    title = f"Difference to line {differences[0].reference + 1} by {differences[0].column}"
+    title = f"Difference to {names[differences[0].reference]} by {differences[0].column}"
     about = "Up to the common horizon; all these intervals hold at once."
     table = grid([*_first_columns(several=True), *_numbers("difference", "n")], rows)
     return _section(title, about, table, answers, full=full)
 
 
-def _answer(number: str, test: GroupTest, line: int, several: int) -> str:
+def _answer(number: str, test: GroupTest, name: str = "") -> str:
     """Return a sentence with the result of a test of the groups."""
     if test.groups < 2:
         answer = "Fewer than two groups are large enough to compare."
     else:
         verb = "differs" if test.differ else "is not told apart"
         answer = f"The {number} {verb} between groups (p = {test.p_adjusted:.2g})."
-    return f"Line {line + 1}: {answer}" if several > 1 else answer
+    return f"{name}: {answer}" if name else answer
 
 
 def _cell(interval: Interval, *, sign: bool = False) -> Cell:
@@ -179,7 +182,7 @@ def _cell(interval: Interval, *, sign: bool = False) -> Cell:
 
 
 def _first_columns(*, several: bool) -> list[Column]:
-    return [column("", bold=True), *_numbers(*(["line"] if several else []))]
+    return [column("", bold=True), *([column("policy")] if several else [])]
 
 
 def _numbers(*names: str) -> list[Column]:

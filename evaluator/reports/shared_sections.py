@@ -10,6 +10,8 @@ from evaluator.findings.finding import Finding
 from evaluator.reports.document import Section, Wordable, Words, listed, paragraph, section, words
 
 TRUST = "Read before trusting the numbers"
+# Sections of what to do next, and of the line that names what the short form leaves out.
+NEXT, OMITTED = "next", "omitted"
 # Largest number of warnings that the short form prints in full.
 _WARNINGS = 3
 # Largest number of rows of a table in the short form.
@@ -58,7 +60,7 @@ def name_omitted(*parts: str) -> Section:
     >>> name_omitted("the law", "", "2 assumptions").blocks[0].words[0].text
     '--full prints the rest: the law, 2 assumptions.'
     """
-    return section("", paragraph(f"--full prints the rest: {', '.join(filter(None, parts))}.", style="dim"))
+    return section("", paragraph(f"--full prints the rest: {', '.join(filter(None, parts))}.", style="dim"), id=OMITTED)
 
 
 def counted(number: int, what: str) -> str:

@@ -62,12 +62,25 @@ class ReportConsole(Console):
         return super().render_str(visible(text), **{**options, "markup": False, "emoji": False})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments to print, after escaping characters that came in by way of `rich.text.Text`."""
+        """Yield the segments to print: no line ends in blanks, and characters of `rich.text.Text` are escaped, too."""
+        blanks: list[Segment] = []
         for segment in super().render(renderable, options):
-            if segment.control or segment.text == "\n":
+            if segment.control:
                 yield segment
-            else:
-                yield segment._replace(text="\n".join(map(visible, segment.text.split("\n"))))
+                continue
+            *whole, last = segment.text.split("\n")
+            for line in whole:
+                if text := visible(line).rstrip(" "):
+                    yield from (*blanks, segment._replace(text=text))
+                blanks.clear()
+                yield segment._replace(text="\n")
+            text = visible(last)
+            if kept := text.rstrip(" "):
+                yield from (*blanks, segment._replace(text=kept))
+                blanks.clear()
+            if len(kept) < len(text):
+                blanks.append(segment._replace(text=text[len(kept) :]))
+        yield from blanks
 
 
 def layout_of(console: Console, *, full: bool = True) -> Layout:
@@ -128,8 +141,8 @@ def _renderables(block: Block) -> Iterator[RenderableType]:
             yield table
         case Grid():
             yield _table(block)
-        case VerdictBlock() if block.part == "decision":
-            yield from _verdict(block.verdict, brief=block.brief)
+        case VerdictBlock():
+            yield from _verdict(block.verdict)
         case Lights():
             yield from _lights(block)
 
@@ -160,27 +173,23 @@ def _table(grid: Grid) -> Table:
     return table
 
 
-def _verdict(verdict: Verdict, *, brief: bool) -> Iterator[RenderableType]:
-    first, rest = split(verdict)
-    yield Text.assemble((first, VERDICT_STYLES[verdict.decision]), visible(rest))
+def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
+    """Yield the conditions of the rule, what would settle them, and the rule; the sentences above say the rest."""
+    for line in stakes(verdict):
+        yield Text(visible(line))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for name in ("condition", "state"):
         table.add_column(name, no_wrap=True)
     table.add_column("found")
     for condition in verdict.conditions:
         mark, word, colour = MARKS[condition.met]
-        if not (brief and condition.met):
-            table.add_row(condition.name, Text(f"{mark} {word}", style=colour), condition.what)
-    for line in stakes(verdict):
-        yield Text(visible(line))
+        table.add_row(condition.name, Text(f"{mark} {word}", style=colour), condition.what)
     yield Padding(table, (0, 0, 0, 2), expand=False)
     if verdict.settle:
         yield Text(SETTLE)
         for line in verdict.settle:
             yield Padding(f"- {line}", (0, 0, 0, 2), expand=False)
-    met = ", ".join(condition.name for condition in verdict.conditions if condition.met)
-    also = f" Conditions met: {met}." if met and brief else ""
-    yield Text(visible(rule_text(verdict, others=not brief) + also), style="dim")
+    yield Text(visible(rule_text(verdict)), style="dim")
 
 
 def split(verdict: Verdict) -> tuple[str, str]:
@@ -198,7 +207,7 @@ def stakes(verdict: Verdict) -> list[str]:
     amount = _interval(uplift.amount)
     per = f"{amount} a month of {uplift.displays:,.0f} displays" if a_month else f"{amount} per 1,000 displays"
     share = "" if uplift.share is None else f"{_interval(uplift.share, percent=True)} of what it earns; "
-    lines = [f"Beyond {verdict.baseline}: {share}{per}."]
+    lines = [f"Beyond {verdict.name_of(verdict.baseline)}: {share}{per}."]
     if uplift.chance_of_loss is not None:
         costs = ""
         if verdict.decision == "ship" and uplift.cost_of_waiting is not None:
@@ -244,9 +253,9 @@ def chance_text(chance: float) -> str:
 
 def rule_text(verdict: Verdict, *, others: bool = True) -> str:
     """Return the rule in words and, if wanted, its result for the other lines."""
-    together = f", {len(verdict.candidates)} lines together" if len(verdict.candidates) > 1 else ""
+    together = f", {len(verdict.candidates)} candidates together" if len(verdict.candidates) > 1 else ""
     rest = [
-        f"line {one.line.variant + 1}: {one.decision}"
+        f"{verdict.name_of(one.line)}: {one.decision}"
         for one in verdict.candidates
         if one.line.variant != verdict.variant
     ]

@@ -108,7 +108,7 @@ def test_the_report_says_what_differs_and_what_was_assumed() -> None:
     run = evaluate("compare", "-p", "odaaf", "-p", "random", "-w", "50,1000", *SHORT, "--baseline", "random", "--full")
     said = " ".join(run.out.split())
     for words in (
-        "Difference per round to line 3 (random, window 50)",
+        "Difference per round to random, window 50",
         "fixed from the log alone",
         "Cost of the window",
         "Ranking of expected values (all pairs tested, adjusted for their number by Holm's method)",
@@ -134,7 +134,7 @@ def test_a_variant_without_a_round_does_not_lose_the_others() -> None:
         assert run.code == 0, run.err
         if shown:
             said = " ".join(run.out.split())
-            assert "Line 1 chose an action that cannot be replayed, or lived no round" in said
+            assert "fixed:action=7 chose an action that cannot be replayed, or lived no round" in said
             assert "it chose action 7, which was never shown" in said
         else:
             validator("compare").validate(run.json)

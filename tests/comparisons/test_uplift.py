@@ -208,7 +208,7 @@ def test_what_decides_is_said_in_per_cent_money_and_time_and_nothing_of_numbers_
     assert stakes(decide([candidate(1, 2.0)], rule=ANY_UPLIFT, level=0.95, baseline=BASELINE)) == []
     worse = compare(log, STEADY, baseline=STEADY[1], ship_if="uplift > 0").verdict
     assert worse is not None
-    assert [line.split(":")[0] for line in stakes(worse)] == ["Beyond line 2 (fixed", "Chance that it earns less"]
+    assert [line.split(":")[0] for line in stakes(worse)] == ["Beyond fixed", "Chance that it earns less"]
     # One run of a policy that learns says nothing of what to expect.
     run = compare(log, ["random", "ucb1"], baseline="random", bootstrap=0).verdict
     assert run is not None

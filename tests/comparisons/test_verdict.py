@@ -71,10 +71,7 @@ def test_the_best_of_those_that_ship_is_named_else_of_those_that_wait() -> None:
     found = decide(lines, rule=ANY_UPLIFT, level=0.95, baseline=BASELINE)
     assert (found.variant, found.decision) == (3, "ship")
     assert [of.decision for of in found.candidates] == ["wait", "ship", "ship", "don't"]
-    assert found.sentence == (
-        "Ship line 4 (linucb, window 500): it is expected to earn +2 [+1, +3] per round beyond line 1 (ucb1, window "
-        "500)."
-    )
+    assert found.sentence == "Ship linucb: it is expected to earn +2 [+1, +3] per round beyond ucb1."
     waiting = decide([lines[0], lines[3]], rule=ANY_UPLIFT, level=0.95, baseline=BASELINE)
     assert (waiting.variant, waiting.decision) == (1, "wait")
     assert waiting.sentence.endswith("Difference found.")

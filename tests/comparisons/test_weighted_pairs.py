@@ -123,7 +123,7 @@ def test_a_rule_that_is_better_ships_where_its_matches_told_nothing() -> None:
     assert (runs.high - runs.low) > 4 * (of.high - of.low)
     assert runs.low < 0 < of.low
     assert "would earn" in found.verdict.headline
-    assert "per display beyond line 2 (logging" in found.verdict.headline
+    assert "per display beyond logging." in found.verdict.headline
 
 
 def test_what_is_equal_is_called_equal() -> None:

@@ -51,7 +51,7 @@ def test_reports_say_the_label() -> None:
     assert "fixed:action=red to be replayed on" in str(plan(PLAIN, "fixed:action=2"))
     found = compare(PLAIN, ["fixed:action=2", "fixed:action=blue"], baseline="fixed:action=blue")
     assert found.verdict is not None
-    assert [str(of.line) for of in found.verdict.candidates] == ["line 1 (fixed:action=red, window none)"]
+    assert [found.verdict.name_of(of.line) for of in found.verdict.candidates] == ["fixed:action=red"]
     assert found.to_dict()["verdict"]["candidates"][0]["line"].keys() == {"variant", "policy", "window"}
 
 
