@@ -43,7 +43,7 @@ if __name__ == "__main__":
         "check": evaluator.check(log).to_dict(),
     }
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        found["compare"] = evaluator.compare(log, ["ucb1", "odaaf"], executor=pool).to_dict()
+        found["compare"] = evaluator.compare(log, ["ucb1", "odaaf"], executor=pool, bootstrap=20).to_dict()
     print(json.dumps([sorted(threads()), dots, found]))
 """
 
@@ -92,7 +92,7 @@ def test_results_in_python_do_not_depend_on_them(log: Path, tmp_path: Path) -> N
 
 def test_workers_find_what_the_command_finds(log: Path) -> None:
     pytest.importorskip("distributed", reason="workers need the extra `cluster`")
-    words = ("-m", "evaluator", "compare", "-p", "odaaf,ucb1", "-d", str(log), "--json")
+    words = ("-m", "evaluator", "compare", "-p", "odaaf,ucb1", "-d", str(log), "--bootstrap", "20", "--json")
     alone = with_threads(1, *words)
     for threads in (1, 2):
         assert with_threads(threads, *words, "--cluster", "local:1") == alone

@@ -220,7 +220,8 @@ class Mine:
     def converted(self, vector, action, delay, value): pass
 """
     mine.write_text(text.replace("CHOICE", "0"))
-    words = ("compare", "-p", "random", "-p", f"{mine}:Mine", "-w", "50,none", "--limit", "2000", "--repeats", "2")
+    words = ("compare", "-p", "random", "-p", f"{mine}:Mine", "-w", "50,none", "--limit", "2000", "--repeats", "2",
+             "--bootstrap", "0")  # fmt: skip
     words = (*words, "-b", "random")
     interrupted(signal.SIGKILL, *words, "--out", str(tmp_path / "run"))
     mine.write_text(text.replace("CHOICE", "1"))

@@ -156,6 +156,8 @@ def test_a_job_that_ends_every_worker_is_named_in_one_line(cluster: DaskProcesse
         f"{tmp_path}/mine.py:Mine",
         "-w",
         "50",
+        "--bootstrap",
+        "0",
         "-d",
         str(log),
         "--cluster",
@@ -175,7 +177,7 @@ def test_a_worker_with_other_code_is_refused(cluster: DaskProcesses, tmp_path: P
     with (tmp_path / "other" / "evaluator" / "units.py").open("a") as file:
         file.write("# One line more.\n")
     cluster.worker(PYTHONPATH=str(tmp_path / "other"))
-    process = started("compare", "-p", "ucb1", "-d", str(log), "--cluster", cluster.address)
+    process = started("compare", "-p", "ucb1", "-d", str(log), "--bootstrap", "0", "--cluster", cluster.address)
     _, said = finished(process)
     assert process.returncode == 1
     assert "is refused: it has delayed-replay" in said.splitlines()[-1]
