@@ -6,18 +6,22 @@ that no policy earns more than another, and D is 0 (``--learning``); or D is wha
 logs of the kind, which replays give without bias (``--apart``). ``--per-cent`` states rules in per cent of what the
 baseline earns, for policies that do not learn. Logs of all kinds of `tests.untidy`; what cannot be
 read, or not be replayed, is refused and ships nothing. ``--beyond 0.1`` asks for so much less than is true: how often
-it ships then.
+it ships then. ``--clear 6`` asks for six standard errors of the deciding estimate less: clear winners, which should
+ship; ``--clear -6`` for as much more: clear losers. With it the table names what stood in the way, and how often.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from evaluator import compare
 from evaluator.errors import EvaluatorError
@@ -36,10 +40,10 @@ OUTCOMES = ("ship", "wait", "don't", "refused")
 HORIZON = 500
 
 
-def steady(kind: Kind, seed: int, *, beyond: float = 0.0, per_cent: bool = False) -> Iterator[str]:
+def steady(kind: Kind, seed: int, *, beyond: float = 0.0, per_cent: bool = False, clear: float = 0.0) -> Iterator[str]:
     """Yield the decision on each pair of `STEADY` by a rule that asks for its true difference less `beyond`.
 
-    In reward per round, or in per cent of what the baseline earns.
+    In reward per round, or in per cent of what the baseline earns; and `clear` standard errors less.
     """
     traffic = draw_traffic(kind.untidy, seed)
     try:
@@ -50,6 +54,7 @@ def steady(kind: Kind, seed: int, *, beyond: float = 0.0, per_cent: bool = False
     for base, candidate in STEADY:
         value = _value(traffic, kind, base, of)
         asked = _value(traffic, kind, candidate, of) - value - beyond
+        asked -= clear and clear * _error(log, (base, candidate), kind, seed=seed, **kind.options)
         limit = f"{100 * asked / value:.10f}%" if per_cent else f"{asked:.12f}"
         yield _decision(log, (base, candidate), kind, seed=seed, ship_if=f"uplift > {limit}", **kind.options)
 
@@ -77,27 +82,31 @@ def earned_more(name: str, seed: int) -> float:
     return results[1].value.estimate - results[0].value.estimate
 
 
-def apart(name: str, rule: str, seed: int) -> tuple[str, ...]:
-    """Return the decision on it, by a rule that asks for what it earns more on average."""
+def apart(name: str, more: float, clear: float, seed: int) -> tuple[str, ...]:
+    """Return the decision on it, by a rule that asks for what it earns more on average, less `clear` s.e."""
     kind = KINDS[name]
     traffic = draw_traffic(kind.untidy, seed)
     log, _ = as_log(traffic, rows_of(traffic, seed))
-    return (_decision(log, APART, kind, seed=seed, ship_if=rule, horizon=HORIZON),)
+    asked: dict[str, Any] = {"seed": seed, "horizon": HORIZON}
+    more -= clear and clear * _error(log, APART, kind, **asked)
+    return (_decision(log, APART, kind, ship_if=f"uplift > {more:.12f}", **asked),)
 
 
-def decisions_apart(by: Spread, names: Sequence[str], seeds: range) -> Iterator[list[tuple[str, ...]]]:
+def decisions_apart(
+    by: Spread, names: Sequence[str], seeds: range, *, clear: float = 0.0
+) -> Iterator[list[tuple[str, ...]]]:
     """Yield the decisions on the logs of each kind.
 
     D is the mean over ten times as many other logs, so that its own error adds a twentieth to that of a difference.
     """
     others = range(seeds.stop, seeds.stop + 10 * len(seeds))
     more = by.rows(earned_more, [((name,), others) for name in names])
-    rules = [f"uplift > {np.mean(found):.12f}" for found in more]
-    return by.rows(apart, [((name, rule), seeds) for name, rule in zip(names, rules, strict=True)])
+    means = [float(np.mean(found)) for found in more]
+    return by.rows(apart, [((name, mean, clear), seeds) for name, mean in zip(names, means, strict=True)])
 
 
-def decided_steady(name: str, beyond: float, per_cent: bool, seed: int) -> tuple[str, ...]:
-    return tuple(steady(KINDS[name], seed, beyond=beyond, per_cent=per_cent))
+def decided_steady(name: str, beyond: float, per_cent: bool, clear: float, seed: int) -> tuple[str, ...]:
+    return tuple(steady(KINDS[name], seed, beyond=beyond, per_cent=per_cent, clear=clear))
 
 
 def decided_learning(name: str, seed: int) -> tuple[str, ...]:
@@ -105,12 +114,24 @@ def decided_learning(name: str, seed: int) -> tuple[str, ...]:
 
 
 def _decision(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) -> str:
+    """Return the decision, with what stands in its way."""
+    try:
+        found = compare(log, list(policies), baseline=policies[0], windows=[kind.window], **asked)  # type: ignore[arg-type]
+    except EvaluatorError as error:
+        return f"refused: {type(error).__name__}"
+    assert found.verdict is not None
+    of = found.verdict.candidates[0]
+    return ": ".join((of.decision, "; ".join(re.sub(r"[\d.,]+%?", "#", one.what) for one in of.limits)))
+
+
+def _error(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) -> float:
+    """Return the standard error of the estimate that decides, by its interval; 0 where there is none."""
     try:
         found = compare(log, list(policies), baseline=policies[0], windows=[kind.window], **asked)  # type: ignore[arg-type]
     except EvaluatorError:
-        return "refused"
-    assert found.verdict is not None
-    return found.verdict.decision
+        return 0.0
+    of = found.verdict and found.verdict.candidates[0].difference
+    return 0.0 if of is None else float((of.high - of.low) / 2.0 / ndtri(0.5 + of.level / 2.0))
 
 
 def _value(traffic: Traffic, kind: Kind, policy: str, of: np.ndarray) -> float:
@@ -136,23 +157,29 @@ def main() -> None:
     parser.add_argument("--learning", action="store_true", help="policies that learn, on logs whose actions earn alike")
     parser.add_argument("--apart", action="store_true", help="policies that learn, on logs whose actions differ")
     parser.add_argument("--beyond", type=float, default=0.0, help="how much better than the rule asks for")
+    parser.add_argument("--clear", type=float, default=0.0, help="how many standard errors better than it asks for")
     parser.add_argument("--per-cent", action="store_true", help="by a rule in per cent of what the baseline earns")
     add_options(parser)
     asked = parser.parse_args()
-    print("| kind | verdicts | ship | wait | don't | refused |")
-    print("|---|---|---|---|---|---|")
+    print("| kind | verdicts | ship | wait | don't | refused |" + " most often in the way |" * bool(asked.clear))
+    print("|---|---|---|---|---|---|" + "---|" * bool(asked.clear))
     names, seeds = asked.kinds or list(ALIKE if asked.learning else KINDS), range(7_000, 7_000 + asked.logs)
     with spread_by(asked) as by:
         if asked.apart:
-            rows = decisions_apart(by, names, seeds)
+            rows = decisions_apart(by, names, seeds, clear=asked.clear)
         elif asked.learning:
             rows = by.rows(decided_learning, [((name,), seeds) for name in names])
         else:
-            rows = by.rows(decided_steady, [((name, asked.beyond, asked.per_cent), seeds) for name in names])
+            rows = by.rows(
+                decided_steady, [((name, asked.beyond, asked.per_cent, asked.clear), seeds) for name in names]
+            )
         for name, of_logs in zip(names, rows, strict=True):
             found = list(chain.from_iterable(of_logs))
-            shares = [np.mean([one == outcome for one in found]) for outcome in OUTCOMES]
-            print(f"| {name} | {len(found)} | {' | '.join(f'{share:.1%}' for share in shares)} |", flush=True)
+            shares = [np.mean([one.startswith(outcome) for one in found]) for outcome in OUTCOMES]
+            why = Counter(one.partition(": ")[2] for one in found if not one.startswith("ship"))
+            most = "; or ".join(f"{what} ({times})" for what, times in why.most_common(2))
+            cells = [name, str(len(found)), *(f"{share:.1%}" for share in shares), *([most] if asked.clear else [])]
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice, permutations
 from typing import Any
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from evaluator.comparisons.log_conditions import with_audit, with_checks
 from evaluator.comparisons.ship_rule import ShipRule
 from evaluator.comparisons.verdict import Candidate, Condition, Decision, Verdict, decide
 from evaluator.estimates.confidence import Interval
+from evaluator.log.schema import fixed_size_lists
 from tests.comparisons.test_verdict import shown
 
 BASELINE = Line(0, "ucb1", "500", "ucb1")
@@ -197,3 +200,47 @@ def test_equal_candidates_tie() -> None:
     apart = compare(shown((0.2, 0.4, 0.8)), policies, baseline=policies[0], ship_if="uplift > 0.1").verdict
     assert apart is not None
     assert (apart.variant, apart.ties) == (2, ())
+
+
+def test_names_and_order_of_policies_change_nothing_in_a_whole_comparison() -> None:
+    """Two policies that do not learn and one that does, each in any place, one under two names."""
+    log = shown((0.2, 0.5, 0.6), n=800)
+    frozen, same, learning, base = "fixed:action=1", "fixed:action=a1", "ucb1", "fixed:action=0"
+    found: dict[tuple[str, ...], list[Any]] = {}
+    for order in islice(permutations((frozen, "fixed:action=2", learning)), 0, None, 2):
+        verdict = compare(log, [base, *order], baseline=base, windows=[50]).verdict
+        assert verdict is not None
+        names = {of.line.variant: of.line.policy for of in verdict.candidates}
+        found[order] = [
+            (names[verdict.variant], verdict.decision, {names[i] for i in verdict.ties}),
+            {
+                of.line.policy: (of.decision, of.target, of.conditions, str(of.difference), of.difference)
+                for of in verdict.candidates
+            },
+        ]
+    first = found[frozen, "fixed:action=2", learning]
+    assert {of[1] for of in first[1].values()} == {"weighted", "expected"}
+    assert all(of == first for of in found.values())
+    # By another name a policy is what it was.
+    named = compare(log, [base, same, "fixed:action=2", learning], baseline=base, windows=[50]).verdict
+    assert named is not None
+    decided = [(of.decision, of.conditions, of.difference) for of in named.candidates]
+    assert decided == [(of[0], of[2], of[4]) for of in first[1].values()]
+
+
+def test_candidates_whose_rows_coincide_tie() -> None:
+    """A column that always shows one action is that fixed action; the order of the two decides nothing."""
+    log = shown((0.2, 0.6), n=2_000)
+    certain = fixed_size_lists(np.tile([0.0, 1.0], (len(log), 1)))
+    log = replace(log, displays=log.displays.append_column("target", certain))
+    policies = ["fixed:action=0", "fixed:action=1", "columns"]
+    verdicts = []
+    for order in (policies, [policies[0], policies[2], policies[1]]):
+        found = compare(log, order, baseline=order[0]).verdict
+        assert found is not None
+        assert found.decision == "ship"
+        assert {found.variant, *found.ties} == {1, 2}
+        one, other = found.candidates
+        assert (one.decision, one.conditions, one.difference) == (other.decision, other.conditions, other.difference)
+        verdicts.append(found)
+    assert verdicts[0].candidate.difference == verdicts[1].candidate.difference

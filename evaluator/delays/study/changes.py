@@ -277,7 +277,7 @@ def compare_days(
         trend_spread = math.inf  # nothing is before and after
 
     def of_days(taken: Ints) -> Floats:
-        return np.bincount(code[taken], score, minlength=names.size)
+        return np.bincount(code[taken], score, minlength=names.size).astype(np.float64, copy=False)
 
     counted = np.where((1.0 - share <= _NEWEST_SHARE) & np.isfinite(spread), _NEWEST, 0.0)
 
@@ -289,16 +289,16 @@ def compare_days(
         steps = np.abs(left) / spread
         return np.maximum((steps + counted).max(axis=1), np.where(trend > 0, trend + _TREND, 0.0)), steps
 
-    (statistic,), (found,) = largest(of_days(ready.owners)[None])
-    statistic = float(statistic)
+    most, (found,) = largest(of_days(ready.owners)[None])
+    statistic = float(most[0])
     pool, taken = np.empty(n, np.int64), np.empty(n, np.int64)
     drawn = np.empty(permutations)
     for first in range(0, permutations, _TOGETHER):
-        sums = np.empty((min(_TOGETHER, permutations - first), names.size))
-        for row in sums:
+        by_day = np.empty((min(_TOGETHER, permutations - first), names.size))
+        for i in range(len(by_day)):
             permuted(ready.rows, ready.eligible, rng.random(n), pool, taken)
-            row[:] = of_days(taken)
-        drawn[first : first + len(sums)] = largest(sums)[0]
+            by_day[i] = of_days(taken)
+        drawn[first : first + len(by_day)] = largest(by_day)[0]
     p = (1 + int((drawn >= statistic * (1.0 - 1e-12)).sum())) / (permutations + 1)
     needed = float(np.sort(drawn)[-max(int(false_alarms * (permutations + 1)), 1)]) + _POWER_Z
     shown = []
