@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import pytest
 
 from evaluator.comparisons.lines import Line
@@ -9,7 +12,18 @@ from evaluator.comparisons.ship_rule import parse_ship_rule
 from evaluator.comparisons.uplift import LiveTest, Uplift
 from evaluator.comparisons.verdict import Candidate, Condition, Verdict, decide
 from evaluator.estimates.confidence import Interval
-from evaluator.reports.decision_words import candidate_rows, head, sentences, steps, tiles
+from evaluator.reports.decision_charts import interval_rows, limit_of
+from evaluator.reports.decision_words import (
+    candidate_rows,
+    head,
+    left_out,
+    next_title,
+    ranked,
+    sentences,
+    short_name,
+    steps,
+    tiles,
+)
 from evaluator.reports.document import VerdictBlock
 
 
@@ -73,3 +87,70 @@ def test_a_loss_is_said_as_less(met: bool | None, word: str) -> None:
     assert head(found)[0] == word
     assert "more a display" not in said(found)
     assert "less a display than the logging policy (95 % interval -0.4" in said(found)
+
+
+def of_many(estimates: Sequence[float], title: str) -> Verdict:
+    """Return a verdict on candidates of these differences."""
+    known = [
+        Candidate(Line(i, f"p{i}", "7d", title.format(i)), "wait", of(estimate), "weighted",
+                  (Condition("difference", estimate > 0.3, "its interval lies there"),))
+        for i, estimate in enumerate(estimates)
+    ]  # fmt: skip
+    baseline = Line(len(known), "logging", "7d", "logging")
+    return decide(known, rule=parse_ship_rule("uplift > 0"), level=0.95, baseline=baseline)
+
+
+def test_a_table_has_the_best_candidates_and_counts_the_others() -> None:
+    found = of_many([0.1, 0.9, 0.2, 0.8, 0.0, 0.7, 0.6, 0.5], "fixed:action=banner {} of the long spring sale")
+    assert [one.line.variant for one in ranked(found)] == [1, 3, 5, 6, 7, 2, 0, 4]
+    rows = candidate_rows(VerdictBlock(found))
+    assert [row.name for row in rows[:2]] == ["banner 1 of the long spring sale", "banner 3 of the long spring sale"]
+    assert len(rows) == 7
+    assert left_out(found) == "Two more (2 don't): below, in all numbers."
+    assert left_out(of_many([0.5, 0.4], "ucb{}")) == ""
+    assert next_title(found) == "What to do next"
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["fixed:action=sale {} of the long and green spring", "fixed:action=9 (the long and green spring sale of {})",
+     "the very long sale in spring of this and that year, {}", "policy:of_a_long_name=2,alpha=0.{}"],
+)  # fmt: skip
+def test_short_names_are_told_apart(title: str) -> None:
+    found = of_many([0.5, 0.4, 0.6], title)
+    names = [short_name(one.line, found, 18) for one in found.candidates]
+    assert len(set(names)) == 3
+    assert max(map(len, names)) <= 18
+    assert [short_name(one.line, found, 90) for one in found.candidates] == [title.format(i) for i in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("estimates", "limit"), [([0.5], 0.0), ([-0.9], 0.0), ([0.5], 0.02), ([-5.0], 0.02), ([-0.2], 5.0), ([3.0], 2.9)]
+)
+def test_words_below_a_chart_are_within_it_and_apart(estimates: list[float], limit: float) -> None:
+    words = f"rule: more than {limit:g}"
+    chart = interval_rows([("ucb1", of(one)) for one in estimates], "about", zone=limit, said=words)
+    assert chart is not None
+    low, high = chart["layer"][1]["encoding"]["x"]["scale"]["domain"]
+    below = {}
+    for layer in chart["layer"]:
+        [row] = chart["datasets"][layer["data"]["name"]][-1:]
+        if row.keys() == {"at", "y", "said"}:
+            at = 440 * (row["at"] - low) / (high - low) + layer["mark"]["dx"]
+            long, align = 8.6 * len(row["said"]), layer["mark"]["align"]
+            start = at - {"left": 0.0, "center": long / 2, "right": long}[align]
+            below[row["said"]] = (start, start + long)
+    # A limit that lies on the 0 needs no other mark.
+    apart = limit * 440 / (high - low) > 3.0
+    assert below.keys() == ({words, "0"} if apart else {words})
+    assert all(start >= 0.0 and end <= 440.0 for start, end in below.values())
+    ordered = sorted(below.values())
+    assert all(end <= start for (_, end), (start, _) in pairwise(ordered))
+
+
+def test_groups_that_lose_stand_out() -> None:
+    chart = interval_rows([("phone", of(0.5)), ("desktop", of(-0.5))], "about", zone=None, said="")
+    assert chart is not None
+    colours = {row["of"]: row["colour"] for rows in chart["datasets"].values() for row in rows if "colour" in row}
+    assert colours["phone"] != colours["desktop"]
+    assert limit_of(verdict(True)) == pytest.approx(0.04)
