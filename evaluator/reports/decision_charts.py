@@ -69,7 +69,7 @@ def gainers_chart(comparison: Comparison) -> Spec | None:
     def name(label: str) -> str:
         return drawable(label) + (f"  {displays[label] / total:.0%}".replace("%", " %") if label in displays else "")
 
-    groups = [(name(group.label), group.realised) for group in found.groups]
+    groups = [(name(group.label), group.of_values) for group in found.groups]
     return _intervals(groups, f"Difference to the baseline by {drawable(found.column)}", zone=None, said="")
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import SegmentDifferences
-from evaluator.comparisons.verdict import Verdict, level_text
+from evaluator.comparisons.verdict import Harm, Verdict, level_text
 from evaluator.findings.codes import LARGEST_REWARD_SEEN, SMALLEST_REWARD_SEEN, YOUNG_DISPLAYS
 from evaluator.findings.finding import warnings_of
 from evaluator.replays.result import ReplayResult
@@ -63,7 +63,7 @@ def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
         ask = "no groups were asked for: `by` names a column of the log, such as device"
         yield section("Who gains?", paragraph(ask, style="dim"), half=True)
     else:
-        yield _picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups)}", "gainers")
+        yield _picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups, of.harmed)}", "gainers")
     yield _picture("When does it pay?", f"extra {objective} of this run against {base}, so far", "gain")
     yield _picture("What will customers see?", "share of displays; each action has its own colour", "seen")
 
@@ -72,16 +72,17 @@ def _picture(title: str, about: str, chart: str) -> Section:
     return replace(section(title, paragraph(about, style="dim"), half=True), charts=(chart,))
 
 
-def _gainers(groups: SegmentDifferences) -> str:
+def _gainers(groups: SegmentDifferences, harmed: Sequence[Harm]) -> str:
     """Return which groups are shown to lose, or that none is, and which are not told from 0."""
-    lose = [one.label for one in groups.groups if one.realised.high < 0.0]
-    open_ = [one.label for one in groups.groups if one.realised.low <= 0.0 <= one.realised.high]
+    lose = [one.group for one in harmed if one.column == groups.column]
+    open_ = [one.label for one in groups.groups if one.of_values.low <= 0.0 <= one.of_values.high]
+    of_run = "" if any(one.weighted for one in groups.groups) else " (of this run)"
     losing = f"shown to lose: {_listed(lose)}" if lose else "none is shown to lose"
     if not open_:
         return losing
     if len(open_) == len(groups.groups):
-        return f"{losing}, none alone is told from 0 (of this run)"
-    return f"{losing}, {_listed(open_)} alone not told from 0 (of this run)"
+        return f"{losing}, none alone is told from 0{of_run}"
+    return f"{losing}, {_listed(open_)} alone not told from 0{of_run}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -91,9 +91,14 @@ def sentences(verdict: Verdict) -> tuple[str, str, str]:
     )
     after = (
         f" than {base} ({level_text(verdict.interval_level)} interval {low} to {high}{together}, {_looks(verdict)}). "
-        f"The rule asks for more than {rule_words(verdict)}.{_ties(verdict)}{_against(of)}"
+        f"The rule asks for more than {rule_words(verdict)}.{_ties(verdict)}"
+        f"{_spaced(of.harm_text)}{_against(of)}"
     )
     return f"{who} {_EARNS[of.target]} ", more, after
+
+
+def _spaced(sentence: str) -> str:
+    return f" {sentence}" if sentence else ""
 
 
 def _looks(verdict: Verdict) -> str:

@@ -171,7 +171,7 @@ def _verdict(verdict: Verdict, *, brief: bool) -> Iterator[RenderableType]:
         mark, word, colour = MARKS[condition.met]
         if not (brief and condition.met):
             table.add_row(condition.name, Text(f"{mark} {word}", style=colour), condition.what)
-    for line in stakes(verdict):
+    for line in filter(None, [*stakes(verdict), verdict.candidate.harm_text]):
         yield Text(visible(line))
     yield Padding(table, (0, 0, 0, 2), expand=False)
     if verdict.settle:
