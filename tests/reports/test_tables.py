@@ -22,7 +22,7 @@ TABLES = {
     "compare": {
         "trajectory": None, "curve_table": None, "variant_table": 4, "difference_table": 3, "window_cost_table": 2,
         "ranking_table": 4, "test_table": 6, "action_table": 24, "segment_table": 16,
-        "segment_difference_table": 15,
+        "segment_difference_table": 12,
     },
     "audit": {"twins": 40, "differences": 20, "live": None, "policy_table": 2, "pair_table": 1},
     "simulate": {"curve_table": None, "policy_table": 2},
