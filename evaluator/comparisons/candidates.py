@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from evaluator.comparisons.assumed_bound import PlausibleDifferences
@@ -14,7 +15,7 @@ from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.ship_rule import Look, ShipRule
 from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
-from evaluator.comparisons.verdict import Candidate, Condition, Target, Verdict, decide, level_at
+from evaluator.comparisons.verdict import Candidate, Condition, Harm, Target, Verdict, decide, level_at
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.enough import NEEDED
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
@@ -66,6 +67,7 @@ def find_verdict(
     rule: ShipRule,
     plausible: PlausibleDifferences | None = None,
     look: Look | None = None,
+    harmed: Mapping[int, tuple[Harm, ...]] = MappingProxyType({}),
 ) -> Verdict | None:
     """Return the verdict of a comparison of which the log is not yet checked; None without a variant to decide on.
 
@@ -93,6 +95,8 @@ def find_verdict(
         Differences with the largest rewards that are plausible; None where bounds are known.
     look
         Planned look that it is; None for one alone.
+    harmed
+        Groups for which each variant is worse than the baseline, by its number.
     """
     others = [i for i in range(len(plans)) if i != baseline]
     if not others:
@@ -118,6 +122,7 @@ def find_verdict(
             Candidate(
                 line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions),
                 _uplift(plans[i], results[i], results[baseline], judged, rule), like,
+                harmed.get(i, ()),
             )
         )  # fmt: skip
     return decide(candidates, rule=rule, level=level, baseline=line_of(baseline, results[baseline]), look=look)

@@ -32,6 +32,7 @@ from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
 from evaluator.comparisons.result_tables import difference_table, ranking_table, test_table, variant_table
 from evaluator.comparisons.segment_differences import (
     SegmentDifferences,
+    harmed_groups,
     segment_difference_table,
     segment_differences,
 )
@@ -360,9 +361,12 @@ def compare_results(
     plausible = plausible_differences(
         plans, whole, baseline, weighted=realised.weighted, rounds=horizon.rounds, fixed=horizon.fixed
     )
+    segments = segment_differences(
+        plans, whole, baseline=baseline, rounds=horizon.rounds, fixed=horizon.fixed, look=look
+    )
     verdict = find_verdict(
         plans, judged, realised, at=at, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT,
-        plausible=plausible, look=look,
+        plausible=plausible, look=look, harmed=harmed_groups(segments, plans),
     )  # fmt: skip
     check = None
     if verdict is not None and any(TO_CHECK in of.conditions for of in verdict.candidates):
@@ -381,7 +385,7 @@ def compare_results(
         curves=tuple(curves),
         assumed=tuple(assumed_by(plan) for plan in plans),
         findings=ordered(_findings(plans, results, lived, horizon)),
-        segments=segment_differences(plans, whole, baseline=baseline, rounds=horizon.rounds, fixed=horizon.fixed),
+        segments=segments,
         verdict=verdict,
         check=check,
     )

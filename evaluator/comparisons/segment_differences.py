@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,14 @@ import pyarrow as pa
 from evaluator.comparisons.differences import on_displays_of_both, why_none
 from evaluator.comparisons.horizon import FirstRounds
 from evaluator.comparisons.realised import IN_ORDER, IN_ORDERS, SAME, in_order
+from evaluator.comparisons.ship_rule import Look
+from evaluator.comparisons.verdict import Harm, Target, level_at
+from evaluator.comparisons.weighted_pairs import weighted_in_groups
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.contrast import Contrast, contrast_of
 from evaluator.estimates.paired import UNPAIRED, RewardSums, shown_alone
 from evaluator.estimates.simultaneous import difference_in_group, simultaneous_interval
+from evaluator.estimates.weighted_difference import WeightedDifference
 from evaluator.log.splits import Split
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
@@ -47,10 +52,20 @@ class GroupDifference:
         Mean reward of the variant's rounds with displays of the group less that of the reference's, up to the common
         horizon; n is the number of different displays of the group that were shown by one of them alone, or by any of
         them where the interval is unpaired.
+    weighted
+        Difference of what two policies that do not learn would earn on displays of the group, weighted over all that
+        can be judged; None where either learns, or nothing says how to weight the displays. Its interval is good for
+        one look, or for the one that was planned.
     """
 
     label: str
     realised: Interval
+    weighted: WeightedDifference | None = None
+
+    @property
+    def of_values(self) -> Interval:
+        """Difference that a report prints: weighted, where both do not learn, else realised."""
+        return self.realised if self.weighted is None else self.weighted.value
 
 
 @dataclass(frozen=True)
@@ -83,8 +98,33 @@ class SegmentDifferences:
     why_not: str
 
 
+def harmed_groups(found: Iterable[SegmentDifferences], plans: Sequence[ReplayPlan]) -> dict[int, tuple[Harm, ...]]:
+    """Return, by variant, the groups for which it is told to be worse than the baseline: all groups hold at once.
+
+    Nothing is told of groups with too few rewards, of money whose upper end rests on too few, of displays that nobody
+    followed long enough, or of what runs earned where nobody knows how much a display can earn.
+    """
+    harmed: dict[int, tuple[Harm, ...]] = {}
+    for of in found:
+        plan = plans[of.variant]
+        for group in of.groups if plan.maturity.known else ():
+            weighted = group.weighted
+            told = plan.bounded if weighted is None else not weighted.withheld and weighted.high_known
+            if told and group.of_values.high < 0.0:
+                target: Target = "realised" if weighted is None else "weighted"
+                harm = Harm(of.column, group.label, group.of_values, target)
+                harmed[of.variant] = (*harmed.get(of.variant, ()), harm)
+    return harmed
+
+
 def segment_differences(
-    plans: Sequence[ReplayPlan], lived: Sequence[FirstRounds], *, baseline: int, rounds: int, fixed: bool
+    plans: Sequence[ReplayPlan],
+    lived: Sequence[FirstRounds],
+    *,
+    baseline: int,
+    rounds: int,
+    fixed: bool,
+    look: Look | None = None,
 ) -> tuple[SegmentDifferences, ...]:
     """Return the difference of every other variant to the baseline in every group, column by column.
 
@@ -100,6 +140,8 @@ def segment_differences(
         Number of rounds T that are compared.
     fixed
         Whether T was fixed before any outcome.
+    look
+        Planned look that it is, whose level weighted differences have; None for one alone.
     """
     splits, level = plans[0].splits, plans[0].options.level
     others = [i for i in range(len(plans)) if i != baseline]
@@ -117,9 +159,19 @@ def segment_differences(
             a, b = on_displays_of_both(plans[i], lived[i], plans[baseline], lived[baseline])
             ordered = fixed and in_order(plans[i], plans[baseline]) and len(a.displays[0]) == len(b.displays[0])
             groups, test = _in_groups(plans[i], a, b, split, total=total, ordered=ordered)
+            own = level_at(look, "weighted", level)
+            weighted = [
+                _at_once(of.difference(1.0 - (1.0 - own) / total), own, total)
+                for of in weighted_in_groups(plans, (i, baseline), split)
+            ]
+            groups = tuple(replace(one, weighted=of) for one, of in zip_longest(groups, weighted))
             found.append(SegmentDifferences(*about, groups, split.pooled, test, ""))
     tests = tested_together([one.test for one in found], alpha=1.0 - level)
     return tuple(replace(one, test=test) for one, test in zip(found, tests, strict=True))
+
+
+def _at_once(of: WeightedDifference, level: float, total: int) -> WeightedDifference:
+    return replace(of, value=replace(of.value, level=level, kind=AT_ONCE.format(kind=of.value.kind, total=total)))
 
 
 def _in_groups(
@@ -181,6 +233,7 @@ def segment_difference_table(found: Iterable[SegmentDifferences]) -> pa.Table:
     columns = {
         "variant": VARIANT, "reference": VARIANT, "column": TEXT, "group": TEXT, **interval_columns("difference"),
         "n": COUNT, "level": NUMBER, "pooled": FLAG,
+        **interval_columns("weighted_difference"),
     }  # fmt: skip
     rows = [
         {
@@ -192,6 +245,7 @@ def segment_difference_table(found: Iterable[SegmentDifferences]) -> pa.Table:
             "n": group.realised.n,
             "level": group.realised.level,
             "pooled": bool(of.pooled) and i == len(of.groups) - 1,
+            **interval_cells("weighted_difference", None if group.weighted is None else group.weighted.value),
         }
         for of in found
         for i, group in enumerate(of.groups)

@@ -69,6 +69,26 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Harm:
+    """A group of displays for which a variant is worse than the baseline: its interval lies below 0.
+
+    Parameters
+    ----------
+    column, group
+        Column that splits the displays, and name of the group.
+    difference
+        Difference to the baseline on displays of the group; all groups, columns and variants hold at once.
+    target
+        Quantity that it is of: what the two would earn there, or what these runs earned.
+    """
+
+    column: Text
+    group: str
+    difference: Interval
+    target: Target
+
+
+@dataclass(frozen=True)
 class Candidate:
     """The verdict on one variant.
 
@@ -91,6 +111,9 @@ class Candidate:
     not_told_from
         Numbers of other variants that it may earn no more or less than: the interval of the difference of the two, of
         the same kind and level, holds 0.
+    harmed
+        Groups of the columns that ``by`` named for which it is worse than the baseline. They stand beside the decision,
+        and do not change it.
     """
 
     line: Line
@@ -100,6 +123,20 @@ class Candidate:
     conditions: tuple[Condition, ...]
     uplift: Uplift | None = None
     not_told_from: tuple[Count, ...] = ()
+    harmed: tuple[Harm, ...] = ()
+
+    @property
+    def harm_text(self) -> str:
+        """Sentence on the groups for which it is worse than the baseline, the worst first; empty without any."""
+        worst = sorted(self.harmed, key=lambda one: one.difference.estimate)
+        named = [
+            f"{one.column} {one.group} ({one.difference.estimate:+.3g} [{one.difference.low:+.3g}, "
+            f"{one.difference.high:+.3g}]{', in these runs' * (one.target == 'realised')})"
+            for one in worst[:_NAMED]
+        ]
+        more = len(worst) - _NAMED
+        listed = ", ".join([*named, *([f"{more} more" if more > 1 else "one more"] if more > 0 else [])])
+        return f"Worse for {listed}, all groups together." if named else ""
 
     @property
     def limits(self) -> tuple[Condition, ...]:
@@ -226,7 +263,7 @@ def decide(
         decision=of.decision,
         variant=of.line.variant,
         headline=headline,
-        sentence=" ".join((headline, *(f"{_capital(one.what)}." for one in against))),
+        sentence=" ".join((headline, *filter(None, [of.harm_text]), *(f"{_capital(one.what)}." for one in against))),
         settle=() if of.decision == "don't" else tuple(one.remedy for one in of.limits if one.remedy),
         rule=rule,
         level=level,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from evaluator.estimates.weighted_difference import Influence, PairedValues, influence, paired_values
 from evaluator.log.clusters import read_users
+from evaluator.log.splits import Split
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.final import display_weights
 from evaluator.replays.values.rewards import eventual_rewards
@@ -74,6 +75,27 @@ def may_decide(policies: Sequence[Any], draws: int | None) -> bool:
     """
     frozen = any(not getattr(policy, "learns", True) and policy.name != "logging" for policy in policies)
     return frozen or draws != 0
+
+
+def weighted_in_groups(plans: Sequence[ReplayPlan], pair: tuple[int, int], split: Split) -> tuple[PairedValues, ...]:
+    """Return the same of one pair in each group of a column, of its displays alone; nothing where a policy learns.
+
+    Costs a scan of the log for each of the two.
+    """
+    a, b = (plans[i] for i in pair)
+    if not (_weighable(a) and _weighable(b) and reward_cut(a) == reward_cut(b)):
+        return ()
+    used = a.maturity.used
+    clusters = a.clusters or read_users(a.log, None)
+    reward = eventual_rewards(a, used=used).taken(np.arange(used))
+    weights = [None if plan.sampler == "logged" else display_weights(plan) for plan in (a, b)]
+    found = []
+    for group in range(len(split.labels)):
+        of = np.flatnonzero(split.code[:used] == group)
+        code = None if clusters is None else clusters.code[of]
+        x, y = (influence(reward[of], None if w is None else w[of], clusters=code) for w in weights)
+        found.append(paired_values(reward[of], x, y, clusters=code))
+    return tuple(found)
 
 
 def _weighable(plan: ReplayPlan) -> bool:

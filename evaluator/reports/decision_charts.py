@@ -86,7 +86,7 @@ def gainers_chart(comparison: Comparison) -> Spec | None:
     def name(label: str) -> str:
         return drawable(label) + (f"  {_per_cent(displays[label] / total)}" if label in displays else "")
 
-    groups = [(name(group.label), group.realised) for group in found.groups]
+    groups = [(name(group.label), group.of_values) for group in found.groups]
     return interval_rows(groups, f"Difference to the baseline by {drawable(found.column)}", zone=None, said="")
 
 

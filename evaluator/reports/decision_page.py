@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import SegmentDifferences
-from evaluator.comparisons.verdict import Verdict, level_text
+from evaluator.comparisons.verdict import Harm, Verdict, level_text
 from evaluator.findings.codes import LARGEST_REWARD_SEEN, SMALLEST_REWARD_SEEN, YOUNG_DISPLAYS
 from evaluator.findings.finding import warnings_of
 from evaluator.replays.result import ReplayResult
@@ -22,7 +22,6 @@ from evaluator.reports.decision_words import (
     name_of,
     next_title,
     reward_of,
-    shown_to_lose,
 )
 from evaluator.reports.document import Layout, Section, VerdictBlock, Words, paragraph, run, section, words
 from evaluator.reports.shared_sections import counted
@@ -74,7 +73,7 @@ def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
         "decision",
     )
     if groups := groups_of(comparison):
-        yield _picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups)}", "gainers")
+        yield _picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups, of.harmed)}", "gainers")
     yield _picture("When does it pay?", f"extra {reward_of(comparison)} of this run against {base}, so far", "gain")
     yield _picture("What will customers see?", "share of displays; each action has its own colour", "seen")
 
@@ -83,16 +82,17 @@ def _picture(title: str, about: str, chart: str) -> Section:
     return replace(section(title, paragraph(about, style="dim"), half=True), charts=(chart,))
 
 
-def _gainers(groups: SegmentDifferences) -> str:
+def _gainers(groups: SegmentDifferences, harmed: Sequence[Harm]) -> str:
     """Return which groups are shown to lose, or that none is, and which are not told from 0."""
-    lose = shown_to_lose(groups)
-    open_ = [one.label for one in groups.groups if one.realised.low <= 0.0 <= one.realised.high]
+    lose = [one.group for one in harmed if one.column == groups.column]
+    open_ = [one.label for one in groups.groups if one.of_values.low <= 0.0 <= one.of_values.high]
+    of_run = "" if any(one.weighted for one in groups.groups) else " (of this run)"
     losing = f"shown to lose: {first_of(lose)}" if lose else "none is shown to lose"
     if not open_:
         return losing
     if len(open_) == len(groups.groups):
-        return f"{losing}, none alone is told from 0 (of this run)"
-    return f"{losing}, {first_of(open_)} alone not told from 0 (of this run)"
+        return f"{losing}, none alone is told from 0{of_run}"
+    return f"{losing}, {first_of(open_)} alone not told from 0{of_run}"
 
 
 def _which_log(comparison: Comparison, layout: Layout) -> Iterator[Words]:
@@ -149,7 +149,8 @@ def _value_of_baseline(comparison: Comparison) -> float | None:
 def _notes(comparison: Comparison) -> Iterator[str]:
     """Yield groups that lose, warnings in a few words, and the number of those that are too long for that."""
     groups = groups_of(comparison)
-    if groups is not None and (lose := shown_to_lose(groups)):
+    harmed = () if comparison.verdict is None else comparison.verdict.candidate.harmed
+    if groups is not None and (lose := [one.group for one in harmed if one.column == groups.column]):
         yield f"{groups.column}: {first_of(lose)} shown to lose"
     results = comparison.results
     plan = results[0].plan

@@ -48,7 +48,7 @@ def answer_sections(comparison: Comparison, verdict: Verdict, layout: Layout) ->
         "",
         paragraph(run(f"{first} {name}", VERDICT_STYLES[verdict.decision])),
         paragraph(before, run(number, "bold"), after),
-        *(paragraph(line) for line in ([] if block is None else _worth(*map(tuple, tiles(block)))[:2])),
+        *(paragraph(line) for line in ([] if block is None else _worth(*tiles(block))[:2])),
     )
     plan = comparison.results[0].plan
     which = words(run(str(plan["dataset"]), "bold"), f": {plan['displays']:,} displays, ")

@@ -103,11 +103,6 @@ def ranked(verdict: Verdict) -> list[Candidate]:
     return sorted(verdict.candidates, key=lambda of: (of.line.variant != verdict.variant, -size(of)))
 
 
-def shown_to_lose(groups: SegmentDifferences) -> list[str]:
-    """Return the groups of displays in which a variant is shown to earn less than the baseline."""
-    return [one.label for one in groups.groups if one.realised.high < 0.0]
-
-
 def first_of(names: Sequence[str], most: int = 3) -> str:
     """Return names as a list of a few, with the number of the others."""
     more = len(names) - most
@@ -163,9 +158,14 @@ def sentences(verdict: Verdict) -> tuple[str, str, str]:
     )
     after = (
         f" than {base} ({level_text(verdict.interval_level)} interval {low} to {high}{together}, {_looks(verdict)}). "
-        f"The rule asks for more than {rule_words(verdict)}.{_ties(verdict)}{_against(of)}"
+        f"The rule asks for more than {rule_words(verdict)}.{_ties(verdict)}"
+        f"{_spaced(of.harm_text)}{_against(of)}"
     )
     return f"{who} {_EARNS[of.target]} ", more, after
+
+
+def _spaced(sentence: str) -> str:
+    return f" {sentence}" if sentence else ""
 
 
 def _looks(verdict: Verdict) -> str:

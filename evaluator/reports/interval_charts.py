@@ -68,7 +68,11 @@ def segment_charts(comparison: Comparison) -> dict[str, Spec]:
             row
             for groups in zip(*(segment.groups for segment in compared), strict=True)
             for segment, group in zip(compared, groups, strict=True)
-            for row in _row(group.realised, _group_name(group.label, segment.variant if several else None), "realised")
+            for row in _row(
+                group.of_values,
+                _group_name(group.label, segment.variant if several else None),
+                "realised" if group.weighted is None else "weighted",
+            )
         ]
         base = f"baseline: {line_name(comparison.results[comparison.baseline], comparison.baseline)}"
         about = [base, "all these intervals hold at once"]

@@ -77,7 +77,7 @@ def _together(blocks: Sequence[VerdictBlock]) -> str:
     """Return what all runs say of the latest headline's candidate, and what that promises."""
     latest = blocks[-1].verdict
     found = [of for block in blocks if (of := _of_variant(block.verdict, latest.variant)) is not None]
-    counts = Counter(of.decision for of in found)
+    counts = Counter[str](of.decision for of in found)
     decisions = " and ".join(f"{does} in {counts[decision]}" for decision, does in _DOES.items() if counts[decision])
     known = [of.difference for of in found if of.difference is not None]
     above, below = sum(of.low > 0.0 for of in known), sum(of.high < 0.0 for of in known)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 from evaluator.comparisons.lines import names_of
-from evaluator.comparisons.segment_differences import SegmentDifferences
+from evaluator.comparisons.segment_differences import GroupDifference, SegmentDifferences
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.result import ReplayResult
@@ -32,6 +32,8 @@ from evaluator.reports.shared_sections import FEW_ROWS
 ABOUT = "Events that no policy was told of, per round, of the displays followed for as long as such an event may take."
 _STYLES = {"holds": "green", "broken": "bold red", "cannot tell": "yellow"}
 ABOUT_GROUPS = "A group's rounds are those of its accepted displays; the intervals of all groups{line} hold at once."
+ABOUT_DIFFERENCES = "Up to the common horizon{also}; all these intervals hold at once."
+OF_WEIGHTED = ", or of policies that do not learn weighted over all displays of the group"
 
 
 def guardrails(results: Sequence[ReplayResult], layout: Layout) -> Section:
@@ -151,8 +153,7 @@ def _differences(differences: Sequence[SegmentDifferences], names: Sequence[str]
     rows = []
     for groups in zip(*(one.groups for one in compared), strict=True):
         for i, (one, group) in enumerate(zip(compared, groups, strict=True)):
-            label = group.label if i == 0 else ""
-            rows.append((label, names[one.variant], _cell(group.realised, sign=True), f"{group.realised.n:,}"))
+            rows.append((group.label if i == 0 else "", names[one.variant], *_group_cells(group)))
     answers = [
         f"{names[one.variant]}: not compared: {one.why_not}."
         if one.why_not
@@ -160,9 +161,16 @@ def _differences(differences: Sequence[SegmentDifferences], names: Sequence[str]
         for one in differences
     ]
     title = f"Difference to {names[differences[0].reference]} by {differences[0].column}"
-    about = "Up to the common horizon; all these intervals hold at once."
+    weighted = any(group.weighted for one in compared for group in one.groups)
+    about = ABOUT_DIFFERENCES.format(also=OF_WEIGHTED if weighted else "")
     table = grid([*_first_columns(several=True), *_numbers("difference", "n")], rows)
     return _section(title, about, table, answers, full=full)
+
+
+def _group_cells(group: GroupDifference) -> tuple[Cell, str]:
+    if group.weighted is not None and group.weighted.withheld:
+        return words("too few to say", style="dim"), f"{group.of_values.n:,}"
+    return _cell(group.of_values, sign=True), f"{group.of_values.n:,}"
 
 
 def _answer(number: str, test: GroupTest, name: str = "") -> str:

@@ -175,7 +175,7 @@ def _table(grid: Grid) -> Table:
 
 def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     """Yield the conditions of the rule, what would settle them, and the rule; the sentences above say the rest."""
-    for line in stakes(verdict):
+    for line in filter(None, [*stakes(verdict), verdict.candidate.harm_text]):
         yield Text(visible(line))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for name in ("condition", "state"):
