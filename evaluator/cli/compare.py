@@ -119,7 +119,8 @@ def compare_command(
                     f"The verdict on policies that learn takes up to {MOST} resampled logs, {most:,} displays to draw: "
                     "as long as so many replays. `bootstrap=0` leaves them out."
                 )
-            with o.progress("displays", runs.totals, compiles=cluster is None) as advance:
+            last = "Comparing" if rule is None else "Comparing and checking"
+            with o.progress("displays", runs.totals, compiles=cluster is None, last=last) as advance:
                 comparison = execute_comparison(
                     plans, baseline=first, rule=rule, log=source.log, runs=runs, advance=advance
                 )
