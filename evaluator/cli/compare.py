@@ -61,10 +61,9 @@ def compare_command(
 ) -> None:
     """Replay several policies, each with several windows, in one scan of the log, and compare them.
 
-    Prints the verdict, and one line a policy and window with its value, which replay gives for it alone, and its
-    difference to a baseline at a common horizon. --full adds regret, the difference to the logging policy, a ranking
-    that says which differences are told from 0 (of these runs; of the expected values with --bootstrap), regret curves,
-    and what was assumed.
+    Prints the verdict, what it is worth, the interval of each difference to the baseline, what these rest on, and what
+    to do next. --full adds the conditions of the verdict, value and regret of each policy, a ranking that says which
+    differences are told from 0, regret curves, and what was assumed.
     """
     from evaluator.arguments import as_description, as_descriptions
     from evaluator.comparisons.candidates import pairs_to_expect
@@ -123,7 +122,7 @@ def compare_command(
                     "as long as so many replays. `bootstrap=0` leaves them out."
                 )
             stages = {**runs.totals, "Checking": len(source.log) if decides else 0}
-            with o.progress("displays", stages, compiles=cluster is None) as advance:
+            with o.progress("displays", stages, compiles=cluster is None, last="Comparing") as advance:
                 comparison = execute_comparison(
                     plans, baseline=first, rule=rule, look=look, log=source.log, runs=runs, advance=advance
                 )

@@ -185,14 +185,14 @@ class _Work:
         """Say in other words what is done now."""
         self._bar.update(self._task, description=what)
 
-    def advance(self, done: int, unit: str, stages: Sequence[tuple[str, int | None]]) -> None:
-        """Show that so many steps more are done, never more than there are."""
+    def advance(self, done: int, unit: str, stages: Sequence[tuple[str, int | None]], last: str) -> None:
+        """Show that so many steps more are done, never more than there are; after all of them, what is done last."""
         self._bar.advance(self._task, done)
         task = self._bar.tasks[0]
         whole, steps = task.total, int(task.completed)
         amount = f"{steps:,}" if whole is None else f"{min(steps, int(whole)):,} of {int(whole):,}"
         ends = accumulate(count or 0 for _, count in stages)
-        stage = next((name for (name, _), end in zip(stages, ends, strict=True) if steps < end), stages[-1][0])
+        stage = next((name for (name, _), end in zip(stages, ends, strict=True) if steps < end), last)
         self._bar.update(self._task, description=stage, amount=f"{amount} {unit}")
 
     def stop(self, *, finished: bool) -> None:
@@ -253,7 +253,9 @@ def _end_work() -> None:
 
 
 @contextmanager
-def progress(unit: str, stages: Mapping[str, int | None], *, compiles: bool = False) -> Iterator[Callable[[int], None]]:
+def progress(
+    unit: str, stages: Mapping[str, int | None], *, compiles: bool = False, last: str = ""
+) -> Iterator[Callable[[int], None]]:
     """Show how far the stages of a work are if stderr is a terminal, and give the function that advances them.
 
     Where policies are compiled in the block, signals wait for the next advance or the end of the block: an exception
@@ -266,6 +268,8 @@ def progress(unit: str, stages: Mapping[str, int | None], *, compiles: bool = Fa
         What is counted, and the number of them in each stage, in order; None: no end is known.
     compiles
         Whether policies are compiled meanwhile.
+    last
+        What is done after all steps; empty for more of the last stage.
     """
     global signals_wait
     steps = [(name, count) for name, count in stages.items() if count != 0] or list(stages.items())
@@ -275,12 +279,12 @@ def progress(unit: str, stages: Mapping[str, int | None], *, compiles: bool = Fa
         def advance(done: int) -> None:
             _heed_signals()
             if shown is not None:
-                shown.advance(done, unit, steps)
+                shown.advance(done, unit, steps, last or steps[-1][0])
 
         if shown is not None:
             known = [count for _, count in steps if count is not None]
             shown.do(steps[0][0], max(sum(known), 1) if known else None)
-            shown.advance(0, unit, steps)
+            shown.advance(0, unit, steps, last or steps[-1][0])
         signals_wait = compiles
         try:
             with (

@@ -13,7 +13,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.decision_charts import limit_of
 from evaluator.reports.decision_page import decision_block
-from evaluator.reports.decision_words import head, interval_parts, name_of, sentences, steps, tiles
+from evaluator.reports.decision_words import Tile, head, interval_parts, name_of, sentences, steps, tiles
 from evaluator.reports.document import (
     Cell,
     Grid,
@@ -48,7 +48,7 @@ def answer_sections(comparison: Comparison, verdict: Verdict, layout: Layout) ->
         "",
         paragraph(run(f"{first} {name}", VERDICT_STYLES[verdict.decision])),
         paragraph(before, run(number, "bold"), after),
-        *(paragraph(line) for line in ([] if block is None else _worth(*tiles(block))[:2])),
+        *(paragraph(line) for line in ([] if block is None else _worth(tiles(block)))),
     )
     plan = comparison.results[0].plan
     which = words(run(str(plan["dataset"]), "bold"), f": {plan['displays']:,} displays, ")
@@ -68,10 +68,10 @@ def _without_difference(verdict: Verdict) -> Iterator[str]:
             yield f"{name_of(of.line, verdict)} has no difference: {why}."
 
 
-def _worth(*found: tuple[str, str]) -> list[str]:
+def _worth(found: Sequence[Tile]) -> list[str]:
     """Return the tiles of the page in two lines: per cent; and money, with the chance of a loss."""
-    texts = [f"{number} {what}" if what[:1].isalpha() else f"{number}, {what}" for number, what in found]
-    return [*texts[:1], *(["; ".join(texts[1:3])] if texts[1:] else [])]
+    texts = [f"{of.number}{' ' if of.what[:1].isalpha() else ', '}{of.what}" for of in found[:3]]
+    return [line for line in (*texts[:1], "; ".join(texts[1:])) if line]
 
 
 def closing_section(verdict: Verdict, assumptions: int, layout: Layout) -> Section:
@@ -176,7 +176,7 @@ def _value_table(result: ReplayResult, *, stacked: bool) -> Grid:
     cells: list[Cell] = [result.title]
     for title, of in (value, ("uplift", result.uplift)):
         columns += [column(name, "number") for name in ([lines(title, level)] if stacked else [title, level])]
-        cells += [measured_below(of)] if stacked else measured(of)
+        cells += [measured_below(of)] if stacked else [*measured(of)]
     return grid(columns, [cells], gap=1)
 
 

@@ -95,13 +95,17 @@ def test_the_table_has_a_line_a_variant_and_says_what_a_line_is_about() -> None:
     run = evaluate("compare", "-p", "random", "-p", "delayed-ucb", "-w", "5,1000", *SHORT, "--full", "-b", "random")
     assert run.code == 0, run.err
     lines = run.out.partition("replays of synthetic")[2].splitlines()
-    first = next(i for i, line in enumerate(lines) if line.split()[:1] == ["1"])
-    assert [line.split()[:3] for line in lines[first : first + 4]] == [
-        ["1", "random", "5"], ["2", "random", "1,000"], ["3", "delayed-ucb", "5"], ["4", "delayed-ucb", "1,000"],
+    first = next(i for i, line in enumerate(lines) if line.split()[:1] == ["policy"]) + 1
+    assert [line.split()[:2] for line in lines[first : first + 4]] == [
+        ["random", "5"], ["random", "1,000"], ["delayed-ucb", "5"], ["delayed-ucb", "1,000"],
     ]  # fmt: skip
     said = " ".join(run.out.split())
-    assert "come within the window: the policy sees few of them. [short-window] (line 1, 3)" in said
-    assert "knows the delay CDF of this whole log (hindsight) [known-delays] (line 3, 4)" in said
+    assert (
+        "come within the window: the policy sees few of them. (random, window 5; delayed-ucb, window 5) [short-window]"
+        in said
+    )
+    both = "delayed-ucb, window 5; delayed-ucb, window 1,000"
+    assert f"knows the delay CDF of this whole log (hindsight) ({both}) [known-delays]" in said
 
 
 def test_the_report_says_what_differs_and_what_was_assumed() -> None:
@@ -115,7 +119,7 @@ def test_the_report_says_what_differs_and_what_was_assumed() -> None:
         "Of the expected values, none of 6 differences is told from 0 at 95 %, all tests at once (bootstrap).",
         "Regret against the best fixed action",
         "Actions",
-        "the policy was told the horizon: at most 306 rounds (line 1, 2)",
+        "the policy was told the horizon: at most 306 rounds (odaaf, window 50; odaaf, window 1,000)",
         "the policy was told the delay CDF: empirical CDF",
     ):
         assert words in said

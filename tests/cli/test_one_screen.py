@@ -12,10 +12,15 @@ import pytest
 import evaluator
 from evaluator import datasets
 from evaluator.cli.lending import declarations
+from evaluator.comparisons.verdict import decide
+from evaluator.estimates.confidence import Interval
 from evaluator.findings.codes import FEW_ROUNDS, LOG_NOTE, PROPENSITIES_AS_GIVEN
 from evaluator.findings.finding import warnings_of
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.command_words import use_command_words
+from evaluator.reports.decision_table import draw_interval
+from evaluator.reports.decision_words import head, interval_parts
+from evaluator.reports.document import Layout
 from evaluator.reports.documents import show
 from evaluator.reports.screen import LINES
 from evaluator.reports.terminal import ReportConsole
@@ -104,9 +109,9 @@ def test_warnings_are_never_dropped(name: str, examples: dict[str, Shown]) -> No
     results = result.results if name == "compare" else [result]
     said = words(printed((show, result), full=False))
     # The end of a long sentence may be left out, its code never.
-    for finding in {finding for one in results for finding in warnings_of(one.findings)}:
-        assert f"[{finding.code}]" in said
-        assert words(use_command_words(finding.what))[:25] in said
+    for code, what in {(of.code, of.what) for one in results for of in warnings_of(one.findings)}:
+        assert f"[{code}]" in said
+        assert words(use_command_words(what))[:25] in said
     if name != "audit":
         assert "Read before trusting the numbers" in said
 
@@ -143,17 +148,45 @@ def test_numbers_of_the_short_form_have_their_intervals(examples: dict[str, Show
         assert f"{' '.join(as_written(of))} {of.n:,}" in said
 
 
-def test_a_comparison_ranks_its_lines_in_one_table(examples: dict[str, Shown]) -> None:
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_a_comparison_begins_with_the_verdict_and_draws_each_interval(width: int, examples: dict[str, Shown]) -> None:
+    verdict = examples["compare"][1].verdict
+    text = printed(examples["compare"], width=width, full=False)
+    assert text.startswith(" ".join(head(verdict)))
+    assert "Next: " in text
+    # Variants have names: no line is called by its number.
+    assert not re.search(r"\blines? \d", text + printed(examples["compare"], width=width))
+    for of in verdict.candidates:
+        number, low, high = interval_parts(of.difference)
+        assert f"{number} [{low}, {high}] {of.decision}" in words(text) or "more: --full" in text
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.5])
+@pytest.mark.parametrize("ascii", [False, True])
+def test_a_bar_has_the_interval_between_its_ends_and_marks_zero_and_the_rule(limit: float, ascii: bool) -> None:
+    layout = Layout(width=80, ascii=ascii)
+    bar = draw_interval(Interval(2.0, 1.0, 3.0, 9, 0.95, "known"), (-1.0, 4.0), limit, layout)
+    middle, zero, rule = "o|:" if ascii else "●│┊"
+    assert (bar.count(middle), bar.count(zero), bar.count(rule)) == (1, 1, 1 if limit else 0)
+    assert bar.index(zero) < bar.index(middle)
+    assert bar.isascii() is ascii
+    below = draw_interval(Interval(-0.5, -0.9, -0.1, 9, 0.95, "known"), (-1.0, 4.0), limit, layout)
+    assert below.index(middle) < below.index(zero)
+    assert len(bar) == len(below)
+
+
+@pytest.mark.parametrize("number", [1, 3, 12])
+@pytest.mark.parametrize("width", [80, 140])
+def test_any_number_of_candidates_fits(number: int, width: int, examples: dict[str, Shown]) -> None:
     comparison = examples["compare"][1]
-    for width in (80, 60):
-        text = printed(examples["compare"], width=width, full=False)
-        assert text.startswith(comparison.verdict.headline[:30])
-        table = text.partition("replays of shop")[2].partition("difference: to line")[0]
-        assert [int(line) - 1 for line in re.findall(r"^(\d) [a-z]", table, re.M)] == list(comparison.ranking.groups[0])
-        # random in its other window is the same policy; the others' differences are of these runs.
-        found = [of.of_values for of in comparison.differences if of.of_values.n]
-        assert all(as_written(of, found)[1] in text for of in found)
-    assert "same policy" in text
+    one = comparison.verdict.candidate
+    many = tuple(
+        replace(one, line=replace(one.line, variant=i % 6, policy=f"policy{i}", title="")) for i in range(number)
+    )
+    verdict = decide(many, rule=comparison.verdict.rule, level=0.95, baseline=comparison.verdict.baseline)
+    text = printed((show, replace(comparison, verdict=verdict)), width=width, full=False)
+    assert len(text.splitlines()) <= LINES
+    assert ("more: --full" in text) is (number == 12)
 
 
 def test_a_failed_check_keeps_its_paragraph() -> None:
