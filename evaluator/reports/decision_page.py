@@ -14,7 +14,7 @@ from evaluator.findings.finding import warnings_of
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.decision_words import baseline_of, groups_of, interval_parts, name_of
 from evaluator.reports.document import Layout, Section, VerdictBlock, Words, paragraph, run, section, words
-from evaluator.reports.shared_sections import counted
+from evaluator.reports.shared_sections import counted, fold, picture
 
 # Sections that say what the numbers rest on; all others are numbers.
 _RESTS_ON = ("checks", "warnings", "assumptions")
@@ -53,7 +53,7 @@ def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
     together = ", all together" if len(verdict.candidates) > 1 else ""
     name = name_of(of.line, verdict)
     objective = comparison.results[0].plan["objective"] or "reward"
-    yield _picture(
+    yield picture(
         "How much more a display?",
         f"difference to {base}; bar: {100 * verdict.level:g} %{together}; green: the rule is met", "decision",
     )  # fmt: skip
@@ -62,13 +62,9 @@ def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
         ask = "no groups were asked for: `by` names a column of the log, such as device"
         yield section("Who gains?", paragraph(ask, style="dim"), half=True)
     else:
-        yield _picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups)}", "gainers")
-    yield _picture("When does it pay?", f"extra {objective} of this run against {base}, so far", "gain")
-    yield _picture("What will customers see?", "share of displays; each action has its own colour", "seen")
-
-
-def _picture(title: str, about: str, chart: str) -> Section:
-    return replace(section(title, paragraph(about, style="dim"), half=True), charts=(chart,))
+        yield picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups)}", "gainers")
+    yield picture("When does it pay?", f"extra {objective} of this run against {base}, so far", "gain")
+    yield picture("What will customers see?", "share of displays; each action has its own colour", "seen")
 
 
 def _gainers(groups: SegmentDifferences) -> str:
@@ -160,16 +156,14 @@ def _folds(comparison: Comparison, report: Sequence[Section], block: VerdictBloc
     passed = 0 if comparison.check is None else len(comparison.check.checks)
     assumptions = sum(len(getattr(of, "items", ())) for part in rests if part.id == "assumptions" for of in part.blocks)
     about = ", ".join(filter(None, (counted(assumptions, "assumption"), counted(passed, "check"))))
-    fold = words(run("What it rests on", "bold"), run(f" {about}", "dim"))
-    if block is not None:
-        yield replace(section("Conditions of the rule", replace(block, part="conditions")), fold=fold)
-    yield from (replace(part, fold=fold, folded=False) for part in rests)
+    conditions = [] if block is None else [section("Conditions of the rule", replace(block, part="conditions"))]
+    yield from fold("What it rests on", about, [*conditions, *rests])
     first = comparison.results[0]
-    fold = words(run("The log and its delays", "bold"), run(f" {_within(first)}", "dim"))
-    yield Section(fold=fold, blocks=(paragraph(f"{_used(first)}"),), charts=("windows", "acceptance"))
-    fold = words(run("All numbers", "bold"), run(" regret, ranking, realised values, groups", "dim"))
-    for i, part in enumerate(one for one in report if one.id not in _RESTS_ON):
-        yield replace(part, fold=fold, folded=False, charts=() if i else tuple(_charts_of_numbers(comparison)))
+    log = section("", paragraph(_used(first)))
+    yield from fold("The log and its delays", _within(first), [log], charts=("windows", "acceptance"))
+    numbers = [part for part in report if part.id not in _RESTS_ON]
+    about = "regret, ranking, realised values, groups"
+    yield from fold("All numbers", about, numbers, charts=tuple(_charts_of_numbers(comparison)))
 
 
 def _charts_of_numbers(comparison: Comparison) -> Iterator[str]:
