@@ -77,7 +77,10 @@ def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
         return (heading, *([section("", _named(about))] if about else []), said)
     # Counts of 0, of steps that the adapter did not need, are left out.
     counts = {name: value for name, value in log["counts"].items() if layout.full or (value and name not in log)}
-    rows = [*_log_rows(log), *((name.replace("_", " "), count_text(value)) for name, value in counts.items())]
+    # The short form says these in its answer.
+    said = () if layout.full else ("displays", "time", "followed until", "propensities")
+    facts_of_log = [row for row in _log_rows(log) if row[0] not in said]
+    rows = [*facts_of_log, *((name.replace("_", " "), count_text(value)) for name, value in counts.items())]
     truth = facts.get("truth", [])
     few = truth if layout.full or len(truth) <= 3 else [*truth[:2], truth[-1]]
     actions = log["top_actions"] if layout.full else log["top_actions"][:_ACTIONS]

@@ -63,8 +63,9 @@ def _title(result: ReplayResult) -> str:
 def _log(result: ReplayResult, layout: Layout) -> Section:
     plan = result.plan
     size = f"{plan['displays']:,} displays, {plan['conversions']:,} conversions"
+    window = f"window: {plan['window']}" if layout.full else f"window: {plan['window'].partition(',')[0]}"
     known = layout if layout.dates else replace(layout, dates=_dates(result))
-    return which_log(plan["dataset"], size, f"window: {plan['window']}", layout=known)
+    return which_log(plan["dataset"], size, window, layout=known)
 
 
 def _dates(result: ReplayResult) -> str:
@@ -102,18 +103,16 @@ def _answer(result: ReplayResult, layout: Layout) -> Section:
     told = {"green": "more than", "red": "less than", "yellow": "not told from"}[colour]
     logger = _parts(logged)
     anytime = "good for any number of looks" if result.plan["reward_bound"]["known"] else APPROXIMATE[2:]
-    sentences = [f"{level} interval of the difference: {less} to {more}, of what these rounds showed; {anytime}."]
+    showed = "these rounds" if layout.page else rounds.removeprefix("in ")
+    sentence = f"{level} interval of the difference: {less} to {more}, of what {showed} showed; {anytime}."
     tiles = [
         (number, f"{of} a display with {name}, {low} to {high}"),
         (logger[0], f"with the logging policy, {logger[1]} to {logger[2]}"),
         (f"{result.rounds:,}", f"rounds of {result.plan['displays_used']:,} displays{_days(result)}"),
         _worth(result),
     ]
-    if not layout.page:
-        earned = f"{name} earned {number} a display [{low}, {high}] {rounds}, the logging policy {logger[0]}."
-        sentences.insert(0, earned)
     return answer(
-        difference if uplift.estimate else "0", f" a display with {name}: {told} the logging policy", *sentences,
+        difference if uplift.estimate else "0", f" a display with {name}: {told} the logging policy", sentence,
         _expected_too(result), colour=colour, tiles=tiles if layout.page else (), rests=rests if layout.page else (),
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from tests.reports.digits import as_written
 
 # The README's examples and, at 80 columns, how many lines each may take.
 LINES = {
-    "replay": 30, "guardrails": 32, "compare": 34, "check": 30, "audit": 24, "delays": 36, "simulate": 24, "show": 30,
+    "replay": 30, "guardrails": 35, "compare": 34, "check": 30, "audit": 24, "delays": 36, "simulate": 24, "show": 30,
 }  # fmt: skip
 Shown = tuple[Callable[..., None], Any]
 
