@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Variants whose actions over time a page shows.
 _MOST_SHOWN = 4
+# Small pictures of pages, which no file holds.
+SMALL = frozenset({"arrival", "change"})
 # Parts that only a whole chart has: Altair refuses to join charts that have them.
 _OF_A_WHOLE = frozenset({"$schema", "config", "datasets"})
 

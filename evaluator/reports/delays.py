@@ -46,8 +46,6 @@ from evaluator.reports.numbers import significant_text
 from evaluator.reports.shared_sections import ANSWER, answer, fold, mark, name_omitted, picture, which_log
 
 _PERIODS_SHOWN = 10
-# Levels of the quantiles of delays that fit on a screen.
-_FEW_QUANTILES = (0.1, 0.5, 0.9, 0.99)
 _RATE = "Conversion rate on context"
 
 
@@ -67,7 +65,7 @@ def document(study: DelayStudy, layout: Layout) -> Document:
     if not layout.full:
         groups = "" if study.rows.group is None else "the groups"
         periods = "" if study.rows.periods is None else "the periods"
-        sections.append(name_omitted("more quantiles", "the laws", "the tail", groups, periods))
+        sections.append(name_omitted("the quantiles", "the laws", "the tail", groups, periods))
     return Document("delays", f"Delays of conversions in {study.rows.name}", tuple(sections))
 
 
@@ -202,7 +200,7 @@ def _findings(study: DelayStudy) -> Iterator[tuple[str, Wordable]]:
 
 
 def _brief(study: DelayStudy, kind: str, layout: Layout) -> Iterator[Section]:
-    """Yield the answer and the windows, then the quantiles and the tests."""
+    """Yield the answer and the windows, then the tests and what the log can see."""
     yield _answer(study, kind, layout)
     yield _log(study, kind, layout)
     yield section("Windows", _windows(study))
@@ -211,7 +209,7 @@ def _brief(study: DelayStudy, kind: str, layout: Layout) -> Iterator[Section]:
         yield section("Found", names(found))
     if study.joint is not None:
         yield _joint(study, study.joint)
-    yield section("How late", _quantiles(study, _FEW_QUANTILES), folded=True)
+    yield listed("What the log can see", study.sight)
 
 
 def _whole(study: DelayStudy, kind: str, layout: Layout) -> Iterator[Section]:
@@ -239,14 +237,14 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Wordable]]) -> Grid:
     return grid([column(columns[0]), *numbers], rows)
 
 
-def _quantiles(study: DelayStudy, levels: Sequence[float] = ()) -> Grid:
-    """Return the table of the quantiles of delays at some levels, or at all levels if none is given."""
+def _quantiles(study: DelayStudy) -> Grid:
+    """Return the table of the quantiles of delays."""
     rows = study.rows
     return _table(
         ("share come", "as seen", "corrected", f"{study.fit.confidence:.0%} interval"),
         [
             (f"{q.level:.0%}", duration(rows, q.naive), duration(rows, q.corrected), between(rows, q.low, q.high))
-            for q in [q for q in study.quantiles if q.level in levels] or study.quantiles
+            for q in study.quantiles
         ],
     )
 
