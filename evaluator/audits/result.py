@@ -14,6 +14,7 @@ from evaluator.checks.result import CheckResult
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ObjectiveName
+from evaluator.replays.plan_document import with_label
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import (
     Count,
@@ -133,6 +134,12 @@ class PolicyAudit:
         return (self._limit + _Z80) * self.bias_standard_error
 
     @property
+    def bias_range(self) -> tuple[float, float]:
+        """Biases that the audit does not rule out: without 0, it is called biased."""
+        half = self._limit * self.bias_standard_error
+        return self.bias - half, self.bias + half
+
+    @property
     def _limit(self) -> float:
         from scipy.special import stdtrit
 
@@ -244,6 +251,8 @@ class Audit(JsonDocument, ShownInNotebooks, WithFindings):
         Tables of the raw numbers: one row a twin and policy, and one row a twin and pair.
     live
         Table of the live runs, one row a run and policy.
+    labels
+        Labels of the actions.
     """
 
     schema: ClassVar[str] = "evaluate.audit/2"
@@ -264,6 +273,11 @@ class Audit(JsonDocument, ShownInNotebooks, WithFindings):
     twins: Annotated[pa.Table, *omitted]
     differences: Annotated[pa.Table, *omitted]
     live: Annotated[pa.Table, *omitted]
+    labels: Annotated[tuple[str, ...], *omitted] = ()
+
+    def name_of(self, policy: str) -> str:
+        """Return the spec of a policy as reports write it, with the label of a fixed action."""
+        return with_label(policy, self.labels)
 
     @in_document(alias="twins")
     @property

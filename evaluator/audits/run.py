@@ -145,6 +145,7 @@ def run_audit(
         twins=_twins_table(specs, done),
         differences=_differences_table(specs, done),
         live=_live_table(specs, live),
+        labels=tuple(map(str, log.labels)),
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from evaluator.audits.power import DetectableDifference
-from evaluator.audits.result import PairAudit, PolicyAudit
+from evaluator.audits.result import Audit, PairAudit, PolicyAudit
 from evaluator.checks.registry import CHECKS
 from evaluator.checks.result import CheckResult
 from evaluator.checks.run import CheckReport
@@ -175,3 +175,40 @@ def _listed(words: Sequence[str], things: str = "pairs") -> str:
         *([f"{more} other {things}" if more > 1 else f"another {things[:-1]}"] if more > 0 else []),
     ]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def reading_guide(audit: Audit) -> list[str]:
+    """Return how to read the numbers of an audit."""
+    level = audit.options.level
+    sentences = [
+        "replayed: mean value over the twins. live: expected value of as many live rounds on the same truth. bias: the "
+        "one less the other, with its standard error; called biased where chance does so in 1 of 370 audits at most. "
+        "None seen above a number: a bias as large would be seen on 80 % of such audits, a smaller one may be there",
+        "spread: standard deviation of the replayed value from twin to twin, what one replay cannot tell about the "
+        "expected value",
+        f"intervals: share of the twins whose {level:.0%} interval holds the mean expected reward of what the replay "
+        "showed, and mean width; they hold at any stopping time, and so hold oftener than promised at one",
+    ]
+    if audit.pairs:
+        sentences += [
+            "live, replayed: first policy less second. ranked: share of the twins on which the better one has the "
+            "higher replayed value; ?: live runs do not tell which is better",
+            "detects: a difference as large is told from 0 on 80 % of such logs, with 95 % confidence; in brackets "
+            "what the twins have, with its standard error. It is for policies that choose as these do, with more to "
+            "win; the spread is taken at that difference. shown: share of the twins on which their own difference is "
+            "told from 0, with its standard error. told apart: whether their own difference is one that is detected by "
+            f"the runs{' in the ranking' if len(audit.pairs) > 1 else ''}",
+            f"by the runs: by the {level:.0%} interval of what two runs showed.{_explain_pairs(audit)} as expected: by "
+            "expected values, compared with a bootstrap whose standard error is the spread",
+        ]
+    return sentences
+
+
+def _explain_pairs(audit: Audit) -> str:
+    pairs = len(audit.pairs)
+    if pairs == 1:
+        return ""
+    return (
+        f" alone: as if nothing else were compared; in {pairs:,} pairs: adjusted by Holm's method for all "
+        "differences of these policies, as compare does."
+    )

@@ -1,15 +1,18 @@
-"""The document of an audit: its verdict, the policies, the pairs of policies, and how the twins were made."""
+"""The document of an audit: its answer, the policies, the pairs of policies, and how the twins were made."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from evaluator.audits.power import DetectableDifference
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
+from evaluator.audits.words import reading_guide
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.reports.document import (
+    Colour,
     Document,
     Grid,
     Layout,
@@ -18,6 +21,7 @@ from evaluator.reports.document import (
     Wordable,
     column,
     grid,
+    lines,
     listed,
     named,
     paragraph,
@@ -25,7 +29,18 @@ from evaluator.reports.document import (
     section,
 )
 from evaluator.reports.numbers import column_digits, error_text, significant_text
-from evaluator.reports.shared_sections import FEW_ROWS, coded, counted, name_omitted, warnings_section
+from evaluator.reports.shared_sections import (
+    FEW_ROWS,
+    answer,
+    coded,
+    counted,
+    fold,
+    mark,
+    name_omitted,
+    picture,
+    warnings_section,
+    which_log,
+)
 from evaluator.reports.terminal import fits
 
 # Decimals of values without errors.
@@ -33,33 +48,127 @@ _DIGITS = 4
 
 
 def document(audit: Audit, layout: Layout) -> Document:
-    """Return the document of an audit: all sections, or a short form for one screen with the verdict first."""
-    heading = paragraph(
-        run(audit.dataset, "bold"),
-        f": {audit.options.twins:,} twins of {audit.displays:,} displays and {audit.actions:,} actions replayed, "
-        f"{audit.live_runs:,} live runs of each policy",
-    )
-    verdict = paragraph(audit.verdict, style="bold")
-    sections: list[Section]
-    if layout.full:
-        numbers = _tables(audit, layout) if layout.wide else _lists(audit, layout)
-        sections = [section("", heading), *numbers, *_explanations(audit), section("", verdict)]
-    else:
-        sections = [section("", heading, verdict), *_brief(audit, layout)]
-    return Document("audit", f"Audit on twins of {audit.dataset}", tuple(sections))
+    """Return the document of an audit, its answer first: the page, all sections, or a short form for one screen."""
+    build = _page if layout.page else _whole if layout.full else _brief
+    return Document("audit", f"Audit on twins of {audit.dataset}", tuple(build(audit, layout)))
 
 
-def _explanations(audit: Audit) -> Iterator[Section]:
-    yield listed("How to read this", _how(audit), folded=True)
+def _page(audit: Audit, layout: Layout) -> Iterator[Section]:
+    yield _log(audit, layout)
+    yield _answer(audit, layout)
+    about = "replayed less live value per round; the bar: biases that these twins do not rule out"
+    yield picture("How far off is a replay?", about, "bias")
+    about = "diamond: how far two policies differ; grey: the smallest difference told on 80 % of such logs"
+    yield picture("Which differences show?", about, "told")
+    yield section("Each policy", _few_values(audit, layout))
+    numbers = [*_tables(audit, layout), listed("How to read this", reading_guide(audit))]
+    yield from fold("All numbers", "bias, intervals, pairs, how to read them", numbers, charts=("audit", "detectable"))
+    truth, assumptions = listed("Twins", audit.truth), coded(assumptions_of(audit.findings))
+    warnings = coded(warnings_of(audit.findings))
+    rests = [
+        *warnings_section(warnings, full=True), truth,
+        listed("Assumptions of the replays", assumptions, id="assumptions"),
+    ]  # fmt: skip
+    about = ", ".join(filter(None, (counted(len(warnings), "warning"), "what twins are drawn from")))
+    yield from fold("What it rests on", f"{about}, {counted(len(assumptions), 'assumption')}", rests)
+
+
+def _whole(audit: Audit, layout: Layout) -> Iterator[Section]:
+    yield _answer(audit, layout)
+    yield _log(audit, layout)
+    yield from _tables(audit, layout) if layout.wide else _lists(audit, layout)
+    yield listed("How to read this", reading_guide(audit), folded=True)
     yield listed("Twins", audit.truth, folded=True)
     assumptions = coded(assumptions_of(audit.findings))
     yield listed("Assumptions of the replays", assumptions, id="assumptions", folded=True)
     yield from warnings_section(coded(warnings_of(audit.findings)), full=True)
 
 
+def _log(audit: Audit, layout: Layout) -> Section:
+    return which_log(
+        audit.dataset,
+        f"{audit.options.twins:,} twins of {audit.displays:,} displays and {audit.actions:,} actions replayed",
+        f"{audit.live_runs:,} live runs of each policy",
+        layout=layout,
+    )
+
+
+def _answer(audit: Audit, layout: Layout) -> Section:
+    """Return the answer: whether a bias was seen, which one could have gone unseen, and what is told apart."""
+    biased = [audit.name_of(policy.policy) for policy in audit.policies if policy.biased]
+    failed = [one.name for one in audit.not_in_twins if one.verdict == "fail"]
+    unseen = significant_text(max(policy.detectable_bias for policy in audit.policies), 2)
+    colour: Colour = "green"
+    if biased:
+        word, rest, colour = "Biased", f": {_names_of(biased)}", "red"
+    elif failed:
+        word, rest, colour = "Not known", f" for this log: it failed {_names_of(failed)}, which no twin has", "yellow"
+    else:
+        word, rest = "No bias seen", f", one below {unseen} could have gone unseen"
+    untold = [pair for pair in audit.pairs if pair.told_apart_ranked is not True]
+    if colour == "green" and untold:
+        colour = "yellow"
+    told = len(audit.pairs) - len(untold)
+    if audit.pairs and not biased and not failed:
+        apart = (
+            f"{told} of {len(audit.pairs):,} pairs"
+            if len(audit.pairs) > 1
+            else "the pair is"
+            if told
+            else "the pair is not"
+        )
+        rest += f"; {apart} told apart"
+    tiles = [(unseen, "per round: a bias below it could have gone unseen")] if not biased else []
+    if len(audit.pairs) > 1:
+        tiles.append((f"{told} of {len(audit.pairs)}", "pairs of policies are told apart on 80 % of such logs"))
+    elif audit.pairs and not math.isnan(audit.pairs[0].alone.high):
+        tiles.append(
+            (significant_text(audit.pairs[0].alone.high, 2), "is the smallest difference told on 80 % of logs")
+        )
+    coverages = [one for policy in audit.policies for one in _coverages(policy).values()]
+    worst = min(coverages, key=lambda one: (not one.too_low, one.share))
+    tiles.append((
+        f"{worst.share:.0%}".replace("%", " %"),
+        f"of the {audit.options.level:.0%} intervals held, where the fewest did".replace("%", " %"),
+    ))  # fmt: skip
+    tiles.append((f"{audit.options.twins:,} twins", f"and {audit.live_runs:,} live runs of each policy"))
+    rests = [mark(False if one.verdict == "fail" else None, f"{one.name}: in no twin") for one in audit.not_in_twins]
+    return answer(
+        word, rest, audit.verdict, colour=colour, tiles=tiles if layout.page else (), rests=rests if layout.page else ()
+    )
+
+
+def _names_of(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _coverages(policy: PolicyAudit) -> dict[str, Coverage]:
+    return {"value": policy.value_coverage, "regret": policy.regret_coverage, "uplift": policy.uplift_coverage}
+
+
+def _few_values(audit: Audit, layout: Layout) -> Grid:
+    """Return live value and bias of each policy, and how often its intervals held, for a page as wide as a phone."""
+    rows = []
+    for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True):
+        worst = min(_coverages(policy).values(), key=lambda one: (not one.too_low, one.share))
+        live, bias = (lines(*number.replace(" ± ", "\n± ").split("\n")) for number in (numbers.live, numbers.bias))
+        held = run(f"{worst.share:.0%}{' too low' if worst.too_low else ''}", _alarm(worst))
+        rows.append(
+            (
+                audit.name_of(policy.policy),
+                live,
+                tuple(replace(part, colour="red" if policy.biased else "") for part in bias),
+                held,
+            )
+        )
+    return _table(("policy", "live", "bias", "held"), rows)
+
+
 def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
     """Yield bias and coverage of each policy, the detectable difference of each pair, and the first warnings."""
-    longest = max(len(policy.policy) for policy in audit.policies)
+    yield _answer(audit, layout)
+    yield _log(audit, layout)
+    longest = max(len(audit.name_of(policy.policy)) for policy in audit.policies)
     table = _bias_and_coverage(audit, layout)
     if not fits(table, layout, longest):
         # Without the mean values of the twins, where the table has no room for them.
@@ -77,7 +186,7 @@ def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
             _table(
                 ("pair", "live", "detects", "told apart"),
                 [
-                    (_name(pair), live, _detects(_ranking(pair, audit), layout)[0], _apart(pair))
+                    (_name(pair, audit), live, _detects(_ranking(pair, audit), layout)[0], _apart(pair))
                     for pair, live in zip(pairs, _live_differences(pairs, layout), strict=True)
                 ],
             ),
@@ -104,11 +213,10 @@ def _bias_and_coverage(audit: Audit, layout: Layout, *, values: bool = True) -> 
     """Return bias and coverage of each policy, one line each."""
     rows = []
     for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True):
-        coverages = (policy.value_coverage, policy.regret_coverage, policy.uplift_coverage)
-        worst = min(coverages, key=lambda one: (not one.too_low, one.share))
+        worst = min(_coverages(policy).values(), key=lambda one: (not one.too_low, one.share))
         cells = (numbers.replayed, numbers.live) if values else ()
         held = run(f"{worst.share:.1%}{' too low' if worst.too_low else ''}", _alarm(worst))
-        rows.append((policy.policy, *cells, numbers.bias, _judged(policy), held))
+        rows.append((audit.name_of(policy.policy), *cells, numbers.bias, _judged(policy), held))
     return _table(("policy", *(("replayed", "live") if values else ()), "bias", "verdict", "held"), rows)
 
 
@@ -123,9 +231,6 @@ def _tables(audit: Audit, layout: Layout) -> Iterator[Section]:
 def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
     """Yield the numbers of the tables as lists, for narrow terminals."""
     for policy, values in zip(audit.policies, _values_of(audit, layout), strict=True):
-        coverages = {
-            "value": policy.value_coverage, "regret": policy.regret_coverage, "uplift": policy.uplift_coverage
-        }  # fmt: skip
         rows = [
             ("rounds", f"{policy.rounds:,.0f}"),
             ("replayed", values.replayed),
@@ -137,10 +242,10 @@ def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
                     f"{name} held",
                     f"{coverage.share:.1%}{' too low' if coverage.too_low else ''}, width {_width(coverage)}",
                 )
-                for name, coverage in coverages.items()
+                for name, coverage in _coverages(policy).items()
             ),
         ]
-        yield named(policy.policy, rows)
+        yield named(audit.name_of(policy.policy), rows)
     if audit.pairs:
         yield section(_question(audit))
     for pair, live in zip(audit.pairs, _live_differences(audit.pairs, layout), strict=True):
@@ -153,7 +258,7 @@ def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
             ),
             ("told apart", _apart(pair).text),
         ]
-        yield named(_name(pair), rows)
+        yield named(_name(pair, audit), rows)
 
 
 def _cases(pair: PairAudit, audit: Audit) -> list[tuple[str, DetectableDifference]]:
@@ -180,7 +285,7 @@ def _values(audit: Audit, layout: Layout) -> Grid:
         ("policy", "rounds", "replayed", "live", "bias", "verdict", "spread"),
         [
             (
-                policy.policy,
+                audit.name_of(policy.policy),
                 f"{policy.rounds:,.0f}",
                 *values,
                 _judged(policy),
@@ -194,8 +299,8 @@ def _values(audit: Audit, layout: Layout) -> Grid:
 def _intervals(audit: Audit) -> Grid:
     rows = []
     for policy in audit.policies:
-        cells: list[Wordable] = [policy.policy]
-        for coverage in (policy.value_coverage, policy.regret_coverage, policy.uplift_coverage):
+        cells: list[Wordable] = [audit.name_of(policy.policy)]
+        for coverage in _coverages(policy).values():
             cells += [run(f"{coverage.share:.1%}", _alarm(coverage)), _width(coverage)]
         rows.append(cells)
     return _table(("policy", "value", "width", "regret", "width", "uplift", "width"), rows)
@@ -206,7 +311,7 @@ def _pairs(audit: Audit, layout: Layout) -> Grid:
         ("pair", "live", "replayed", "spread", "ranked", "told apart"),
         [
             (
-                _name(pair),
+                _name(pair, audit),
                 live,
                 _difference(pair),
                 significant_text(pair.spread, 2),
@@ -222,7 +327,7 @@ def _powers(audit: Audit, layout: Layout) -> Grid:
     return _table(
         ("pair", "test", "detects", "", "shown"),
         [
-            ("" if i else _name(pair), name, *_detects(detected, layout), _share(detected, audit))
+            ("" if i else _name(pair, audit), name, *_detects(detected, layout), _share(detected, audit))
             for pair in audit.pairs
             for i, (name, detected) in enumerate(_cases(pair, audit))
         ],
@@ -277,8 +382,8 @@ def _alarm(coverage: Coverage) -> str:
     return "bold red" if coverage.too_low else ""
 
 
-def _name(pair: PairAudit) -> str:
-    return f"{pair.first} - {pair.second}"
+def _name(pair: PairAudit, audit: Audit) -> str:
+    return f"{audit.name_of(pair.first)} - {audit.name_of(pair.second)}"
 
 
 def _difference(pair: PairAudit) -> str:
@@ -307,39 +412,3 @@ def _detects(detected: DetectableDifference, layout: Layout) -> tuple[str, str]:
 def _share(detected: DetectableDifference, audit: Audit) -> str:
     error = (detected.shown * (1.0 - detected.shown) / audit.options.twins) ** 0.5
     return f"{detected.shown:.0%}" + (f" ({error:.0%})" if error > 0 else "")
-
-
-def _how(audit: Audit) -> list[str]:
-    level = audit.options.level
-    lines = [
-        "replayed: mean value over the twins. live: expected value of as many live rounds on the same truth. bias: the "
-        "one less the other, with its standard error; called biased where chance does so in 1 of 370 audits at most. "
-        "None seen above a number: a bias as large would be seen on 80 % of such audits, a smaller one may be there",
-        "spread: standard deviation of the replayed value from twin to twin, what one replay cannot tell about the "
-        "expected value",
-        f"intervals: share of the twins whose {level:.0%} interval holds the mean expected reward of what the replay "
-        "showed, and mean width; they hold at any stopping time, and so hold oftener than promised at one",
-    ]
-    if audit.pairs:
-        lines += [
-            "live, replayed: first policy less second. ranked: share of the twins on which the better one has the "
-            "higher replayed value; ?: live runs do not tell which is better",
-            "detects: a difference as large is told from 0 on 80 % of such logs, with 95 % confidence; in brackets "
-            "what the twins have, with its standard error. It is for policies that choose as these do, with more to "
-            "win; the spread is taken at that difference. shown: share of the twins on which their own difference is "
-            "told from 0, with its standard error. told apart: whether their own difference is one that is detected by "
-            f"the runs{' in the ranking' if len(audit.pairs) > 1 else ''}",
-            f"by the runs: by the {level:.0%} interval of what two runs showed.{_explain_pairs(audit)} as expected: by "
-            "expected values, compared with a bootstrap whose standard error is the spread",
-        ]
-    return lines
-
-
-def _explain_pairs(audit: Audit) -> str:
-    pairs = len(audit.pairs)
-    if pairs == 1:
-        return ""
-    return (
-        f" alone: as if nothing else were compared; in {pairs:,} pairs: adjusted by Holm's method for all "
-        "differences of these policies, as compare does."
-    )

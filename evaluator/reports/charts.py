@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evaluator.audits.result import Audit
+from evaluator.checks.run import CheckReport
 from evaluator.comparisons.result import Comparison
 from evaluator.delays.study.result import DelayStudy
 from evaluator.errors import LogError, UnknownNameError, nearest
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # Variants whose actions over time a page shows.
 _MOST_SHOWN = 4
+# Small pictures of pages, which no file holds.
+SMALL = frozenset({"arrival", "change"})
 # Parts that only a whole chart has: Altair refuses to join charts that have them.
 _OF_A_WHOLE = frozenset({"$schema", "config", "datasets"})
 
@@ -43,6 +46,7 @@ def _charts(result: object) -> Mapping[str, Draw]:
     match result:
         case ReplayResult():
             from evaluator.reports.action_charts import acceptance_chart, action_chart
+            from evaluator.reports.answer_charts import earned_chart, learned_chart, uplifts_chart
             from evaluator.reports.curve_charts import replay_chart, window_chart
             from evaluator.reports.interval_charts import group_charts, guardrail_chart
 
@@ -53,6 +57,9 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 "window": lambda: window_chart([result]),
                 **_drawn(group_charts(result) if result.segments else {}),
                 "acceptance": lambda: acceptance_chart([result]),
+                "earned": lambda: earned_chart(result) if result.rounds else None,
+                "seen": lambda: learned_chart(result),
+                "gainers": lambda: uplifts_chart(result),
             }
         case Comparison():
             from evaluator.reports.action_charts import acceptance_chart, action_chart
@@ -75,14 +82,25 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 "seen": lambda: seen_chart(result),
             }
         case Audit():
+            from evaluator.reports.answer_charts import bias_chart, told_chart
             from evaluator.reports.curve_charts import audit_chart, detectable_chart
 
-            return {"audit": lambda: audit_chart(result), "detectable": lambda: detectable_chart(result)}
+            return {
+                "audit": lambda: audit_chart(result),
+                "detectable": lambda: detectable_chart(result),
+                "bias": lambda: bias_chart(result),
+                "told": lambda: told_chart(result),
+            }
+        case CheckReport():
+            from evaluator.reports.answer_charts import left_chart, tests_chart
+
+            return {"left": lambda: left_chart(result), "tests": lambda: tests_chart(result)}
         case Simulation():
             from evaluator.reports.curve_charts import observed_chart, simulation_chart
 
             return {"simulation": lambda: simulation_chart(result), "observed": lambda: observed_chart(result)}
         case DelayStudy():
+            from evaluator.reports.answer_charts import arrival_chart, change_chart
             from evaluator.reports.delay_charts import (
                 calibration_chart,
                 cdf_chart,
@@ -96,11 +114,13 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 "cdf": lambda: cdf_chart(result),
                 "density": lambda: density_chart(result),
                 "groups": lambda: groups_chart(result),
+                "arrival": lambda: arrival_chart(result),
             }
             return {
                 **(of_delays if result.drawable else {}),
                 "rates": lambda: rates_chart(result),
                 "calibration": lambda: calibration_chart(result),
+                "change": lambda: change_chart(result),
             }
         case Log():
             from evaluator.reports.action_charts import log_chart
@@ -110,6 +130,10 @@ def _charts(result: object) -> Mapping[str, Draw]:
             except LogError:
                 return {}
             return {"log": lambda: log_chart(result)}
+        case {"log": {"top_actions": _} as log}:
+            from evaluator.reports.answer_charts import shown_chart
+
+            return {"shown": lambda: shown_chart(log)}
     return {}
 
 

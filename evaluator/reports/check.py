@@ -1,9 +1,10 @@
-"""The document of a check of a log: verdicts first, then a paragraph on each check that did not pass."""
+"""The document of a check of a log: whether it is fit, what is wrong first and its remedy, and all checks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 
 from evaluator.checks.overlap import NAME as OVERLAP
 from evaluator.checks.result import FOUND, POWER, CheckResult
@@ -13,9 +14,12 @@ from evaluator.estimates.enough import missing
 from evaluator.reports.document import (
     Block,
     Bullets,
+    Colour,
     Document,
     Layout,
     Section,
+    Wordable,
+    Words,
     column,
     grid,
     lights,
@@ -24,57 +28,141 @@ from evaluator.reports.document import (
     section,
     words,
 )
-from evaluator.reports.shared_sections import name_omitted
+from evaluator.reports.shared_sections import answer, counted, fold, mark, name_omitted, picture, which_log
 from evaluator.reports.terminal import CHECK_STYLES, DO
 
-# Findings that the short form explains in full.
-_PARAGRAPHS = 3
+# Findings that a page explains in full beside the first one; more are folded.
+_EXPLAINED = 2
+_PLACES = {"fail": "red", "warn": "yellow"}
 
 
 def document(report: CheckReport, layout: Layout) -> Document:
-    """Return the document on whether a log is fit for replay: every check, or a short form for one screen."""
-    size = f": {report.displays:,} displays, {report.conversions:,} conversions, {report.actions:,} actions"
-    head = [
-        paragraph(run(report.dataset, "bold"), size),
-        paragraph(f"propensities: {report.propensity} ({report.assumption})", style="dim"),
-        *([paragraph(report.left_out)] if report.left_out else []),
+    """Return the document on whether a log is fit for replay: the answer first, and every check or those that alarm."""
+    build = _page if layout.page else _whole if layout.full else _brief
+    return Document("check", f"Checks of {report.dataset}", tuple(build(report, layout)))
+
+
+def _page(report: CheckReport, layout: Layout) -> Iterator[Section]:
+    """Yield the answer, what a replay would have of the log, the tests, what is wrong beside the first, and folds."""
+    yield _log(report, layout)
+    yield _answer(report, layout)
+    yield picture("What is left for a replay?", "of a policy that tries all actions alike", "left")
+    tests = "a dot a test: the further right, the less likely by chance; beyond the line it counts"
+    yield picture("How sure are the checks?", tests, "tests")
+    more = _alarms(report)[1:]
+    if more:
+        yield section("What else is wrong, the worst first", lights(more[:_EXPLAINED]))
+    if more[_EXPLAINED:]:
+        rest = more[_EXPLAINED:]
+        yield from fold(f"{len(rest)} more", "what they mean and what to do", [section("", lights(rest))])
+    passed, untested = report.having("pass"), report.having("not applicable")
+    if passed:
+        yield from fold("What passed", counted(len(passed), "check"), [section("", lights(passed))])
+    if untested:
+        reasons = grid([column("", bold=True), column("")], [(one.name, one.what) for one in untested], headed=False)
+        yield from fold("Not tested", f"{counted(len(untested), 'check')}, and why", [section("", reasons)])
+    found = section("", paragraph(_tests(report)), *_detectable(report))
+    yield from fold("What would have been found", "the smallest defects that such a log shows", [found])
+
+
+def _whole(report: CheckReport, layout: Layout) -> Iterator[Section]:
+    yield _answer(report, layout)
+    yield _log(report, layout)
+    yield section("", lights(report.checks))
+    untested = [check.name for check in report.having("not applicable") if not check.follows_from]
+    reasons = [paragraph(f"Not tested, for the reasons above: {', '.join(untested)}.")] if untested else []
+    assumed = paragraph(f"propensities: {report.propensity} ({report.assumption})")
+    yield section("", *reasons, assumed, *_detectable(report))
+
+
+def _brief(report: CheckReport, layout: Layout) -> Iterator[Section]:
+    """Yield the answer, the checks that failed or warned in a line each, and how many others there are."""
+    yield _answer(report, layout)
+    yield _log(report, layout)
+    rows = [(run(one.verdict, CHECK_STYLES[one.verdict]), f"{one.name}: {one.number}") for one in _alarms(report)]
+    causes = Counter(check.follows_from for check in report.checks if check.follows_from)
+    rows += [
+        (run("follows", CHECK_STYLES["not applicable"]), f"{number} from {cause}, which says what to do")
+        for cause, number in causes.items()
     ]
-    title = f"Checks of {report.dataset}"
-    if not layout.full:
-        return Document("check", title, tuple(_short_sections(report, head)))
-    return Document("check", title, (section("", *head), section("", lights(report.checks)), _summary(report)))
-
-
-def _short_sections(report: CheckReport, head: Sequence[Block]) -> Iterator[Section]:
-    """Yield the verdict, the checks that failed or warned with their meaning, and the names of the other checks."""
-    yield section("", *head, *map(paragraph, _verdict_lines(report)))
-    alarms = (*report.having("fail"), *report.having("warn"))
-    for check in alarms[:_PARAGRAPHS]:
-        yield _check_section(check)
-    rows = [(run(check.verdict, CHECK_STYLES[check.verdict]), f"{check.name}: {check.number}")
-            for check in alarms[_PARAGRAPHS:]]  # fmt: skip
-    follows = [f"{check.name} from {check.follows_from}" for check in report.checks if check.follows_from]
-    if follows:
-        rows.append((run("follows", CHECK_STYLES["not applicable"]), f"{len(follows)}: {', '.join(follows)}"))
-    for verdict, word in (("pass", "pass"), ("not applicable", "not tested")):
-        names = [check.name for check in report.checks if check.verdict == verdict and not check.follows_from]
-        if names:
-            rows.append((run(word, CHECK_STYLES[verdict]), f"{len(names)}: {', '.join(names)}"))
-    table = grid([column("verdict", "whole"), column("checks")], rows, headed=False)
-    # For a log without a defect, the answer is the sizes of defects that the checks would have found.
-    yield section("", table, *([] if alarms else _detectable(report)))
+    untested = len(report.having("not applicable")) - causes.total()
+    rows.append((run("pass", CHECK_STYLES["pass"]), f"{len(report.having('pass'))} checks; {untested} not tested"))
+    yield section("", grid([column("verdict", "whole"), column("checks")], rows, headed=False))
     yield name_omitted(
-        "what the others mean and what to do" if len(alarms) > _PARAGRAPHS else "",
+        "what the others mean and what to do" if len(_alarms(report)) > 1 else "",
         "numbers of all checks",
         "why some are not tested",
-        "what would have been found" if alarms else "",
+        "what would have been found",
     )
 
 
-def _check_section(check: CheckResult) -> Section:
-    """Return the section of a check: its result, what it means and what to do."""
-    title = words(run(check.verdict, CHECK_STYLES[check.verdict]), "  ", run(check.name, "bold"), f": {check.number}")
-    return section(title, paragraph(check.what), *([paragraph(f"{DO}{check.remedy}")] if check.remedy else []))
+def _alarms(report: CheckReport) -> tuple[CheckResult, ...]:
+    return (*report.having("fail"), *report.having("warn"))
+
+
+def _log(report: CheckReport, layout: Layout) -> Section:
+    size = f"{report.displays:,} displays, {report.conversions:,} conversions, {report.actions:,} actions"
+    return which_log(report.dataset, size, f"propensities: {report.propensity}", layout=layout)
+
+
+def _answer(report: CheckReport, layout: Layout) -> Section:
+    """Return the answer: whether the log is fit, what is wrong first with its remedy, and what a replay tells."""
+    alarms, counts = _alarms(report), _counts(report)
+    colour: Colour = "green"
+    if report.having("fail"):
+        word, rest, colour = "Not fit", f" for replay: {counts}", "red"
+    elif not report.replay.enough:
+        word, rest, colour = "Too small", f" to be called fit for replay: {counts}", "yellow"
+    elif alarms:
+        word, rest, colour = "Fit with reservations", f" for replay: {counts}", "yellow"
+    else:
+        word, rest = "Fit", " for replay, as far as this log can tell"
+    tiles = _tiles(report) if layout.page and report.replay.enough else []
+    sentences: list[Wordable] = [*_first(alarms[0], several=len(alarms) > 1, number=layout.page)] if alarms else []
+    if not tiles:
+        sentences.append(_describe_replay(report.replay, report[OVERLAP].numbers.get("rounds_without_rarest")))
+    if not (tiles and alarms):
+        sentences.append(_tests(report))
+    passed = counted(len(report.having("pass")), "check")
+    rests = [
+        mark(True, f"{passed or 'no check'} passed"),
+        mark(report.propensity == "logged" or None, f"propensities: {report.propensity}; {report.assumption}"),
+        *([mark(None, report.left_out)] if report.left_out else []),
+    ]
+    return answer(word, rest, *sentences, colour=colour, tiles=tiles, rests=rests if layout.page else rests[2:])
+
+
+def _counts(report: CheckReport) -> str:
+    return f"{len(report.having('fail'))} failed, {len(report.having('warn'))} warned"
+
+
+def _first(check: CheckResult, *, several: bool, number: bool) -> Iterator[Words]:
+    """Yield what a check found, with its number if wanted, and what to do about it."""
+    found = f" ({check.number}): " if number else ": "
+    name = run(check.name, f"bold {_PLACES[check.verdict]}")
+    yield words("First, " if several else "", name, f"{found}{check.what}")
+    if check.remedy:
+        yield words(run(DO, "bold"), check.remedy)
+
+
+def _tiles(report: CheckReport) -> list[tuple[str, str]]:
+    replay = report.replay
+    tiles = [
+        (f"{replay.rounds:,.0f} rounds", f"in a replay, of {report.displays:,} displays"),
+        (f"{replay.conversions:,.0f}", "conversions in these rounds"),
+    ]
+    if not math.isnan(replay.smallest_uplift):
+        uplift = f"{replay.smallest_uplift:.0%}".replace("%", " %")
+        tiles.append((uplift, "uplift or more is told on 80 % of such logs"))
+    alarms = f"{report.options.false_alarms:.0%}".replace("%", " %")
+    return [*tiles, (f"{len(report.tested)} tests", f"warn of {alarms} of clean logs together, at most")]
+
+
+def _tests(report: CheckReport) -> str:
+    """Return the tests that the answer rests on, and how often they raise a false alarm."""
+    tests = f"{len(report.tested)} tests of {report.displays:,} displays and {report.conversions:,} conversions"
+    start = f"This rests on {tests}." if _alarms(report) else f"{tests} found nothing."
+    return f"{start} Together they warn about {report.options.false_alarms:.0%} of clean logs at most."
 
 
 def checks_of_log(report: CheckReport) -> Section:
@@ -87,34 +175,6 @@ def checks_of_log(report: CheckReport) -> Section:
 
 
 _COUNTED = ("failed", "warned", "passed", "not applicable")
-
-
-def _summary(report: CheckReport) -> Section:
-    """Return the verdict, the tests behind it, the checks that were not tested, and the defects they could find."""
-    untested = [check.name for check in report.having("not applicable") if not check.follows_from]
-    reasons = [f"Not tested, for the reasons above: {', '.join(untested)}."] if untested else []
-    return section("", *map(paragraph, [*_verdict_lines(report), *reasons]), *_detectable(report))
-
-
-def _verdict_lines(report: CheckReport) -> list[str]:
-    """Return the verdict, and the tests that it rests on."""
-    failed, warned = len(report.having("fail")), len(report.having("warn"))
-    checks = f"{failed} failed, {warned} warned"
-    lines: list[str] = []
-    if failed:
-        lines.append(f"Not fit for replay: {checks}. Repair what failed before believing any replay.")
-    elif not report.replay.enough:
-        lines.append(f"Too small to be called fit for replay: {checks}, but a replay tells next to nothing.")
-    elif warned:
-        lines.append(f"Fit for replay, with care: {checks}.")
-    tests = f"{len(report.tested)} tests of {report.displays:,} displays and {report.conversions:,} conversions"
-    false_alarms = f"Together they warn about {report.options.false_alarms:.0%} of clean logs at most."
-    if failed or warned or not report.replay.enough:
-        lines.append(f"This rests on {tests}. {false_alarms}")
-    else:
-        lines.append(f"Fit for replay as far as this log can tell: {tests} found nothing. {false_alarms}")
-    lines.append(_describe_replay(report.replay, report[OVERLAP].numbers.get("rounds_without_rarest")))
-    return lines
 
 
 def _describe_replay(replay: InReplay, without_rarest: float | None) -> str:

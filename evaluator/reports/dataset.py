@@ -10,7 +10,6 @@ from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.times import dated, time_words
 from evaluator.reports.document import (
-    Block,
     Bullets,
     Document,
     Grid,
@@ -26,7 +25,7 @@ from evaluator.reports.document import (
     words,
 )
 from evaluator.reports.numbers import count_text, significant_text
-from evaluator.reports.shared_sections import counted, name_omitted
+from evaluator.reports.shared_sections import answer, counted, fold, name_omitted, picture
 from evaluator.units import ROUND, SECONDS, format_duration
 
 # Actions in the short form.
@@ -45,11 +44,14 @@ def document(described: dict[str, Any] | Log, layout: Layout) -> Document:
 
 
 def validation_document(report: dict[str, Any]) -> Document:
-    """Return what `evaluator.datasets.validate` found: the verdict, and every count that is not 0."""
-    verdict = "sound" if report["ok"] else "rows were left out"
+    """Return what `evaluator.datasets.validate` found: the verdict first, and every count that is not 0."""
+    sound = report["ok"]
     counts = ((name.replace("_", " "), count_text(value)) for name, value in report["counts"].items() if value)
-    heading = paragraph(run(report["name"], "bold"), f": {verdict}")
-    sections = (section("", heading, _named([*counts, *_set_rows(report["eligible"])])),)
+    head = answer(
+        "Sound" if sound else "Not sound", f": {report['name']}" + ("" if sound else ", rows were left out"),
+        colour="green" if sound else "yellow",
+    )  # fmt: skip
+    sections = (head, section("", _named([*counts, *_set_rows(report["eligible"])])))
     return Document("datasets validate", f"Validation of {report['name']}", sections)
 
 
@@ -66,35 +68,69 @@ def _sections_of_log(log: Log, layout: Layout) -> tuple[Section, ...]:
 
 
 def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
+    """Return the sections on a log and its spec: how large it is, what it showed, and all that is known of it."""
     spec, log = facts["spec"], facts["log"]
-    blocks: list[Block] = [_heading(facts)]
-    if spec:
-        blocks.append(_named([("licence", spec["licence"]), ("homepage", spec.get("homepage", ""))]))
+    heading = section("", _heading(facts), id="log")
+    about = [("licence", spec["licence"]), ("homepage", spec.get("homepage", ""))] if spec else []
     if log is None:
-        return section("", *blocks), section("", paragraph(f"The spec alone: {facts['missing']}"))
+        said = section("", paragraph(f"The spec alone: {facts['missing']}"))
+        return (heading, *([section("", _named(about))] if about else []), said)
     # Counts of 0, of steps that the adapter did not need, are left out.
     counts = {name: value for name, value in log["counts"].items() if layout.full or (value and name not in log)}
-    blocks.append(
-        _named([*_log_rows(log), *((name.replace("_", " "), count_text(value)) for name, value in counts.items())])
-    )
-    actions = log["top_actions"] if layout.full else log["top_actions"][:_ACTIONS]
-    rows = [(action["label"], f"{action['displays']:,}", f"{action['conversions']:,}") for action in actions]
-    blocks.append(_table(("action", "displays", "conversions"), rows, caption="most shown"))
+    # The short form says these in its answer.
+    answered = () if layout.full else ("displays", "time", "followed until", "propensities")
+    facts_of_log = [row for row in _log_rows(log) if row[0] not in answered]
+    rows = [*facts_of_log, *((name.replace("_", " "), count_text(value)) for name, value in counts.items())]
     truth = facts.get("truth", [])
     few = truth if layout.full or len(truth) <= 3 else [*truth[:2], truth[-1]]
-    if few:
-        rows = [(row["chooses"], *(f"{row[number]:.4f}" for number in _TRUTHS)) for row in few]
-        blocks.append(_table(("chooses", *_TRUTHS), rows, caption="true values a display"))
-    if log["notes"]:
-        # The log's own words: they name no option of this package.
-        blocks.append(Bullets(tuple(words(replace(run(note), verbatim=True)) for note in log["notes"])))
+    actions = log["top_actions"] if layout.full else log["top_actions"][:_ACTIONS]
+    first = [heading, _answer(log, layout)] if layout.page else [_answer(log, layout), heading]
+    shown = section("Most shown", _most_shown(actions))
+    truths = [(row["chooses"], *(f"{row[number]:.4f}" for number in _TRUTHS)) for row in few]
+    true = [section("True values a display", _table(("chooses", *_TRUTHS), truths))] if few else []
+    # The log's own words: they name no option of this package.
+    noted = Bullets(tuple(words(replace(run(note), verbatim=True)) for note in log["notes"]))
+    notes = [section("Notes", noted)] if log["notes"] else []
+    everything = section("", _named([*about, *rows]))
+    if layout.page:
+        drawn = picture("What did it show?", "share of displays; each action has its own colour", "shown")
+        return (
+            *first, drawn, shown,
+            *fold("All that is known of it", "sizes, times, delays, fingerprint", [everything], charts=("log",)),
+            *fold("True values", "what each choice earns a display", true),
+            *fold("Notes", "of the log itself", notes),
+        )  # fmt: skip
     omitted = [
         "counts that are 0" if len(counts) < len(log["counts"]) else "",
         counted(len(log["top_actions"]) - len(actions), "more action"),
         "more true values" if len(few) < len(truth) else "",
     ]
     rest = (name_omitted(*omitted),) if any(omitted) and not layout.full else ()
-    return (section("", *blocks), *rest)
+    return (*first, shown, everything, *true, *notes, *rest)
+
+
+def _answer(log: dict[str, Any], layout: Layout) -> Section:
+    """Return how large a log is, over which time, and how its displays were followed."""
+    tick = log["tick"]
+    until = _until(log["observed_until"], log["time_range"][1], tick)
+    known = f"{_span(log['time_range'], tick)}; followed until {until}; propensities: {log['propensity']}."
+    tiles = [
+        (significant_text(log["conversions_per_display"], 3), "conversions a display"),
+        (significant_text(log["reward_per_display"], 3), "reward a display"),
+        (f"{log['actions']:,}", "actions"),
+    ]
+    delays = log["delay_quantiles"]
+    if delays:
+        tiles.append((_delay(delays["p50"], tick), "until half of the conversions seen had come"))
+    return answer(
+        f"{log['displays']:,} displays", f" and {log['conversions']:,} conversions", known,
+        tiles=tiles if layout.page else (),
+    )  # fmt: skip
+
+
+def _most_shown(actions: Sequence[dict[str, Any]]) -> Grid:
+    rows = [(action["label"], f"{action['displays']:,}", f"{action['conversions']:,}") for action in actions]
+    return _table(("action", "displays", "conversions"), rows)
 
 
 def _heading(facts: dict[str, Any]) -> Paragraph:
@@ -132,8 +168,8 @@ def _named(rows: Iterable[tuple[str, str]]) -> Grid:
     return names((name, text) for name, text in rows if text)
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str) -> Grid:
-    return grid([column(columns[0]), *(column(name, "number") for name in columns[1:])], rows, caption=caption)
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Grid:
+    return grid([column(columns[0]), *(column(name, "number") for name in columns[1:])], rows)
 
 
 def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:

@@ -1,13 +1,9 @@
-"""The four small charts of a comparison's page: the difference, who gains, when it pays, and what is shown.
-
-Each is as wide as a phone's screen allows with letters of 12 pixels, and has no title: the page has it beside.
-"""
+"""The four small charts of a comparison's page: the difference, who gains, when it pays, and what is shown."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -15,11 +11,9 @@ import numpy as np
 from evaluator.comparisons.lines import Line
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.verdict import Verdict
-from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.action_charts import colours_of
 from evaluator.reports.chapter import Spec
-from evaluator.reports.chart_parts import CORRECTED, GREY, LINES, apart, drawable
+from evaluator.reports.chart_parts import CORRECTED, LINES, apart, drawable
 from evaluator.reports.decision_words import (
     MOST_ROWS,
     groups_of,
@@ -29,24 +23,24 @@ from evaluator.reports.decision_words import (
     rule_words,
     short_name,
 )
-from evaluator.reports.numbers import interval_text, significant_text
-from evaluator.visible import shortened, visible
+from evaluator.reports.numbers import significant_text
+from evaluator.reports.small_charts import (
+    FONT,
+    LETTER,
+    OTHER,
+    WIDTH,
+    Row,
+    intervals_chart,
+    share_text,
+    shares_chart,
+    small_chart,
+)
 
-# At 350 pixels, a phone's, letters of 15.5 have 12.3.
-_WIDTH, _ROW, _FONT = 440, 50, 15.5
-_LETTER = 8.6
-_ZONE, _OTHER = "#2e9e5b", "#7a8694"
 _GAIN_HEIGHT = 190
 # Letters of a name beside its interval, and of a name with its number beside a line.
 _LETTERS_OF_NAME, _LETTERS_BESIDE = 26, 24
-_LOSS, _NEAR_BLACK = "#D55E00", "#333333"
-# Letters of an action's name at least.
-_FEWEST = 4
 # Parts of a run whose actions are shown: its first and its last one.
 _PARTS = 10
-# Actions that have a colour of their own: those that are shown most, and of many those with such a share at least.
-_NAMED, _SHARE = 6, 0.1
-Row = dict[str, Any]
 
 
 def decision_chart(comparison: Comparison) -> Spec | None:
@@ -61,7 +55,7 @@ def decision_chart(comparison: Comparison) -> Spec | None:
     ]
     limit = limit_of(verdict)
     said = "" if limit is None else f"rule: more than {rule_words(verdict)}"
-    return interval_rows(known, "Difference to the baseline of each candidate", zone=limit, said=said)
+    return intervals_chart(known, "Difference to the baseline of each candidate", zone=limit, said=said)
 
 
 def limit_of(verdict: Verdict) -> float | None:
@@ -84,137 +78,13 @@ def gainers_chart(comparison: Comparison) -> Spec | None:
     total = sum(displays.values())
 
     def name(label: str) -> str:
-        return drawable(label) + (f"  {_per_cent(displays[label] / total)}" if label in displays else "")
+        return drawable(label) + (f"  {share_text(displays[label] / total)}" if label in displays else "")
 
     groups = [(name(group.label), group.of_values) for group in found.groups]
-    return interval_rows(groups, f"Difference to the baseline by {drawable(found.column)}", zone=None, said="")
-
-
-def interval_rows(
-    rows: Sequence[tuple[str, Interval]],
-    about: str,
-    *,
-    zone: float | None,
-    said: str,
-    ends: Sequence[float] = (),
-    most: int = MOST_ROWS,
-    headline: int = 0,
-) -> Spec | None:
-    """Return intervals, one below the other, each with its name and its numbers; None without any.
-
-    Parameters
-    ----------
-    rows
-        Name and interval of each row.
-    about
-        Words on the chart for who does not see it.
-    zone, said
-        Limit above which the rule is met, and words on it; None without a rule, where intervals below 0 stand out.
-    ends
-        Numbers that the scale has room for beside those of the rows.
-    most
-        Number of rows at most.
-    headline
-        Row that stands out; the others do where there is no rule.
-    """
-    finite = [(name, of) for name, of in rows if np.isfinite([of.estimate, of.low, of.high]).all()][:most]
-    if not finite:
-        return None
-    ends = [0.0, *([] if zone is None else [zone]), *filter(math.isfinite, ends),
-            *(end for _, of in finite for end in (of.low, of.high))]  # fmt: skip
-    room = 0.04 * (max(ends) - min(ends)) or 1.0
-    domain = [min(ends) - room, max(ends) + room]
-    height = _ROW * len(finite) + 24
-    values: list[Row] = [
-        {
-            "of": name, "estimate": of.estimate, "low": of.low, "high": of.high,
-            "words": _ROW * i + 12.0, "bar": _ROW * i + 34.0, "above": _ROW * i + 24.0, "below": _ROW * i + 44.0,
-            "said": interval_text(of.estimate, of.low, of.high),
-            "told": f"{name}: {interval_text(of.estimate, of.low, of.high)}",
-            "colour": _colour(of, plain=zone is None, first=i == headline),
-            "from": zone, "to": domain[1],
-        }
-        for i, (name, of) in enumerate(finite)
-    ]  # fmt: skip
-    base = alt.Chart(alt.InlineData(values))
-    y: Row = {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
-    x: Row = {"scale": alt.Scale(domain=domain, nice=False, zero=False), "axis": None}
-    colour = alt.Color("colour:N", scale=None)
-    layers = []
-    if zone is not None:
-        layers.append(
-            base.mark_rect(color=_ZONE, opacity=0.16).encode(
-                x=alt.X("from:Q", **x), x2="to:Q", y=alt.Y("above:Q", **y), y2="below:Q"
-            )
-        )
-    rows_of_zero = [{"at": 0.0, "above": row["above"] - 2.0, "below": row["below"] + 2.0} for row in values]
-    zero = alt.Chart(alt.InlineData(rows_of_zero))
-    layers += [
-        zero.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
-            x=alt.X("at:Q", **x), y=alt.Y("above:Q", **y), y2="below:Q"
-        ),
-        base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("bar:Q", **y), color=colour),
-        base.mark_point(filled=True, size=110, opacity=1).encode(
-            x=alt.X("estimate:Q", **x), y=alt.Y("bar:Q", **y), color=colour, description="told:N"
-        ),
-        _text(base, "of", y, x=alt.value(0), align="left"),
-        _text(base, "said", y, x=alt.value(_WIDTH - 2), align="right"),
-    ]
-    for mark in _marks_below(domain, zone, said):
-        layers.append(_below([{"at": mark.at, "y": height - 9.0, "said": mark.said}], x, y, mark))
-    return _small(alt.layer(*layers), about, height)
-
-
-def _text(base: Any, field: str, y: Row, *, x: Any, align: Any) -> Any:
-    marks = base.mark_text(align=align, baseline="middle", fontSize=_FONT, color="black")
-    return marks.encode(x=x, y=alt.Y("words:Q", **y), text=f"{field}:N")
-
-
-def _colour(of: Interval, *, plain: bool, first: bool) -> str:
-    """Return the colour of an interval: where there is no rule, of all but those that lie below 0 the same."""
-    return _LOSS if plain and of.high < 0.0 else CORRECTED if plain or first else _OTHER
-
-
-class _Mark(NamedTuple):
-    """Words below a chart of intervals, their place, on which side of it they stand, and by how much they move."""
-
-    at: float
-    said: str
-    align: Literal["left", "center", "right"] = "center"
-    dx: float = 0.0
-
-
-def _marks_below(domain: Sequence[float], zone: float | None, said: str) -> list[_Mark]:
-    """Return the 0, and what the rule asks for, beside it: a rule of 0 is both."""
-    if zone is None or not said:
-        return [_Mark(0.0, "0")]
-    per = _WIDTH / (domain[1] - domain[0])
-    length = _LETTER * len(said)
-    left = (domain[1] - zone) * per > length + 20.0
-    align: Literal["left", "right"] = "left" if left else "right"
-    # Places of the 0 relative to the words.
-    zero = (0.0 - zone) * per
-    if abs(zero) < 3.0:
-        return [_Mark(zone, said, align)]
-    over = -14.0 < zero < length + 14.0 if left else -length - 14.0 < zero < 14.0
-    shift = (zero + 14.0 if left else zero - 14.0) if over else 0.0
-    return [_Mark(0.0, "0"), _Mark(zone, said, align, shift)]
-
-
-def _below(rows: Sequence[Row], x: Row, y: Row, mark: _Mark) -> Any:
-    marks = alt.Chart(alt.InlineData(list(rows))).mark_text(
-        align=mark.align, baseline="middle", fontSize=_FONT, color="black", dx=mark.dx, opacity=0.75
+    return intervals_chart(
+        groups,
+        f"Difference to the baseline by {drawable(found.column)}",
     )
-    return marks.encode(x=alt.X("at:Q", **x), y=alt.Y("y:Q", **y), text="said:N")
-
-
-def _small(chart: Any, about: str, height: float) -> Spec:
-    """Return a chart in the size of the page's small ones, with words for who does not see it."""
-    fit = alt.AutoSizeParams(type="fit", contains="padding")
-    named = chart.properties(width=_WIDTH, height=height, description=about, padding=1, autosize=fit)
-    letters: Row = {"labelFontSize": _FONT, "titleFontSize": _FONT, "titleFontWeight": "normal"}
-    spec: Spec = named.configure_view(strokeWidth=0).configure_axis(**letters).to_dict()
-    return spec
 
 
 def gain_chart(comparison: Comparison) -> Spec | None:
@@ -246,17 +116,17 @@ def gain_chart(comparison: Comparison) -> Spec | None:
     gains = [row["gain"] for _, rows in lines for row in rows]
     low, high = min(gains), max(gains)
     room = 0.06 * (high - low) or 1.0
-    label = _LETTER * max(map(len, named)) + 14.0
+    label = LETTER * max(map(len, named)) + 14.0
     # The names are beside the lines where there is room for both, else above the last point.
-    share = max(0.45, (_WIDTH - 60.0 - label) / (_WIDTH - 60.0))
+    share = max(0.45, (WIDTH - 60.0 - label) / (WIDTH - 60.0))
     domain = [0.0, last / share]
     x: Row = {"scale": alt.Scale(domain=domain, nice=False, zero=False)}
     y: Row = {"scale": alt.Scale(domain=[low - room, high + room], nice=False, zero=False)}
-    colours = [CORRECTED, _OTHER, *LINES[1:]]
-    marks = _marks_to(last)
+    colours = [CORRECTED, OTHER, *LINES[1:]]
+    marks = marks_to(last)
     # The title stands beside the last number, so that it takes no line of its own.
     whole = all(mark == round(mark) for mark in marks)
-    beside = (_WIDTH - 45.0) * marks[-1] / domain[1] + _LETTER / 2.0 * len(f"{marks[-1]:,.3g}") + 14.0
+    beside = (WIDTH - 45.0) * marks[-1] / domain[1] + LETTER / 2.0 * len(f"{marks[-1]:,.3g}") + 14.0
     axis_x = alt.Axis(
         title="days live" if unit != 1.0 else "displays", values=marks, format=",d" if whole else ".2~f", grid=False,
         titleAlign="left", titleBaseline="top", titleX=beside, titleY=7,
@@ -273,10 +143,10 @@ def gain_chart(comparison: Comparison) -> Spec | None:
         line = alt.Chart(alt.InlineData(tagged)).mark_line(strokeWidth=2.5 if i == 0 else 2)
         layers.append(line.encode(**place, color=alt.Color("colour:N", scale=None)))
         end = alt.Chart(alt.InlineData([{"at": last, "gain": heights[i], "said": named[i]}]))
-        text = end.mark_text(align="left", dx=8, baseline="middle", fontSize=_FONT, color="black")
+        text = end.mark_text(align="left", dx=8, baseline="middle", fontSize=FONT, color="black")
         layers.append(text.encode(**place, text="said:N"))
     about = f"Extra {reward_of(comparison)} of each run against the baseline so far"
-    return _small(alt.layer(*layers), about, _GAIN_HEIGHT)
+    return small_chart(alt.layer(*layers), about, _GAIN_HEIGHT)
 
 
 def _days_a_round(result: ReplayResult) -> float:
@@ -284,7 +154,7 @@ def _days_a_round(result: ReplayResult) -> float:
     return result.live_days / result.rounds if known else 1.0
 
 
-def _marks_to(last: float) -> list[float]:
+def marks_to(last: float) -> list[float]:
     """Return up to six round numbers from 0 to a last one."""
     step = 10.0 ** math.floor(math.log10(last)) if last > 0 else 1.0
     for by in (0.2, 0.5, 1.0, 2.0):
@@ -301,68 +171,15 @@ def seen_chart(comparison: Comparison) -> Spec | None:
     of, base = comparison.results[verdict.variant], comparison.results[comparison.baseline]
     bars: list[tuple[str, Any]] = [(name_of(verdict.baseline, verdict), np.asarray(base.action_share, np.float64))]
     name = short_name(verdict.candidate.line, verdict, _LETTERS_OF_NAME)
-    first, last = (None, None) if verdict.candidate.target == "weighted" else _first_and_last(of)
+    first, last = (None, None) if verdict.candidate.target == "weighted" else first_and_last(of)
     if first is None:
         bars.append((name, np.asarray(of.action_share, np.float64)))
     else:
         bars += [(f"{name}, first tenth of the run", first), (f"{name}, last tenth", last)]
-    labels = list(map(str, of.action_labels))
-    most = np.max([share for _, share in bars], axis=0)
-    largest = np.argsort(-most, kind="stable")[:_NAMED]
-    several = len(labels) > _NAMED
-    named = sorted(k for k in largest if not several or most[k] >= _SHARE or k == largest[0])
-    # Black would become the colour of the page's words.
-    colours = [_NEAR_BLACK if of == "#000000" else of for of in colours_of(named, labels, others=False)]
-    values: list[Row] = []
-    for i, (bar, shares) in enumerate(bars):
-        if not np.isfinite(shares).all():
-            return None
-        left = 0.0
-        parts = [(labels[k], float(shares[k]), colour) for k, colour in zip(named, colours, strict=True)]
-        if several:
-            parts.append(("others", float(shares.sum() - shares[named].sum()), GREY))
-        for label, share, colour in parts:
-            if share <= 0.0:
-                continue
-            values.append({
-                "low": left, "high": left + share, "middle": left + share / 2.0, "said": _within_bar(label, share),
-                "told": f"{drawable(bar)}: {drawable(label)} {_per_cent(share)}", "colour": colour,
-                "ink": ink_on(colour), "top": _ROW * i + 18.0, "bottom": _ROW * i + 18.0 + 26.0,
-                "centre": _ROW * i + 31.0,
-            })  # fmt: skip
-            left += share
-    height = _ROW * len(bars)
-    x: Row = {"scale": alt.Scale(domain=[0, 1], nice=False), "axis": None}
-    y: Row = {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
-    base_chart = alt.Chart(alt.InlineData(values))
-    heads = [{"bar": visible(bar), "words": _ROW * i + 8.0} for i, (bar, _) in enumerate(bars)]
-    layers = [
-        base_chart.mark_rect().encode(
-            x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("top:Q", **y), y2="bottom:Q",
-            color=alt.Color("colour:N", scale=None), description="told:N",
-        ),
-        _text(alt.Chart(alt.InlineData(heads)), "bar", y, x=alt.value(0), align="left"),
-    ]  # fmt: skip
-    for ink in sorted({row["ink"] for row in values}):
-        rows = [{key: row[key] for key in ("middle", "centre", "said")} for row in values if row["ink"] == ink]
-        text = alt.Chart(alt.InlineData(rows)).mark_text(align="center", baseline="middle", fontSize=_FONT, color=ink)
-        layers.append(text.encode(x=alt.X("middle:Q", **x), y=alt.Y("centre:Q", **y), text="said:N"))
-    return _small(alt.layer(*layers), "Share of each action", height)
+    return shares_chart(bars, list(map(str, of.action_labels)))
 
 
-def _within_bar(label: str, share: float) -> str:
-    """Return as much of an action's name and share as the part of a bar has room for."""
-    letters, number = int((share * _WIDTH - 6.0) / _LETTER), _per_cent(share)
-    if letters > len(number) + _FEWEST:
-        return f"{shortened(visible(label), letters - len(number) - 1)} {number}"
-    return number if letters >= len(number) else ""
-
-
-def _per_cent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
-
-
-def _first_and_last(result: ReplayResult) -> tuple[Any, Any]:
+def first_and_last(result: ReplayResult) -> tuple[Any, Any]:
     """Return the shares of the actions in the first and last tenth of the rounds; two None where nothing learns."""
     number, action = (result.trajectory[name].to_numpy() for name in ("round", "action"))
     n = len(result.action_labels)
@@ -374,15 +191,3 @@ def _first_and_last(result: ReplayResult) -> tuple[Any, Any]:
         return None, None
     first, last = (np.bincount(part, minlength=n) / len(part) for part in parts)
     return first, last
-
-
-def ink_on(colour: str) -> str:
-    """Return the colour of words on a colour: of near black and white that which is told from it better.
-
-    >>> ink_on("#0072B2"), ink_on("#E69F00")
-    ('#ffffff', '#111111')
-    """
-    r, g, b = (int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (r, g, b)]
-    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#ffffff" if 1.05 / (light + 0.05) > (light + 0.05) / 0.0557 else "#111111"

@@ -24,7 +24,7 @@ from evaluator.reports.decision_words import (
     reward_of,
 )
 from evaluator.reports.document import Layout, Section, VerdictBlock, Words, paragraph, run, section, words
-from evaluator.reports.shared_sections import counted
+from evaluator.reports.shared_sections import counted, fold, picture
 
 # Sections that say what the numbers rest on; all others are numbers.
 _RESTS_ON = ("checks", "warnings", "assumptions")
@@ -67,19 +67,15 @@ def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
     together = ", all together" if len(verdict.candidates) > 1 else ""
     name = name_of(of.line, verdict)
     shown = f"; the first {MOST_ROWS} of {len(verdict.candidates)}" if len(verdict.candidates) > MOST_ROWS else ""
-    yield _picture(
+    yield picture(
         "How much more a display?",
         f"difference to {base}; bar: {level_text(verdict.interval_level)}{together}; green: the rule is met{shown}",
         "decision",
     )
     if groups := groups_of(comparison):
-        yield _picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups, of.harmed)}", "gainers")
-    yield _picture("When does it pay?", f"extra {reward_of(comparison)} of this run against {base}, so far", "gain")
-    yield _picture("What will customers see?", "share of displays; each action has its own colour", "seen")
-
-
-def _picture(title: str, about: str, chart: str) -> Section:
-    return replace(section(title, paragraph(about, style="dim"), half=True), charts=(chart,))
+        yield picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups, of.harmed)}", "gainers")
+    yield picture("When does it pay?", f"extra {reward_of(comparison)} of this run against {base}, so far", "gain")
+    yield picture("What will customers see?", "share of displays; each action has its own colour", "seen")
 
 
 def _gainers(groups: SegmentDifferences, harmed: Sequence[Harm]) -> str:
@@ -173,15 +169,14 @@ def _folds(comparison: Comparison, report: Sequence[Section], block: VerdictBloc
     passed = 0 if comparison.check is None else len(comparison.check.checks)
     assumptions = sum(len(getattr(of, "items", ())) for part in rests if part.id == "assumptions" for of in part.blocks)
     about = ", ".join(filter(None, (counted(assumptions, "assumption"), counted(passed, "check"))))
-    fold = words(run("What it rests on", "bold"), run(f" {about}", "dim"))
-    yield replace(section("Conditions of the rule", replace(block, part="conditions")), fold=fold)
-    yield from (replace(part, fold=fold, folded=False) for part in rests)
+    conditions = section("Conditions of the rule", replace(block, part="conditions"))
+    yield from fold("What it rests on", about, [conditions, *rests])
     first = comparison.results[0]
-    fold = words(run("The log and its delays", "bold"), run(f" {_within(first)}", "dim"))
-    yield Section(fold=fold, blocks=(paragraph(f"{_used(first)}"),), charts=("windows", "acceptance"))
-    fold = words(run("All numbers", "bold"), run(" regret, ranking, realised values, groups", "dim"))
-    for i, part in enumerate(one for one in report if one.id not in _RESTS_ON):
-        yield replace(part, fold=fold, folded=False, charts=() if i else tuple(_charts_of_numbers(comparison)))
+    log = section("", paragraph(_used(first)))
+    yield from fold("The log and its delays", _within(first), [log], charts=("windows", "acceptance"))
+    numbers = [part for part in report if part.id not in _RESTS_ON]
+    about = "regret, ranking, realised values, groups"
+    yield from fold("All numbers", about, numbers, charts=tuple(_charts_of_numbers(comparison)))
 
 
 def _charts_of_numbers(comparison: Comparison) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,65 +40,186 @@ from evaluator.reports.document import (
     paragraph,
     run,
     section,
+    words,
 )
 from evaluator.reports.numbers import significant_text
-from evaluator.reports.shared_sections import name_omitted
+from evaluator.reports.shared_sections import ANSWER, answer, fold, mark, name_omitted, picture, which_log
 
 _PERIODS_SHOWN = 10
-# Levels of the quantiles of delays that fit on a screen.
-_FEW_QUANTILES = (0.1, 0.5, 0.9, 0.99)
 _RATE = "Conversion rate on context"
 
 
 def document(study: DelayStudy, layout: Layout) -> Document:
-    """Return the full or short document of a study, on all conversions, or on sales first and then on refunds."""
-    sections_of = _whole if layout.full else _brief
-    sections: list[Section] = []
-    if study.refunds is None:
-        sections += sections_of(study, "conversions")
-    else:
-        sections += sections_of(study, "sales")
-        sections += sections_of(study.refunds, "refunds (conversions with a value below 0)")
+    """Return the document of a study, its answer first: of all conversions, or of sales first and then of refunds."""
+    build = _page if layout.page else _whole if layout.full else _brief
+    kinds = [(study, "conversions")]
+    if study.refunds is not None:
+        kinds = [(study, "sales"), (study.refunds, "refunds (conversions with a value below 0)")]
+    first, *others = ([*build(of, kind, layout)] for of, kind in kinds)
+    sections = list(first)
+    for (_, kind), more in zip(kinds[1:], others, strict=True):
+        # The answer is of the sales; what it would be of refunds stands among the numbers.
+        plain = [replace(part, id="" if part.id in (ANSWER, "log") else part.id) for part in more]
+        about = [part for part in plain if not part.charts]
+        sections += fold(f"The {kind.split(' ')[0]}", "how late they come", about) if layout.page else plain
     if not layout.full:
         groups = "" if study.rows.group is None else "the groups"
         periods = "" if study.rows.periods is None else "the periods"
-        sections.append(name_omitted("more quantiles", "the laws", "the tail", groups, periods))
+        sections.append(name_omitted("the quantiles", "the laws", "the tail", groups, periods))
     return Document("delays", f"Delays of conversions in {study.rows.name}", tuple(sections))
 
 
-def _heading(study: DelayStudy, kind: str) -> Paragraph:
+def _log(study: DelayStudy, kind: str, layout: Layout) -> Section:
     displays = "" if study.rows.displays is None else f" of {study.rows.displays:,} displays"
-    return paragraph(f"delays of {kind} in ", run(study.rows.name, "bold"), f": {study.conversions:,}{displays}")
+    known = layout if layout.dates else replace(layout, dates=_dates(study))
+    return which_log(study.rows.name, f"delays of {study.conversions:,} {kind}{displays}", layout=known)
 
 
-def _brief(study: DelayStudy, kind: str) -> Iterator[Section]:
-    """Yield the sections on the window, on what the log can see, on the delays, and on the tests."""
-    rows = study.rows
-    yield section("", _heading(study, kind), _advice(study))
-    yield listed("What the log can see", study.sight)
-    yield section("How late", _quantiles(study, _FEW_QUANTILES))
-    yield section("Windows", _windows(study))
-    results: list[tuple[str, Wordable]] = [
-        ("law", study.missing["laws"] if study.choice is None else study.choice.verdict)
-    ]
+def _dates(study: DelayStudy) -> str:
+    """Return the first and the last day of the displays; an empty text where the log has no dates."""
+    periods = study.rows.periods
+    if periods is None or periods.day is None:
+        return ""
+    days = [periods.label(day, study.rows.tick_seconds) for day in (0, len(periods.displays) - 1)]
+    return "" if days[0].isdecimal() else " to ".join(days)
+
+
+def _answer(study: DelayStudy, kind: str, layout: Layout) -> Section:
+    """Return the answer: when 90 % of the conversions are in, how many are still to come, and which window to take."""
+    rows, advice = study.rows, study.advice
+    late, half = (next(q for q in study.quantiles if q.level == level) for level in (0.9, 0.5))
+    level = f"{100 * study.fit.confidence:g} %"
+    given = "" if rows.limit is None else f", of those that come within {duration(rows, study.fit.longest)}"
+    interval = between(rows, late.low, late.high)
+    sentences: list[Wordable] = [
+        words(
+            f"{level} interval {interval}{given}; half are in after ", run(duration(rows, half.corrected), "bold"),
+            f". {_still_to_come(study)}",
+        ),
+        words("Recommended window: ", run(_window(study, advice.recommended), "bold"), f", {advice.reason}."),
+    ]  # fmt: skip
+    changes = study.drift is not None and study.drift.changed
+    if not layout.page:
+        sentences.append(words("Law: ", study.missing["laws"] if study.choice is None else study.choice.verdict))
+    tiles = [(duration(rows, half.corrected), f"until half of the {kind.split(' ')[0]} are in")]
+    tiles.append((duration(rows, advice.recommended), "is the recommended window"))
+    share = _share_seen(study)
+    if share is not None and rows.limit is not None:
+        tiles.append((_percent_left(share), "of the conversions of these displays are still to come"))
+    if study.choice is not None:
+        best = study.choice.comparison.best_fit.family
+        tiles.append(
+            (best if study.choice.fits else "no law", "fits best" if study.choice.fits else f"fits; {best} is nearest")
+        )
+    if changes:
+        rests = [mark(None, drift_verdict(study).verdict)]
+    elif study.drift is None:
+        rests = [mark(None, f"no test of a change: {study.missing['drift']}")]
+    else:
+        rests = [mark(True, "no change of the delays is shown")]
     if rows.group is not None:
-        results.append((f"by {rows.by}", groups_verdict(study).brief))
+        test = study.heterogeneity
+        good = True if test is not None and test.p > test.level else None
+        rests.append(mark(good, f"by {rows.by}: {groups_verdict(study).verdict}"))
+    return answer(
+        duration(rows, late.corrected), f" until 90 % of the {kind.split(' ')[0]} are in", *sentences,
+        colour="yellow" if changes or not late.bounded else "",
+        tiles=tiles if layout.page else (), rests=rests if layout.page else (),
+    )  # fmt: skip
+
+
+def _share_seen(study: DelayStudy) -> float | None:
+    """Return the share of the conversions seen so far, of periods old enough to say; None where that is not known."""
+    old = [rate for rate in study.rates if rate.corrected is not None]
+    expected = sum(rate.corrected * rate.displays for rate in old if rate.corrected is not None)
+    return min(sum(rate.conversions for rate in old) / expected, 1.0) if expected else None
+
+
+def _still_to_come(study: DelayStudy) -> str:
+    rows, share = study.rows, _share_seen(study)
+    if rows.limit is None:
+        return "Every display was followed to its end: none is still to come."
+    least, most = int(rows.limit.min()), int(rows.limit.max())
+    if least == most:
+        return f"Every display was followed for {duration(rows, most)}."
+    followed = f"Displays were followed for {duration(rows, least)} to {duration(rows, most)}"
+    if share is None:
+        return f"{followed}."
+    return f"{followed}: {_percent_left(share)} of their conversions are still to come."
+
+
+def _percent_left(share: float) -> str:
+    """Return what a share leaves of the whole.
+
+    >>> _percent_left(0.98), _percent_left(0.999)
+    ('about 2 %', 'less than 1 %')
+    """
+    left = 100.0 * (1.0 - share)
+    return f"about {left:.0f} %" if left >= 0.95 else "less than 1 %"
+
+
+def _page(study: DelayStudy, kind: str, layout: Layout) -> Iterator[Section]:
+    rows = study.rows
+    yield _log(study, kind, layout)
+    yield _answer(study, kind, layout)
+    colours = "" if rows.limit is None else "; orange: as seen, blue: corrected for what is still to come"
+    yield picture("When do they come?", f"share that has come by a delay{colours}", "arrival")
     if rows.periods is not None:
-        results.append((f"drift by {rows.periods.name}", drift_verdict(study).brief))
+        yield picture("Does it change?", f"conversions per display of each {rows.periods.name}{colours}", "change")
+    yield section("What a window keeps", _windows(study, page=True))
+    found = list(_findings(study))
+    numbers = [
+        section("Found", names(found)),
+        section("How late", _quantiles(study)),
+        named("Law", _law(study)),
+        named("Tail", [("index alpha", tail_sentence(study))]),
+    ]
+    yield from fold("The delays", "quantiles, law and tail", numbers, charts=("cdf", "density"))
+    if rows.group is not None:
+        groups = section(f"By {rows.by}", _groups(study), paragraph(groups_verdict(study).words))
+        yield from fold("The groups", f"by {rows.by}", [groups], charts=("groups",))
+    if rows.periods is not None:
+        periods = section(f"Drift by {rows.periods.name}", *_drift(study))
+        yield from fold("The periods", f"each {rows.periods.name} of the log", [periods], charts=("rates",))
+    if study.joint is not None:
+        yield from fold(_RATE, "and whether the model holds", [_joint(study, study.joint)], charts=("calibration",))
+    sight = [listed("What the log can see", study.sight), section("Windows", _advice(study))]
+    yield from fold("What it rests on", "what the log can see of delays", sight)
+
+
+def _findings(study: DelayStudy) -> Iterator[tuple[str, Wordable]]:
+    """Yield the result of each test in a line."""
+    rows = study.rows
+    yield "law", study.missing["laws"] if study.choice is None else study.choice.verdict
+    if rows.group is not None:
+        yield f"by {rows.by}", groups_verdict(study).brief
+    if rows.periods is not None:
+        yield f"drift by {rows.periods.name}", drift_verdict(study).brief
     if study.joint is None and "joint" in study.missing:
-        results.append(("rate on context", f"withheld: {study.missing['joint']}"))
-    yield section("Found", names(results))
+        yield "rate on context", f"withheld: {study.missing['joint']}"
+
+
+def _brief(study: DelayStudy, kind: str, layout: Layout) -> Iterator[Section]:
+    """Yield the answer and the windows, then the tests and what the log can see."""
+    yield _answer(study, kind, layout)
+    yield _log(study, kind, layout)
+    yield section("Windows", _windows(study))
+    found = [row for row in _findings(study) if row[0] != "law"]
+    if found:
+        yield section("Found", names(found))
     if study.joint is not None:
         yield _joint(study, study.joint)
-
-
-def _whole(study: DelayStudy, kind: str) -> Iterator[Section]:
-    rows = study.rows
-    yield section("", _heading(study, kind))
     yield listed("What the log can see", study.sight)
-    yield section("How late", _quantiles(study))
-    yield named("Law", _law(study))
+
+
+def _whole(study: DelayStudy, kind: str, layout: Layout) -> Iterator[Section]:
+    rows = study.rows
+    yield _answer(study, kind, layout)
+    yield _log(study, kind, layout)
     yield section("Windows", _windows(study), _advice(study))
+    yield section("How late", _quantiles(study))
+    yield listed("What the log can see", study.sight)
+    yield named("Law", _law(study))
     if rows.group is not None:
         yield section(f"By {rows.by}", _groups(study), paragraph(groups_verdict(study).words))
     yield named("Tail", [("index alpha", tail_sentence(study))])
@@ -115,14 +237,14 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Wordable]]) -> Grid:
     return grid([column(columns[0]), *numbers], rows)
 
 
-def _quantiles(study: DelayStudy, levels: Sequence[float] = ()) -> Grid:
-    """Return the table of the quantiles of delays at some levels, or at all levels if none is given."""
+def _quantiles(study: DelayStudy) -> Grid:
+    """Return the table of the quantiles of delays."""
     rows = study.rows
     return _table(
         ("share come", "as seen", "corrected", f"{study.fit.confidence:.0%} interval"),
         [
             (f"{q.level:.0%}", duration(rows, q.naive), duration(rows, q.corrected), between(rows, q.low, q.high))
-            for q in [q for q in study.quantiles if q.level in levels] or study.quantiles
+            for q in study.quantiles
         ],
     )
 
@@ -165,19 +287,23 @@ def _group_unconverged(fits: Sequence[DelayFit]) -> dict[str, list[str]]:
     return families
 
 
-def _windows(study: DelayStudy) -> Grid:
+def _windows(study: DelayStudy, *, page: bool = False) -> Grid:
+    """Return the table of the windows; on a page, which may be as narrow as a phone, without rounds and losses."""
     table: list[tuple[str, ...]] = []
     for window in study.windows:
         share = window.share
         rounds = "" if window.rounds is None else f"{window.rounds:,.0f}"
         label = window.label(study.rows)
         if study.rows.limit is not None and share.window >= share.longest:
-            beyond = ("all", "") if share.identified else ("unknown", "beyond what the log shows")
+            unknown = "beyond the log" if page else "beyond what the log shows"
+            beyond = ("all", "") if share.identified else ("unknown", unknown)
             table.append((label, rounds, *beyond, ""))
         else:
             interval = f"[{share.low:.1%}, {share.high:.1%}]"
             table.append((label, rounds, f"{share.tau:.1%}", interval, f"{share.lost:.1%}"))
-    return _table(("window", "rounds", "keeps", f"{study.fit.confidence:.0%} interval", "loses"), table)
+    columns = ("window", "rounds", "keeps", f"{study.fit.confidence:.0%} interval", "loses")
+    kept = [0, 2, 3] if page else range(len(columns))
+    return _table([columns[i] for i in kept], [[row[i] for i in kept] for row in table])
 
 
 def _advice(study: DelayStudy) -> Paragraph:

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +25,7 @@ from evaluator.reports.charts import first_chart
 from evaluator.reports.decision_words import candidate_rows, head, sentences, steps, tiles
 from evaluator.reports.document import Block, Column, Light, Run, Section, VerdictBlock, Words
 from evaluator.reports.documents import document_of, name_command_options_in_sections
+from evaluator.reports.shared_sections import ANSWER
 from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, split, stakes
 from evaluator.version import __version__
 from evaluator.visible import visible
@@ -87,13 +88,17 @@ class _Place:
         return [block for block in blocks if _is_decision(block)]
 
     @property
+    def answered(self) -> bool:
+        """Whether a section says the answer, which then is the heading of the page."""
+        return any(section.id == ANSWER and section.title for section in self.sections)
+
+    @property
     def groups(self) -> list[_Group]:
         """Sections in their order, together where they are folded together or stand side by side."""
         # A picture that cannot be drawn leaves no heading without one.
-        shown = (
+        return _grouped(
             part for part in self.sections if not (part.half and part.charts) or self.figures.keys() & set(part.charts)
         )
-        return [_Group(*key, tuple(parts)) for key, parts in groupby(shown, lambda part: (part.fold, part.half))]
 
     @property
     def loose(self) -> list[str]:
@@ -123,8 +128,8 @@ def page_of(chapters: Sequence[Chapter]) -> str:
         places = [replace(place, sections=tuple(map(_drop_verdict, place.sections))) for place in places]
     return _filled(
         "page.html", colours=_PAGE_COLOURS, focus=' tabindex="0"', title=title, alone=alone, places=places,
-        first=first, decided=alone and bool(decided), dated=dated, joint=dated and bool(places[0].decisions),
-        version=__version__,
+        first=first, decided=alone and any(place.decisions or place.answered for place in places), dated=dated,
+        joint=dated and bool(places[0].decisions), version=__version__,
     )  # fmt: skip
 
 
@@ -138,7 +143,13 @@ def notebook_html(result: object) -> str:
     """
     sections = document_of(result).sections
     chart = _figures(first_chart(result), focusable=False)
-    return _filled("notebook.html", colours=NOTEBOOK_COLOURS, focus="", sections=sections, figures=chart)
+    return _filled(
+        "notebook.html", colours=NOTEBOOK_COLOURS, focus="", groups=_grouped(sections), first=sections[0], figures=chart
+    )
+
+
+def _grouped(sections: Iterable[Section]) -> list[_Group]:
+    return [_Group(*key, tuple(parts)) for key, parts in groupby(sections, lambda part: (part.fold, part.half))]
 
 
 def _filled(template: str, **values: Any) -> str:

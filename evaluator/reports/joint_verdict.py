@@ -11,10 +11,11 @@ from itertools import pairwise
 from evaluator.comparisons.verdict import Candidate, Verdict
 from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.dated_runs import Run, Study
-from evaluator.reports.decision_charts import interval_rows, limit_of
+from evaluator.reports.decision_charts import limit_of
 from evaluator.reports.decision_words import baseline_of, counted_word, name_of, ranked, rule_words, short_name
 from evaluator.reports.document import Section, VerdictBlock, listed, paragraph, run, section
 from evaluator.reports.manifest import LogDates
+from evaluator.reports.small_charts import intervals_chart
 
 # Candidates with a chart of their own, and runs in it: the latest ones.
 _MOST_CHARTS, MOST_RUNS = 4, 6
@@ -122,7 +123,7 @@ def _chart(study: Study, verdicts: Sequence[Verdict], of: Candidate) -> Spec | N
     # A rule in per cent has another limit in each run.
     limit = None if latest.rule.relative else limit_of(latest)
     name = short_name(of.line, latest, _LETTERS)
-    return interval_rows(
+    return intervals_chart(
         rows, f"Difference of {name} to the baseline in each run", zone=limit,
         said="" if limit is None else f"rule: more than {rule_words(latest)}", ends=ends, most=MOST_RUNS,
         headline=len(rows) - 1,

@@ -1,107 +1,224 @@
-"""The document of a replay: its numbers, then how they were computed, then what they depend on."""
+"""The document of a replay: its answer and its numbers, then how they were computed, then what they depend on."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import clusters_text
-from evaluator.estimates.weighted import ESTIMATORS, NORMAL, WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
+from evaluator.log.times import dated, time_words
 from evaluator.replays.conversion_share import of_conversions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.plan_document import with_label
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.doubly_robust import LEARNING
-from evaluator.replays.values.final import FinalValue
 from evaluator.reports.document import (
-    Cell,
+    Colour,
     Document,
     Grid,
     Layout,
     Section,
     Words,
-    column,
-    grid,
-    lines,
     listed,
     named,
     paragraph,
     run,
     section,
 )
-from evaluator.reports.numbers import count_text, measured, significant_text
+from evaluator.reports.numbers import count_text, interval_text
 from evaluator.reports.outcome_tables import guardrails, outcomes, segments
-from evaluator.reports.shared_sections import coded, counted, interval_assumptions, name_omitted, warnings_section
+from evaluator.reports.replay_tables import APPROXIMATE, estimates, final_section
+from evaluator.reports.shared_sections import (
+    answer,
+    coded,
+    counted,
+    fold,
+    interval_assumptions,
+    mark,
+    name_omitted,
+    picture,
+    warnings_section,
+    which_log,
+)
+from evaluator.units import SECONDS
+from evaluator.visible import visible
 
 _ACTIONS_SHOWN = 10
-# Note on intervals that depend on the largest reward seen.
-APPROXIMATE = ", not anytime-valid"
-_LEFT_OUT = (
-    ", estimated on displays left out of the replay: another target than the value above, which is that of the rounds "
-    "in which the policy learned."
-)
-# Heading and description of each kind of final policy.
-_FINAL = {
-    "greedy": (
-        "Final policy, greedy",
-        "Reward per round of the best of what was learned: always the action with the largest estimated reward, no "
-        "bonus, no draws, no learning on" + _LEFT_OUT,
-    ),
-    "exploring": (
-        "Final policy, exploring",
-        "Reward per round of the policy frozen as it would choose next, its bonus and draws included, without learning "
-        "on: not what it has learned to be best" + _LEFT_OUT,
-    ),
-    "posterior sampling": (
-        "Final policy, posterior sampling",
-        "Reward per round of actions shown with the posterior's choice probabilities, without learning on" + _LEFT_OUT,
-    ),
-    "fixed": ("Fixed policy", "Reward per round of a policy that learns nothing, by weights on the displays left out."),
-    "columns": (
-        "Fixed policy",
-        "Reward per round of the policy whose probabilities are columns of the log, by weights on all its displays, or "
-        "on those that `final` names.",
-    ),
-}
+# Share of displays that are too young to judge from which on a page says so beside the answer.
+_MANY = 0.05
 
 
 def document(result: ReplayResult, layout: Layout) -> Document:
-    """Return the document of a replay, with all of its sections or with those that fit on a screen."""
-    return Document("replay", _title(result), tuple(_sections(result, layout)))
+    """Return the document of a replay, its answer first: the page, all sections, or those that fit on a screen."""
+    build = _page if layout.page else _sections
+    return Document("replay", _title(result), tuple(build(result, layout)))
 
 
 def _title(result: ReplayResult) -> str:
     return f"{result.title} replayed on {result.plan['dataset']}"
 
 
-def _sections(result: ReplayResult, layout: Layout) -> Iterator[Section]:
-    plan, full = result.plan, layout.full
-    yield section(
-        "",
-        paragraph(run(result.title, "bold"), " replayed on ", run(plan["dataset"], "bold")),
-        *(paragraph(line, style="dim") for line in (result.meaning if full else result.meaning[:1])),
-        *([] if full else [paragraph(_size(result))]),
-        _estimates(result, full=full),
-    )
+def _log(result: ReplayResult, layout: Layout) -> Section:
+    plan = result.plan
+    size = f"{plan['displays']:,} displays, {plan['conversions']:,} conversions"
+    window = f"window: {plan['window']}" if layout.full else f"window: {plan['window'].partition(',')[0]}"
+    known = layout if layout.dates else replace(layout, dates=_dates(result))
+    return which_log(plan["dataset"], size, window, layout=known)
+
+
+def _dates(result: ReplayResult) -> str:
+    """Return the days of the first and the last round; an empty text where the log has no dates."""
+    tick = result.plan["tick"]
+    if not result.rounds or tick not in SECONDS:
+        return ""
+    seconds, time = SECONDS[tick], result.trajectory["time"].to_numpy()
+    ends = [float(time.min()), float(time.max())]
+    if not all(dated(end, seconds) for end in ends):
+        return ""
+    return " to ".join(dict.fromkeys(time_words(end, seconds, start=0)[:10] for end in ends))
+
+
+def _answer(result: ReplayResult, layout: Layout) -> Section:
+    """Return the answer: what a display earned more or less than with the logging policy, and what that rests on."""
+    uplift, value, logged = result.uplift, result.value, result.logging_value
+    name, level = result.title, f"{100 * value.level:g} %"
+    of = "reward" if result.money is None else "profit"
+    young = result.plan["displays_immature"] / max(result.plan["displays"], 1)
+    rests = [
+        mark(True if result.plan["propensity"] == "logged" else None, f"propensities: {result.plan['propensity']}"),
+        *([mark(None, f"{young:.0%} of the log is too young to judge".replace("%", " %"))] if young >= _MANY else []),
+        *([mark(None, counted(len(warnings_of(result.findings)), "warning"))] if warnings_of(result.findings) else []),
+    ]
+    rounds = f"in {result.rounds:,} rounds of {result.plan['displays_used']:,} displays{_days(result)}"
+    if math.isnan(value.estimate):
+        found = f"No round of {name} has a reward to judge by" if result.rounds else f"No round shows what {name} earns"
+        return answer("No value", f" of {name}", f"{found}: {rounds}.", colour="yellow", rests=rests)
+    number, low, high = _parts(value)
+    if math.isnan(uplift.estimate):
+        return answer(number, f" a display with {name}", f"Interval {low} to {high}, {rounds}.", rests=rests)
+    difference, less, more = _parts(uplift, sign=True)
+    colour: Colour = "green" if uplift.low > 0.0 else "red" if uplift.high < 0.0 else "yellow"
+    told = {"green": "more than", "red": "less than", "yellow": "not told from"}[colour]
+    logger = _parts(logged)
+    anytime = "good for any number of looks" if result.plan["reward_bound"]["known"] else APPROXIMATE[2:]
+    showed = "these rounds" if layout.page else rounds.removeprefix("in ")
+    sentence = f"{level} interval of the difference: {less} to {more}, of what {showed} showed; {anytime}."
+    tiles = [
+        (number, f"{of} a display with {name}, {low} to {high}"),
+        (logger[0], f"with the logging policy, {logger[1]} to {logger[2]}"),
+        (f"{result.rounds:,}", f"rounds of {result.plan['displays_used']:,} displays{_days(result)}"),
+        _worth(result),
+    ]
+    return answer(
+        difference if uplift.estimate else "0", f" a display with {name}: {told} the logging policy", sentence,
+        _expected_too(result), colour=colour, tiles=tiles if layout.page else (), rests=rests if layout.page else (),
+    )  # fmt: skip
+
+
+def _worth(result: ReplayResult) -> tuple[str, str]:
+    """Return the effective sample size where it is smaller than the number of rounds, else that of conversions."""
+    worth = f"{result.effective_sample_size:,.0f}"
+    if worth != f"{result.rounds:,}":
+        return worth, "displays of equal weight are these worth"
+    return f"{delivered_each(result):,}", "conversions delivered in these rounds"
+
+
+def _parts(of: Interval, *, sign: bool = False) -> tuple[str, str, str]:
+    """Return an estimate and the ends of its interval, in as many digits as it supports."""
+    number, _, ends = interval_text(of.estimate, of.low, of.high, sign=sign).partition(" [")
+    low, high = ends.rstrip("]").split(", ") if ends else ("", "")
+    return number, low, high
+
+
+def _expected_too(result: ReplayResult) -> str:
+    """Return the expected value over logs, if it was estimated: what the policy would earn on another such log."""
+    of = result.expected_value
+    if of is None or math.isnan(of.estimate):
+        return ""
+    number, low, high = _parts(of)
+    return f"On another such log it is expected to earn {number} a display [{low}, {high}]."
+
+
+def _days(result: ReplayResult) -> str:
+    return "" if math.isnan(result.live_days) else f" ({result.live_days:.3g} days of live traffic)"
+
+
+def _page(result: ReplayResult, layout: Layout) -> Iterator[Section]:
+    full = list(_numbers(result, layout))
+    yield _log(result, layout)
+    yield _answer(result, layout)
+    yield picture("How much a display?", f"dashed: the logging policy; bar: {100 * result.value.level:g} %", "earned")
+    in_fold = ["seen"] if result.segments else []
+    if result.segments:
+        about = f"uplift over the logging policy by {result.segments[0].column}; all bars hold at once"
+        yield picture("Who gains?", about, "gainers")
+    else:
+        yield picture("What will customers see?", "share of displays; each action has its own colour", "seen")
+    if result.guardrails:
+        yield _few_columns(guardrails([result], replace(layout, full=False)))
+    yield section("In numbers", estimates(result, full=False, few=True))
+    assumptions = coded(assumptions_of(result.findings))
+    warnings = coded(warnings_of(result.findings))
+    about = ", ".join(filter(None, (counted(len(warnings), "warning"), counted(len(assumptions), "assumption"))))
+    rests = [
+        *warnings_section(warnings, full=True), listed("Assumptions", assumptions, id="assumptions"),
+        listed("What kind of number it is", result.meaning),
+    ]  # fmt: skip
+    yield from fold("What it rests on", about, rests, charts=("acceptance",))
+    groups = [f"groups by {visible(split.column)}" for split in result.segments]
+    charts = ("replay", "guardrails", *groups, "actions", *in_fold)
+    yield from fold("All numbers", "regret, best fixed action, actions over time", full, charts=charts)
+    yield from fold("The log and how it was replayed", _within(result), _how_replayed(result), charts=("window",))
+
+
+def _few_columns(part: Section) -> Section:
+    """Return the section of guardrails with those columns that a phone has room for: guardrail, answer, interval."""
+    (table,) = (block for block in part.blocks if isinstance(block, Grid))
+    kept = (0, 1, 3)
+    rows = tuple(tuple(row[i] for i in kept) for row in table.rows)
+    return replace(part, blocks=(replace(table, columns=tuple(table.columns[i] for i in kept), rows=rows),))
+
+
+def _within(result: ReplayResult) -> str:
+    share = result.conversions_within
+    said = "" if math.isnan(share) else f"{share:.0%} of the conversions come within the replay".replace("%", " %")
+    return said or f"window: {result.plan['window']}"
+
+
+def _numbers(result: ReplayResult, layout: Layout) -> Iterator[Section]:
+    """Yield the sections of all numbers."""
+    yield section("", estimates(result, full=layout.full))
     if result.guardrails:
         yield guardrails([result], layout)
-    guarded = set() if full else {one.outcome for one in result.guardrails}
+    guarded = set() if layout.full else {one.outcome for one in result.guardrails}
     if any(one.outcome not in guarded for one in result.outcomes):
         yield outcomes([result], layout, but=guarded)
     if result.segments:
-        yield from segments([result], full=full)
-    if full:
-        yield named("How", _how(result), folded=True)
+        yield from segments([result], full=layout.full)
+    if layout.full:
         yield named("Actions", [("share of rounds", action_shares(result, _ACTIONS_SHOWN))])
     if result.final is not None:
-        yield final_section(result.final, full=full)
+        yield final_section(result.final, full=layout.full)
+
+
+def _how_replayed(result: ReplayResult) -> Iterator[Section]:
+    yield named("How", _how(result), folded=True)
     # Counts of 0, of steps that the adapter did not need, are left out.
-    counts = [(name.replace("_", " "), count_text(value)) for name, value in plan["counts"].items() if value]
-    if counts and full:
+    counts = [(name.replace("_", " "), count_text(value)) for name, value in result.plan["counts"].items() if value]
+    if counts:
         yield named("Log", counts, folded=True)
+
+
+def _sections(result: ReplayResult, layout: Layout) -> Iterator[Section]:
+    full = layout.full
+    yield _answer(result, layout)
+    yield _log(result, layout)
+    yield from _numbers(result, layout)
+    if full:
+        yield listed("What kind of number it is", result.meaning, folded=True)
+        yield from _how_replayed(result)
     yield from warnings_section(coded(warnings_of(result.findings)), full=full)
     assumptions = coded(assumptions_of(result.findings))
     if full:
@@ -144,108 +261,6 @@ def _plan_rows(plan: ReplayPlan) -> list[tuple[str, str]]:
 def resting(sentences: Sequence[Words]) -> list[Section]:
     """Return the section on assumptions of the intervals that not every replay makes, or an empty list without any."""
     return [listed("What the intervals rest on", sentences)] if sentences else []
-
-
-def _size(result: ReplayResult) -> str:
-    days = "" if math.isnan(result.live_days) else f" ({result.live_days:.3g} days of live traffic)"
-    clusters = "" if result.plan["clusters"] is None else f"; clusters: {_clusters(result)}"
-    return (
-        f"{result.rounds:,} rounds of {result.plan['displays_used']:,} logged displays{days}; effective sample size "
-        f"{result.effective_sample_size:,.0f}; window: {result.plan['window']}{clusters}."
-    )
-
-
-class _Row(NamedTuple):
-    """A number: its name, its explanation in the full form, its name in the short form, and its cells."""
-
-    name: str
-    more: str
-    cells: tuple[Cell, Cell, str]
-    short: str = ""
-
-
-def _estimates(result: ReplayResult, *, full: bool) -> Grid:
-    about = "" if result.plan["reward_bound"]["known"] else APPROXIMATE
-    level = f"{result.value.level:.0%} interval"
-    columns = [
-        column("" if full else _unit(result), bold=True),
-        column("estimate", "number"),
-        column(level if full or not about else lines(level, about[2:]), "number"),
-        column("n", "number"),
-    ]
-    rows = _rows(result, about)
-    named = [(f"{row.name}{row.more}" if full else row.short or row.name, *row.cells) for row in rows]
-    return grid(columns, named, alike="rows")
-
-
-def _unit(result: ReplayResult) -> str:
-    seen = "" if result.plan["options"]["reward"] == "eventual" else " seen by the horizon"
-    return f"{'reward' if result.money is None else 'profit'} per round{seen}"
-
-
-def _rows(result: ReplayResult, about: str) -> Iterator[_Row]:
-    clusters = result.plan["clusters"]
-    by = "" if clusters is None else f", by {clusters['by']}"
-    yield _Row("realised value", f" ({_unit(result)}){about}", _cells(result.value))
-    if result.expected_value is not None:
-        more = f" at {result.rounds:,} rounds (bootstrap{by})"
-        yield _Row("expected value", more, _cells(result.expected_value), f"expected value (bootstrap{by})")
-    if result.doubly_robust is not None and result.doubly_robust.target == LEARNING:
-        displays = "all displays read" if result.plan["options"]["repeats"] == 1 else "all that the first repeat read"
-        yield _Row(f"value over {displays}, doubly robust{by}", "", _given(result.doubly_robust))
-    best = result.best_fixed_action
-    name = f"regret over {result.rounds:,} rounds"
-    yield _Row(name, f" vs best fixed {best.kind}{about}", _cells(result.regret), f"regret vs best fixed {best.kind}")
-    if not math.isnan(result.true_regret):
-        truth = (significant_text(result.true_regret, 4), "known truth", "")
-        yield _Row("true regret", " vs the best action of each display", truth)
-    yield _Row("uplift over the logging policy", f" (per round){about}", _cells(result.uplift))
-    for name, amount in () if result.money is None else result.money.rows():
-        yield _Row(name, about if name != "cost per round" else "", _cells(amount))
-    yield _Row("logging policy's value", about, _cells(result.logging_value))
-    how = " (halves choose and value)" if best.by_halves else ""
-    yield _Row(f"best fixed {best.kind}: {best.label or 'unknown'}", f"{how}{about}", _cells(best.value))
-
-
-def final_section(final: FinalValue, *, full: bool = True) -> Section:
-    """Return the value of a frozen policy by every estimator, or by the first one, with its assumptions."""
-    columns = [
-        column("", bold=True),
-        column("estimate", "number", folds=True),
-        column(f"{final.ips.value.level:.0%} interval", "number"),
-        column("n", "number", folds=True),
-    ]
-    estimators = tuple(reversed(ESTIMATORS))[: None if full else 1]
-    rows = [(one.title, *_given(final.estimates[one.name])) for one in estimators]
-    rows.append(("logging policy on these displays", *_given(final.logging)))
-    w = final.weights
-    weights = (
-        f"weights: effective sample size {w.effective_sample_size:,.0f} of {w.n:,}, mean {w.mean:.3g} (1 if "
-        f"propensities are right), largest {w.largest:.3g}; {final.rewarded:,} displays with a reward count"
-    )
-    heading, about = _FINAL[final.policy]
-    probabilities = [f"probabilities: shares of {final.draws:,} draws at each display"] if final.draws and full else []
-    if final.repeats > 1:
-        about += f" It is any of the final policies of the {final.repeats} repeats, with equal chance."
-    return section(
-        heading,
-        paragraph(f"{about} {_law(final)}", style="dim"),
-        grid(columns, rows),
-        paragraph(lines(*probabilities, weights)),
-    )
-
-
-def _law(final: FinalValue) -> str:
-    kind = final.ips.value.kind
-    return "Normal intervals." if kind == NORMAL else f"Intervals: {kind}."
-
-
-def _given(weighted: WeightedValue) -> tuple[Cell, Cell, str]:
-    return _cells(weighted.value) if weighted.given else ("not given", "too few rewards", f"{weighted.value.n:,}")
-
-
-def _cells(interval: Interval) -> tuple[Cell, Cell, str]:
-    return (*measured(interval), f"{interval.n:,}")
 
 
 def _how(result: ReplayResult) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.study.result import DelayStudy
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.chapter import write_chapter
-from evaluator.reports.charts import charts_of
+from evaluator.reports.charts import SMALL, charts_of
 from evaluator.reports.document import Layout
 from evaluator.reports.documents import chapter_of, document_of, name_command_options
 from evaluator.reports.html import PAGE, page_of, pictures
@@ -167,7 +167,7 @@ def write_study(
     """
     rows = study.rows
     tick = ROUND if rows.tick == ROUND else f"1 {rows.tick}"
-    charts = charts_of(study)
+    charts = {name: chart for name, chart in charts_of(study).items() if name not in SMALL}
     fill_fit_file(folder / "fit.json", _thinned(study.fit), tick=tick)
     if study.choice is not None:
         fill_fit_file(folder / "law.json", study.choice.comparison.best_fit, tick=tick)

@@ -1,14 +1,33 @@
-"""Sections that all reports share: findings with their codes, and a list of what only the full form prints."""
+"""Sections that all reports share: the answer, pictures, folds, findings with their codes, and what is left out.
+
+A report says its answer first, then shows one or two pictures and a table; a page folds everything else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from evaluator.findings.codes import CODES
 from evaluator.findings.finding import Finding
-from evaluator.reports.document import Section, Wordable, Words, listed, paragraph, section, words
+from evaluator.reports.document import (
+    Block,
+    Bullets,
+    Colour,
+    Layout,
+    Section,
+    Wordable,
+    Words,
+    listed,
+    names,
+    paragraph,
+    run,
+    section,
+    words,
+)
 
+# Name of the section with the answer of a report: a page shows it in large print, in the colour of its first word.
+ANSWER = "answer"
 TRUST = "Read before trusting the numbers"
 # Sections of what to do next, and of the line that names what the short form leaves out.
 NEXT, OMITTED = "next", "omitted"
@@ -16,6 +35,76 @@ NEXT, OMITTED = "next", "omitted"
 _WARNINGS = 3
 # Largest number of rows of a table in the short form.
 FEW_ROWS = 8
+
+
+def answer(
+    word: str,
+    rest: str,
+    *sentences: Wordable,
+    colour: Colour = "",
+    tiles: Iterable[tuple[str, str]] = (),
+    rests: Iterable[Wordable] = (),
+) -> Section:
+    """Return the section with the answer of a report.
+
+    Parameters
+    ----------
+    word, rest
+        Headline: its first word or number, which is highlighted, and the rest of it.
+    sentences
+        One or two sentences below the headline.
+    colour
+        Colour of the judgement; empty where nothing is judged.
+    tiles
+        Numbers that a page shows in large print, and what each is.
+    rests
+        What the answer rests on, in a few words each.
+
+    Examples
+    --------
+    >>> found = answer("Not fit", " for replay", "Repair it.", colour="red")
+    >>> found.name, found.id, len(found.blocks)
+    ('Not fit for replay', 'answer', 1)
+    """
+    large, below = list(tiles), tuple(map(words, rests))
+    blocks: list[Block] = [paragraph(sentence) for sentence in sentences if sentence]
+    blocks += [names(large)] if large else []
+    blocks += [Bullets(below)] if below else []
+    return section((run(word, f"bold {colour}"), *words(rest, style="bold")), *blocks, id=ANSWER)
+
+
+def which_log(name: str, *facts: str, layout: Layout) -> Section:
+    """Return the line that says which log it is, when its displays were shown, and what else is to be known of it.
+
+    >>> which_log("shop", "3 displays", layout=Layout(page=True, dates="1 March 2026")).blocks[0].words[1].text
+    ' · 1 March 2026 · 3 displays'
+    """
+    between = " · " if layout.page else ", "
+    known = [fact for fact in (layout.dates, *facts) if fact]
+    rest = (between if layout.page else ": ") + between.join(known)
+    return section("", paragraph(run(name, "bold"), run(rest, "dim")), id="log")
+
+
+def mark(good: bool | None, said: str) -> Words:
+    """Return what an answer rests on after a sign: a tick, a cross, or an exclamation mark where it is to be read.
+
+    >>> mark(True, "22 checks passed")[0].text, mark(None, "half of the log is too young")[0].text
+    ('✓ ', '! ')
+    """
+    signs = {True: ("✓ ", "green"), False: ("✗ ", "red"), None: ("! ", "yellow")}
+    return words(run(*signs[good]), said)
+
+
+def picture(title: str, about: str, chart: str) -> Section:
+    """Return the section of a page with a picture below its question and a line on what it shows."""
+    return replace(section(title, paragraph(about, style="dim"), half=True), charts=(chart,))
+
+
+def fold(title: str, about: str, parts: Iterable[Section], *, charts: Sequence[str] = ()) -> Iterator[Section]:
+    """Yield sections that a page folds together under a title, with what is in them and charts before the first one."""
+    name = words(run(title, "bold"), run(f" {about}", "dim"))
+    for i, part in enumerate(parts):
+        yield replace(part, fold=name, folded=False, charts=part.charts if i else (*charts, *part.charts))
 
 
 def coded(findings: Sequence[Finding]) -> list[Words]:

@@ -10,6 +10,7 @@ import pytest
 from evaluator import check, replay
 from evaluator.checks.run import CheckReport
 from evaluator.errors import UnknownNameError
+from evaluator.reports.command_words import use_command_words
 from evaluator.reports.documents import show
 from evaluator.reports.terminal import ReportConsole
 from tests.checks.defects import DEFECTS
@@ -28,7 +29,10 @@ def test_a_log_without_findings_says_what_was_tested_and_what_it_could_show() ->
     report = check(shop(3).log())
     said = printed(report)
     tests = len(report.tested)
-    assert f"Fit for replay as far as this log can tell: {tests} tests of {report.displays:,} displays" in said
+    assert said.startswith("Fit for replay, as far as this log can tell")
+    assert (
+        f"{tests} tests of {report.displays:,} displays and {report.conversions:,} conversions found nothing." in said
+    )
     assert "nothing found against it" not in said
     assert "without a column of users, effects of their earlier displays" in said
     for finding in report.checks:
@@ -50,10 +54,14 @@ def test_more_displays_show_smaller_defects() -> None:
 
 def test_verdicts_with_findings_say_so_first() -> None:
     report = check(DEFECTS["conversion rates fall by a quarter"][0](7))
-    assert "Fit for replay, with care: 0 failed, 1 warned. This rests on" in printed(report)
+    (warned,) = report.having("warn")
+    said = printed(report)
+    assert said.startswith(f"Fit with reservations for replay: 0 failed, 1 warned {warned.name}: {warned.what}")
+    assert f"What to do: {use_command_words(warned.remedy)}" in said
+    assert "This rests on" in said
     report = check(DEFECTS["an action never shown"][0](7))
     assert not report.fit
-    assert "Not fit for replay: 1 failed, 0 warned." in printed(report)
+    assert printed(report).startswith("Not fit for replay: 1 failed, 0 warned")
 
 
 def test_a_name_that_no_check_has_is_answered_with_the_nearest() -> None:

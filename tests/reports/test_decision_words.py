@@ -12,7 +12,7 @@ from evaluator.comparisons.ship_rule import parse_ship_rule
 from evaluator.comparisons.uplift import LiveTest, Uplift
 from evaluator.comparisons.verdict import Candidate, Condition, Verdict, decide
 from evaluator.estimates.confidence import Interval
-from evaluator.reports.decision_charts import interval_rows, limit_of
+from evaluator.reports.decision_charts import limit_of
 from evaluator.reports.decision_words import (
     candidate_rows,
     head,
@@ -25,6 +25,7 @@ from evaluator.reports.decision_words import (
     tiles,
 )
 from evaluator.reports.document import VerdictBlock
+from evaluator.reports.small_charts import intervals_chart
 
 
 def of(estimate: float, half: float = 0.3) -> Interval:
@@ -129,7 +130,7 @@ def test_short_names_are_told_apart(title: str) -> None:
 )
 def test_words_below_a_chart_are_within_it_and_apart(estimates: list[float], limit: float) -> None:
     words = f"rule: more than {limit:g}"
-    chart = interval_rows([("ucb1", of(one)) for one in estimates], "about", zone=limit, said=words)
+    chart = intervals_chart([("ucb1", of(one)) for one in estimates], "about", zone=limit, said=words)
     assert chart is not None
     low, high = chart["layer"][1]["encoding"]["x"]["scale"]["domain"]
     below = {}
@@ -149,7 +150,7 @@ def test_words_below_a_chart_are_within_it_and_apart(estimates: list[float], lim
 
 
 def test_groups_that_lose_stand_out() -> None:
-    chart = interval_rows([("phone", of(0.5)), ("desktop", of(-0.5))], "about", zone=None, said="")
+    chart = intervals_chart([("phone", of(0.5)), ("desktop", of(-0.5))], "about", zone=None, said="")
     assert chart is not None
     colours = {row["of"]: row["colour"] for rows in chart["datasets"].values() for row in rows if "colour" in row}
     assert colours["phone"] != colours["desktop"]

@@ -29,14 +29,18 @@ def report() -> CheckReport:
 def test_a_page_lists_the_worst_first_with_meaning_and_remedy(report: CheckReport, tmp_path: Path) -> None:
     write_chapter(tmp_path, chapter_of(report))
     page = page_of([read_chapter(tmp_path)])
-    shown, _, folded = page.partition("<details>")
+    shown, _, folded = page.partition('<details class="fold">')
+    first, *more = (*report.having("fail"), *report.having("warn"))
+    head = shown.partition("</h1>")
+    assert head[0].endswith('Not fit</span><span style="font-weight:600"> for replay: 2 failed, 1 warned</span>')
+    # The worst is the answer's, with its remedy; the others stand below, and what passed is folded.
+    assert f">{first.name}</span>" in head[2].partition('class="two"')[0]
     verdicts = re.findall(r"font-weight:600\">(\w+)</span> <span", page)
-    counts = {verdict: len(report.having(verdict)) for verdict in ("fail", "warn", "pass")}
-    assert verdicts == [verdict for verdict, number in counts.items() for _ in range(number)]
+    assert verdicts == [*(one.verdict for one in more), *(one.verdict for one in report.having("pass"))]
     assert page.count("What to do: ") == sum(1 for f in report.checks if f.remedy)
     assert "Look at --propensity." in page
     for f in report.checks:
-        assert f">{f.name}</span>" in (folded if f.verdict == "not applicable" else shown)
+        assert f">{f.name}</span>" in (shown if f.verdict in ("fail", "warn") else folded)
 
 
 def test_lights_are_told_apart_without_their_colours(report: CheckReport) -> None:

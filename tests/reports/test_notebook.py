@@ -23,7 +23,7 @@ from evaluator.reports.terminal import ReportConsole
 from tests.logs import build_log
 from tests.reports.conftest import ATTACK
 
-PICTURES = {"log", "replay", "compare", "audit", "simulate", "delays"}
+PICTURES = {"check", "log", "replay", "compare", "audit", "simulate", "delays"}
 # What a report is made of: nothing that loads, runs, or is clicked but for the fold.
 HTML = {"style", "div", "p", "span", "br", "ul", "li", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure"}
 TAGS = HTML | {"details", "summary", "svg", "g", "path", "line", "text", "tspan", "rect", "defs", "clippath", "title"}

@@ -104,6 +104,33 @@ def test_a_decision_is_read_in_few_screens(
     page.context.close()
 
 
+@pytest.mark.parametrize("name", ["check", "audit", "delays", "replay"])
+@pytest.mark.parametrize(("width", "height", "screens"), [(1280, 800, 2), (390, 844, 3)])
+def test_an_answer_is_read_in_few_screens(
+    browser: Any, results: dict[str, Any], name: str, width: int, height: int, screens: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(page_of([chapter_of(results[name], REPRODUCE)]), encoding="utf-8")
+    page, told = opened(browser, file, viewport={"width": width, "height": height})
+    assert told == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("details.fold").first.bounding_box()["y"] <= screens * height
+    seen = page.evaluate("[...document.querySelectorAll('h1,.two figure,details.fold')].map(part => part.tagName)")
+    figures = seen.count("FIGURE")
+    assert seen == ["H1", *["FIGURE"] * figures, *["DETAILS"] * (len(seen) - 1 - figures)]
+    assert 1 <= figures <= 2
+    wide = "[...document.querySelectorAll('.wide,figure')].filter(part => !part.closest('details'))"
+    assert page.evaluate(f"{wide}.every(part => part.scrollWidth <= part.clientWidth + 1)")
+    letters = page.evaluate(
+        "[...document.querySelectorAll('.two figure text')].filter(text => text.textContent).map(text => "
+        "[parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a, text.getBoundingClientRect().right])"
+    )
+    assert letters
+    assert min(size for size, _ in letters) >= 12.0
+    assert max(right for _, right in letters) <= width
+    page.context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_of_runs_over_time_is_accessible_and_fits(browser: Any, runs: Path, scheme: str, tmp_path: Path) -> None:
     from axe_playwright_python.sync_playwright import Axe

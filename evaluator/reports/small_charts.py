@@ -1,0 +1,250 @@
+"""The small charts that a page has before its folds: intervals below one another, and bars of shares.
+
+Each is as wide as a phone's screen allows with letters of 12 pixels, and has no title: the page has it beside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import altair as alt
+import numpy as np
+
+from evaluator.estimates.confidence import Interval
+from evaluator.reports.action_charts import colours_of
+from evaluator.reports.chapter import Spec
+from evaluator.reports.chart_parts import CORRECTED, GREY, drawable
+from evaluator.reports.decision_words import MOST_ROWS
+from evaluator.reports.numbers import interval_text
+from evaluator.visible import shortened, visible
+
+# At 350 pixels, a phone's, letters of 15.5 have 12.3.
+WIDTH, ROW, FONT = 440, 50, 15.5
+LETTER = 8.6
+OTHER = "#7a8694"
+_ZONE, _LOSS, _NEAR_BLACK = "#2e9e5b", "#D55E00", "#333333"
+# Letters of an action's name at least.
+_FEWEST = 4
+# Actions that have a colour of their own: those that are shown most, and of many those with such a share at least.
+_NAMED, _SHARE = 6, 0.1
+Row = dict[str, Any]
+
+
+def intervals_chart(
+    rows: Sequence[tuple[str, Interval]],
+    about: str,
+    *,
+    zone: float | None = None,
+    said: str = "",
+    origin: tuple[float, str] = (0.0, "0"),
+    sign: bool = True,
+    ends: Sequence[float] = (),
+    most: int = MOST_ROWS,
+    headline: int = 0,
+) -> Spec | None:
+    """Return intervals, one below the other, each with its name and its numbers; None without any.
+
+    Parameters
+    ----------
+    rows
+        Name and interval of each row.
+    about
+        Words on the chart for who does not see it.
+    zone, said
+        Limit above which the rule is met, and words on it; None without a rule, where intervals below the origin stand
+        out.
+    origin
+        Number that the intervals are compared with, and its words.
+    sign
+        Whether to write the sign of numbers above 0.
+    ends
+        Numbers that the scale has room for beside those of the rows.
+    most
+        Number of rows at most.
+    headline
+        Row that stands out; the others do where there is no rule.
+    """
+    finite = [(name, of) for name, of in rows if np.isfinite([of.estimate, of.low, of.high]).all()][:most]
+    if not finite:
+        return None
+    ends = [origin[0], *([] if zone is None else [zone]), *filter(math.isfinite, ends),
+            *(end for _, of in finite for end in (of.low, of.high))]  # fmt: skip
+    room = 0.04 * (max(ends) - min(ends)) or 1.0
+    domain = [min(ends) - room, max(ends) + room]
+    height = ROW * len(finite) + 24
+    values: list[Row] = [
+        {
+            "of": name, "estimate": of.estimate, "low": of.low, "high": of.high,
+            "words": ROW * i + 12.0, "bar": ROW * i + 34.0, "above": ROW * i + 24.0, "below": ROW * i + 44.0,
+            "said": interval_text(of.estimate, of.low, of.high, sign=sign),
+            "told": f"{name}: {interval_text(of.estimate, of.low, of.high, sign=sign)}",
+            "colour": _colour(of, origin[0] if zone is None else None, first=i == headline),
+            "from": zone, "to": domain[1],
+        }
+        for i, (name, of) in enumerate(finite)
+    ]  # fmt: skip
+    base = alt.Chart(alt.InlineData(values))
+    y: Row = {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
+    x: Row = {"scale": alt.Scale(domain=domain, nice=False, zero=False), "axis": None}
+    colour = alt.Color("colour:N", scale=None)
+    layers = []
+    if zone is not None:
+        layers.append(
+            base.mark_rect(color=_ZONE, opacity=0.16).encode(
+                x=alt.X("from:Q", **x), x2="to:Q", y=alt.Y("above:Q", **y), y2="below:Q"
+            )
+        )
+    rows_of_zero = [{"at": origin[0], "above": row["above"] - 2.0, "below": row["below"] + 2.0} for row in values]
+    zero = alt.Chart(alt.InlineData(rows_of_zero))
+    layers += [
+        zero.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
+            x=alt.X("at:Q", **x), y=alt.Y("above:Q", **y), y2="below:Q"
+        ),
+        base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("bar:Q", **y), color=colour),
+        base.mark_point(filled=True, size=110, opacity=1).encode(
+            x=alt.X("estimate:Q", **x), y=alt.Y("bar:Q", **y), color=colour, description="told:N"
+        ),
+        row_words(base, "of", y, x=alt.value(0), align="left"),
+        row_words(base, "said", y, x=alt.value(WIDTH - 2), align="right"),
+    ]
+    for mark in _marks_below(domain, zone, said, origin):
+        below = [{"at": mark.at, "y": height - 9.0, "said": mark.said}]
+        layers.append(axis_words(below, x, y, align=mark.align, dx=mark.dx))
+    return small_chart(alt.layer(*layers), about, height)
+
+
+def row_words(base: Any, field: str, y: Row, *, x: Any, align: Any) -> Any:
+    """Return the layer of the words above each row, at its left or right end."""
+    marks = base.mark_text(align=align, baseline="middle", fontSize=FONT, color="black")
+    return marks.encode(x=x, y=alt.Y("words:Q", **y), text=f"{field}:N")
+
+
+def _colour(of: Interval, above: float | None, *, first: bool) -> str:
+    """Return the colour of an interval: where there is no rule, of all but those that lie below a number the same."""
+    if above is None:
+        return CORRECTED if first else OTHER
+    return _LOSS if of.high < above else CORRECTED
+
+
+class _Mark(NamedTuple):
+    """Words below a chart of intervals, their place, on which side of it they stand, and by how much they move."""
+
+    at: float
+    said: str
+    align: Literal["left", "center", "right"] = "center"
+    dx: float = 0.0
+
+
+def _marks_below(domain: Sequence[float], zone: float | None, said: str, origin: tuple[float, str]) -> list[_Mark]:
+    """Return the origin, and what the rule asks for, beside it: a rule of 0 is both."""
+    per = WIDTH / (domain[1] - domain[0])
+    if zone is None or not said:
+        at, half = (origin[0] - domain[0]) * per, LETTER * len(origin[1]) / 2.0
+        return [_Mark(*origin, "left" if at < half else "right" if at > WIDTH - half else "center")]
+    length = LETTER * len(said)
+    left = (domain[1] - zone) * per > length + 20.0
+    align: Literal["left", "right"] = "left" if left else "right"
+    # Places of the 0 relative to the words.
+    zero = (origin[0] - zone) * per
+    if abs(zero) < 3.0:
+        return [_Mark(zone, said, align)]
+    over = -14.0 < zero < length + 14.0 if left else -length - 14.0 < zero < 14.0
+    shift = (zero + 14.0 if left else zero - 14.0) if over else 0.0
+    return [_Mark(*origin), _Mark(zone, said, align, shift)]
+
+
+def axis_words(rows: Sequence[Row], x: Row, y: Row, *, align: Any = "center", dx: float = 0.0) -> Any:
+    """Return the layer of words below a chart, each at its place."""
+    marks = alt.Chart(alt.InlineData(list(rows))).mark_text(
+        align=align, baseline="middle", fontSize=FONT, color="black", dx=dx, opacity=0.75
+    )
+    return marks.encode(x=alt.X("at:Q", **x), y=alt.Y("y:Q", **y), text="said:N")
+
+
+def small_chart(chart: Any, about: str, height: float) -> Spec:
+    """Return a chart in the size of the page's small ones, with words for who does not see it."""
+    fit = alt.AutoSizeParams(type="fit", contains="padding")
+    named = chart.properties(width=WIDTH, height=height, description=about, padding=1, autosize=fit)
+    letters: Row = {"labelFontSize": FONT, "titleFontSize": FONT, "titleFontWeight": "normal"}
+    spec: Spec = named.configure_view(strokeWidth=0).configure_axis(**letters).to_dict()
+    return spec
+
+
+def shares_chart(bars: Sequence[tuple[str, Any]], labels: Sequence[str]) -> Spec | None:
+    """Return a bar for each name, cut into the shares of the actions, each of which has its own colour.
+
+    Parameters
+    ----------
+    bars
+        Name of each bar, and the share of each action, shape (K,).
+    labels
+        Labels of the K actions.
+    """
+    most = np.max([share for _, share in bars], axis=0)
+    largest = np.argsort(-most, kind="stable")[:_NAMED]
+    several = len(labels) > _NAMED
+    named = sorted(k for k in largest if not several or most[k] >= _SHARE or k == largest[0])
+    # Black would become the colour of the page's words.
+    colours = [_NEAR_BLACK if of == "#000000" else of for of in colours_of(named, labels, others=False)]
+    values: list[Row] = []
+    for i, (bar, shares) in enumerate(bars):
+        if not np.isfinite(shares).all():
+            return None
+        left = 0.0
+        parts = [(labels[k], float(shares[k]), colour) for k, colour in zip(named, colours, strict=True)]
+        if several:
+            parts.append(("others", float(shares.sum() - shares[named].sum()), GREY))
+        for label, share, colour in parts:
+            if share <= 0.0:
+                continue
+            values.append({
+                "low": left, "high": left + share, "middle": left + share / 2.0, "said": _within_bar(label, share),
+                "told": f"{drawable(bar)}: {drawable(label)} {share_text(share)}", "colour": colour,
+                "ink": ink_on(colour), "top": ROW * i + 18.0, "bottom": ROW * i + 18.0 + 26.0,
+                "centre": ROW * i + 31.0,
+            })  # fmt: skip
+            left += share
+    height = ROW * len(bars)
+    x: Row = {"scale": alt.Scale(domain=[0, 1], nice=False), "axis": None}
+    y: Row = {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
+    base_chart = alt.Chart(alt.InlineData(values))
+    heads = [{"bar": visible(bar), "words": ROW * i + 8.0} for i, (bar, _) in enumerate(bars)]
+    layers = [
+        base_chart.mark_rect().encode(
+            x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("top:Q", **y), y2="bottom:Q",
+            color=alt.Color("colour:N", scale=None), description="told:N",
+        ),
+        row_words(alt.Chart(alt.InlineData(heads)), "bar", y, x=alt.value(0), align="left"),
+    ]  # fmt: skip
+    for ink in sorted({row["ink"] for row in values}):
+        rows = [{key: row[key] for key in ("middle", "centre", "said")} for row in values if row["ink"] == ink]
+        text = alt.Chart(alt.InlineData(rows)).mark_text(align="center", baseline="middle", fontSize=FONT, color=ink)
+        layers.append(text.encode(x=alt.X("middle:Q", **x), y=alt.Y("centre:Q", **y), text="said:N"))
+    return small_chart(alt.layer(*layers), "Share of each action", height)
+
+
+def _within_bar(label: str, share: float) -> str:
+    """Return as much of an action's name and share as the part of a bar has room for."""
+    letters, number = int((share * WIDTH - 6.0) / LETTER), share_text(share)
+    if letters > len(number) + _FEWEST:
+        return f"{shortened(visible(label), letters - len(number) - 1)} {number}"
+    return number if letters >= len(number) else ""
+
+
+def share_text(share: float) -> str:
+    """Return a share in per cent."""
+    return f"{share:.0%}".replace("%", " %")
+
+
+def ink_on(colour: str) -> str:
+    """Return the colour of words on a colour: of near black and white that which is told from it better.
+
+    >>> ink_on("#0072B2"), ink_on("#E69F00")
+    ('#ffffff', '#111111')
+    """
+    r, g, b = (int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (r, g, b)]
+    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#ffffff" if 1.05 / (light + 0.05) > (light + 0.05) / 0.0557 else "#111111"
