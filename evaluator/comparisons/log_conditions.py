@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evaluator.checks.steadiness import MANY_LOST, OUTAGES
 from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.comparisons.verdict import Candidate, Condition, Verdict
 
@@ -29,10 +30,21 @@ def with_checks(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
         said = f"{which} {', '.join(of['name'] for of in failed)} failed: no number of this log can be believed"
         condition = Condition("checks", False, said, " ".join(of["remedy"] for of in failed if of["remedy"]))
     else:
-        condition = Condition("checks", True, "no check of the log failed" + (f", {warned} warned" if warned else ""))
+        condition = _of_outage(found) or Condition(
+            "checks", True, "no check of the log failed" + (f", {warned} warned" if warned else "")
+        )
     verdict = verdict.with_condition([condition] * len(verdict.candidates))
     of_users = _of_users(found)
     return verdict if of_users is None else verdict.with_condition([of_users] * len(verdict.candidates))
+
+
+def _of_outage(found: Mapping[str, Any]) -> Condition | None:
+    """Return that many conversions may be lost, where a log is too short to tell an outage from a usual weekend."""
+    gaps = next((of for of in found["checks"] if of["name"] == OUTAGES.name and of["verdict"] == "warn"), None)
+    if gaps is None or gaps["numbers"]["lost_share"] < MANY_LOST:
+        return None
+    said = f"whether conversions are lost or stop on weekends is not known: {gaps['number']}, if they are"
+    return Condition("checks", None, said, "a log of two weeks and more, or the missing conversions")
 
 
 def _of_users(found: Mapping[str, Any]) -> Condition | None:

@@ -244,3 +244,19 @@ def test_candidates_whose_rows_coincide_tie() -> None:
         assert (one.decision, one.conditions, one.difference) == (other.decision, other.conditions, other.difference)
         verdicts.append(found)
     assert verdicts[0].candidate.difference == verdicts[1].candidate.difference
+
+
+def test_conversions_that_may_be_lost_let_nothing_ship() -> None:
+    """A day without conversions is an outage or a weekend: a short log does not tell, and a fifth of them may lack."""
+    verdict = judged([candidate_of(0.4)], 0.0)
+    for share, decision in ((0.195, "wait"), (0.01, "ship")):
+        gaps = {"name": "gaps in conversions", "verdict": "warn", "remedy": "", "number": f"none, {share:.1%} lost",
+                "numbers": {"lost_share": share}}  # fmt: skip
+        found = with_checks(verdict, {"checks": [gaps], "options": {}})
+        assert found.decision == decision
+        assert ("19.5% lost" in found.sentence) is (decision == "wait")
+
+
+def candidate_of(estimate: float) -> Candidate:
+    found = Interval(estimate, estimate - 0.1, estimate + 0.1, 10, 0.95, "test")
+    return Candidate(Line(1, "linucb", "500", "linucb"), "wait", found, "expected", ())
