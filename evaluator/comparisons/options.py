@@ -49,7 +49,7 @@ class CompareOptions(Options):
         "wrong no more often than one verdict is. What two runs earned holds at any number of looks, and keeps its "
         "level.",
         example="'3 of 5'",
-        question=DECIDES,
+        panel=ESTIMATE,
     )
     bootstrap: int | None = BOOTSTRAP.but(
         default=None,

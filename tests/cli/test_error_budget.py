@@ -28,9 +28,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "--guardrail", "click < +0.1", "--guardrail", "click > -50%", "--by", "device,age",
     ),
     "compare": (
-        "-p", "ucb1,random", "-b", "random", "--windows", "1d,2d", "--horizon", "300", "--bootstrap", "20",
-        "--final", "last:20%", "--doubly-robust", "--guardrail", "click < 0.5", "--by", "device,age",
-        "--ship-if", "uplift > 0", "--look", "2 of 3",
+        "-p", "ucb1,random,fixed:action=1", "-b", "random", "--windows", "1d,2d", "--horizon", "300",
+        "--bootstrap", "20", "--final", "last:20%", "--doubly-robust", "--guardrail", "click < 0.5",
+        "--by", "device,age", "--ship-if", "uplift > 0", "--look", "2 of 3",
     ),
     "check": (),
     "delays": ("--families", "geometric,lognormal", "--bootstraps", "19", "--windows", "1d,5d", "--joint"),
@@ -50,11 +50,14 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
     time = np.sort(rng.integers(0, 40 * DAY, n))
     delay = rng.exponential(4 * DAY * np.exp(0.5 * x[:, 0])).astype(np.int64)
     of = np.flatnonzero((rng.random(n) < 1 / (1 + np.exp(-x[:, 1]))) & (time + delay <= 40 * DAY) & (delay <= 20 * DAY))
+    action, device = rng.integers(0, 2, n), np.array(["phone", "desk"])[rng.integers(0, 2, n)]
+    # The second action harms whoever comes by phone.
+    of = of[(action[of] == 0) | (device[of] == "desk") | (rng.random(len(of)) < 0.5)]
     made = build_log(
-        time=time, action=rng.integers(0, 2, n), conversion_display=of, conversion_time=(time + delay)[of], n_actions=2,
+        time=time, action=action, conversion_display=of, conversion_time=(time + delay)[of], n_actions=2,
         context=x, tick="s", name="shop", observed_until=40 * DAY, attribution_window=20 * DAY, reward_max=1.0,
     )  # fmt: skip
-    kept = {"device": pa.array(np.array(["phone", "desk"])[rng.integers(0, 2, n)]), "age": pa.array(rng.random(n))}
+    kept = {"device": pa.array(device), "age": pa.array(rng.random(n))}
     for name, column in kept.items():
         made = made.changed(displays=made.displays.append_column(name, column))
     made = with_outcome(made, "click", of[::3], time[of[::3]], attribution_window=DAY, observed_until=40 * DAY)

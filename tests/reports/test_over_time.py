@@ -83,6 +83,8 @@ def test_comparisons_are_to_their_baseline_and_beside_the_checks_of_their_logs(r
             names = [of["name"] for of in checks if of["verdict"] == verdict]
             assert (f"{len(names)} {word} ({', '.join(names)})" in row[6]) == bool(names)
     assert {point["of"] for point in points(first, "difference 1")} == {"1 ucb1, window 1d"}
+    said = ["".join(run.text for run in block.words) for block in first.sections[1].blocks[1:]]  # type: ignore[union-attr]
+    assert any("These are 3 looks at one question. Each verdict is good for one look" in line for line in said)
 
 
 def test_runs_of_one_comparison_have_one_verdict_first(runs: Path) -> None:
