@@ -10,8 +10,8 @@ from evaluator.findings.finding import Finding
 from evaluator.reports.document import Section, Wordable, Words, listed, paragraph, section, words
 
 TRUST = "Read before trusting the numbers"
-# Sections of what to do next, and of the line that names what the short form leaves out.
-NEXT, OMITTED = "next", "omitted"
+# Sections of all candidates, of what to do next, and of the line that names what the short form leaves out.
+CANDIDATES, NEXT, OMITTED = "candidates", "next", "omitted"
 # Largest number of warnings that the short form prints in full.
 _WARNINGS = 3
 # Largest number of rows of a table in the short form.
