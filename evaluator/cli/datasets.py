@@ -39,12 +39,15 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
         return
     from rich.table import Table
 
+    console = o.stdout()
+    # Narrow terminals have no room for all columns; `datasets show` prints the licence.
+    columns = [("name", None), ("title", None), ("kind", 14), ("licence", 17)][: 4 if console.width >= 100 else 2]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column, widest in (("name", None), ("title", None), ("kind", 14), ("licence", 17)):
+    for column, widest in columns:
         table.add_column(column, no_wrap=column == "name", max_width=widest)
     for row in listed.datasets:
-        table.add_row(row.name, row.title, row.kind, row.licence)
-    o.stdout().print(table)
+        table.add_row(*(getattr(row, column) for column, _ in columns))
+    console.print(table)
     o.note("A small example of files of your own: evaluate datasets make shop -o shop.")
 
 

@@ -11,6 +11,9 @@ from evaluator.cli.reading import open_log
 from evaluator.options.declaration import Option
 from evaluator.options.shared import DATASET, WHICH_LOG
 
+# Width from which the list of policies has a column of sources.
+_WITH_SOURCES = 120
+
 app = App(help="The policies that can be replayed.", no_args_is_help=True)
 
 
@@ -26,13 +29,17 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
         return
     from rich.table import Table
 
+    console = o.stdout()
+    # Narrow terminals have no room for the sources, which `policies show` prints.
+    sources = console.width >= _WITH_SOURCES
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("policy", "contextual", "needs", "summary", "source"):
-        table.add_column(column, no_wrap=column == "policy")
+    for column in ("policy", "reads", "what it does", *(["source"] if sources else [])):
+        table.add_column(column, no_wrap=column == "policy", overflow="fold")
     for policy in listed.policies:
-        reads = "yes" if policy.contextual else "no"
-        table.add_row(policy.name, reads, ", ".join(policy.needs), policy.summary, policy.paper)
-    o.stdout().print(table)
+        reads = ", ".join([*(["contexts"] if policy.contextual else []), *policy.needs])
+        table.add_row(policy.name, reads, policy.summary, *([policy.paper] if sources else []))
+    console.print(table)
+    o.note("evaluate policies show NAME prints a policy's parameters and its source.")
 
 
 @app.command("show", epilog="Example: evaluate policies show otflinucb")

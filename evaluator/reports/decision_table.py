@@ -29,7 +29,7 @@ from evaluator.reports.document import (
     words,
 )
 from evaluator.reports.numbers import measured, measured_below, significant_text
-from evaluator.reports.shared_sections import NEXT, counted
+from evaluator.reports.shared_sections import CANDIDATES, NEXT, counted
 from evaluator.reports.terminal import MARKS, VERDICT_STYLES, fits
 
 # A step that is an option alone.
@@ -57,6 +57,7 @@ def answer_sections(comparison: Comparison, verdict: Verdict, layout: Layout) ->
         paragraph(which, f"{plan['conversions']:,} conversions"),
         _intervals(comparison, verdict, layout),
         *(paragraph(line, style="dim") for line in _without_difference(verdict)),
+        id=CANDIDATES,
     )
 
 

@@ -15,11 +15,13 @@ from dataclasses import replace
 from rich.console import Console
 
 from evaluator.reports.document import Block, Bullets, Document, Grid, Paragraph, Section, Words, paragraph
-from evaluator.reports.shared_sections import NEXT, OMITTED, name_omitted
+from evaluator.reports.shared_sections import CANDIDATES, NEXT, OMITTED, name_omitted
 from evaluator.reports.terminal import ReportConsole, print_document
 
 # Lines of the smallest terminal.
 LINES = 24
+# Sections that are cut but never left out.
+_STAY = (CANDIDATES, "warnings", NEXT)
 # Rows that a table keeps at least, and sentences a list.
 _FEW = 3
 # Characters of the sign and the blank before a sentence of a list, with the indent of its section.
@@ -82,7 +84,7 @@ def _fold_explaining(part: Section, too_many: int, console: Console) -> Section 
 
 def _fold(part: Section, too_many: int, console: Console) -> Section | None:
     """Leave out the last blocks, as many as needed, each with the words that introduce it."""
-    if part.id in ("warnings", NEXT):
+    if part.id in _STAY:
         return part
     wanted, blocks = _height(part, console) - too_many, part.blocks
     while blocks and _height(replace(part, blocks=blocks), console) > wanted:

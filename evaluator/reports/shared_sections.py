@@ -29,8 +29,8 @@ from evaluator.reports.document import (
 # Name of the section with the answer of a report: a page shows it in large print, in the colour of its first word.
 ANSWER = "answer"
 TRUST = "Read before trusting the numbers"
-# Sections of what to do next, and of the line that names what the short form leaves out.
-NEXT, OMITTED = "next", "omitted"
+# Sections of all candidates, of what to do next, and of the line that names what the short form leaves out.
+CANDIDATES, NEXT, OMITTED = "candidates", "next", "omitted"
 # Largest number of warnings that the short form prints in full.
 _WARNINGS = 3
 # Largest number of rows of a table in the short form.

@@ -158,7 +158,7 @@ def test_a_comparison_begins_with_the_verdict_and_draws_each_interval(width: int
     assert not re.search(r"\blines? \d", text + printed(examples["compare"], width=width))
     for of in verdict.candidates:
         number, low, high = interval_parts(of.difference)
-        assert f"{number} [{low}, {high}] {of.decision}" in words(text) or "more: --full" in text
+        assert f"{number} [{low}, {high}] {of.decision}" in words(text) or re.search(r"\d more: --full", text)
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.5])
