@@ -266,9 +266,12 @@ def candidate_rows(block: VerdictBlock) -> list[CandidateRow]:
         return block.earned[line.variant] if line.variant < len(block.earned) else ""
 
     rows = []
+    # What stands in the way of the headline's candidate is said with the decision.
+    of_headline = {one.name for one in verdict.candidate.limits}
     for of in ranked(verdict)[:_MOST]:
         number = "none" if of.difference is None else interval_parts(of.difference)[0]
-        against = ", ".join(_IN_THE_WAY[one.name] for one in of.limits if one.name in _IN_THE_WAY)
+        words = (_IN_THE_WAY.get(one.name) for one in of.limits if one.name not in of_headline)
+        against = ", ".join(filter(None, words))
         rows.append(CandidateRow(short_name(of.line, verdict, _WHOLE), earned(of.line), number, of.decision, against))
     base = verdict.baseline
     return [*rows, CandidateRow(name_of(base, verdict), earned(base), "baseline", "")]

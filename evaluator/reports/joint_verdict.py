@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from evaluator.comparisons.verdict import Candidate, Verdict
+from evaluator.comparisons.verdict import Candidate, Decision, Verdict
 from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.dated_runs import Run, Study
 from evaluator.reports.decision_charts import limit_of
@@ -20,7 +20,7 @@ from evaluator.reports.small_charts import intervals_chart
 # Candidates with a chart of their own, and runs in it: the latest ones.
 _MOST_CHARTS, MOST_RUNS = 4, 6
 _LETTERS = 40
-_DOES = {"ship": "ships", "wait": "waits", "don't": "is not to be shipped"}
+_DOES: dict[Decision, str] = {"ship": "ships", "wait": "waits", "don't": "is not to be shipped"}
 
 
 def verdict_of(chapter: Chapter) -> VerdictBlock | None:

@@ -90,6 +90,15 @@ def test_a_loss_is_said_as_less(met: bool | None, word: str) -> None:
     assert "less a display than the logging policy (95 % interval -0.4" in said(found)
 
 
+def test_a_row_says_what_stands_in_its_way_alone() -> None:
+    found = verdict(True)
+    broken = Condition("guardrails", False, "a guardrail is broken")
+    one = verdict(True).with_condition([None, broken])
+    assert [row.against for row in candidate_rows(VerdictBlock(found))] == ["", "", ""]
+    assert [row.against for row in candidate_rows(VerdictBlock(one))] == ["", "guardrails", ""]
+    assert [row.against for row in candidate_rows(VerdictBlock(verdict(True, checks=False)))] == ["", "", ""]
+
+
 def of_many(estimates: Sequence[float], title: str) -> Verdict:
     """Return a verdict on candidates of these differences."""
     known = [
