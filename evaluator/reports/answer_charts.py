@@ -176,7 +176,7 @@ def arrival_chart(study: DelayStudy) -> Spec | None:
         for t, s in zip(at, shares, strict=True)
     ]
     x = delay_axis(rows.tick_seconds, values, end * scale)
-    x["axis"]["labelOverlap"], x["axis"]["grid"] = "greedy", False
+    x["axis"]["labelOverlap"], x["axis"]["grid"] = True, False
     y = alt.Y(
         "share:Q",
         scale=alt.Scale(domain=[0, 1.06]),
@@ -227,7 +227,7 @@ def change_chart(study: DelayStudy) -> Spec | None:
     ]  # fmt: skip
     if dates:
         axis = alt.Axis(
-            title=None, format="%-d %b", labelOverlap="greedy", tickMinStep=_DAY_MS, grid=False, tickCount=4
+            title=None, format="%-d %b", labelOverlap=True, tickMinStep=_DAY_MS, grid=False, tickCount=4
         )
         x: Any = alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis)
     else:
