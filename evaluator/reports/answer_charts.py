@@ -176,7 +176,7 @@ def arrival_chart(study: DelayStudy) -> Spec | None:
         for t, s in zip(at, shares, strict=True)
     ]
     x = delay_axis(rows.tick_seconds, values, end * scale)
-    x["axis"]["labelOverlap"], x["axis"]["grid"] = "greedy", False
+    x["axis"]["labelOverlap"], x["axis"]["grid"] = True, False
     y = alt.Y(
         "share:Q",
         scale=alt.Scale(domain=[0, 1.06]),
@@ -192,15 +192,16 @@ def arrival_chart(study: DelayStudy) -> Spec | None:
     layers = [line.encode(x=x, y=y, color=alt.Color("colour:N", scale=None), detail="of:N")]
     for mark in marks:
         left = math.log(mark["delay"] / (start * scale)) < 0.5 * math.log(end / start)
-        point = alt.Chart(alt.InlineData([mark]))
+        # Beside the curve, which rises: below it on its right, above it on its left.
+        point = alt.Chart(alt.InlineData([{**mark, "place": mark["share"] + (-0.05 if left else 0.05)}]))
         layers += [
             point.mark_point(filled=True, color=CORRECTED, size=110, opacity=1).encode(
                 x=x, y=y, description="said:N"
             ),
             point.mark_text(
-                align="left" if left else "right", dx=10 if left else -10, dy=8 if left else -8, fontSize=FONT,
+                align="left" if left else "right", dx=10 if left else -10, fontSize=FONT,
                 color="black", baseline="middle",
-            ).encode(x=x, y=y, text="said:N"),
+            ).encode(x=x, y=alt.Y("place:Q", scale=y["scale"]), text="said:N"),
         ]  # fmt: skip
     return small_chart(alt.layer(*layers), "Share of the conversions that have come by each delay", _HEIGHT)
 
@@ -226,9 +227,7 @@ def change_chart(study: DelayStudy) -> Spec | None:
         if math.isfinite(rate)
     ]  # fmt: skip
     if dates:
-        axis = alt.Axis(
-            title=None, format="%-d %b", labelOverlap="greedy", tickMinStep=_DAY_MS, grid=False, tickCount=4
-        )
+        axis = alt.Axis(title=None, format="%-d %b", labelOverlap=True, tickMinStep=_DAY_MS, grid=False, tickCount=4)
         x: Any = alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis)
     else:
         axis = alt.Axis(title=f"{periods.name} of the displays", tickMinStep=1, format="d", grid=False, tickCount=5)
