@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import BOOTSTRAP, DECIDES, TRIED, WINDOWS
+from evaluator.options.shared import BOOTSTRAP, DECIDES, ESTIMATE, TRIED, WINDOWS
 
 if TYPE_CHECKING:
     from evaluator.comparisons.ship_rule import Look, ShipRule
