@@ -227,7 +227,7 @@ def change_chart(study: DelayStudy) -> Spec | None:
         if math.isfinite(rate)
     ]  # fmt: skip
     if dates:
-        axis = alt.Axis(title=None, format="%-d %b", labelOverlap=True, tickMinStep=_DAY_MS, grid=False, tickCount=4)
+        axis = alt.Axis(title=None, format="%Y-%m-%d", labelOverlap=True, tickMinStep=_DAY_MS, grid=False, tickCount=4)
         x: Any = alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis)
     else:
         axis = alt.Axis(title=f"{periods.name} of the displays", tickMinStep=1, format="d", grid=False, tickCount=5)
