@@ -214,9 +214,9 @@ def _ties(verdict: Verdict) -> str:
     names = [name_of(one.line, verdict) for one in verdict.candidates if one.line.variant in verdict.ties]
     if not names:
         return ""
-    more = len(names) - _NAMED
-    listed = [*names[:_NAMED], *([f"{more} more"] if more > 0 else [])]
-    return f" It ties with {', '.join(listed[:-1])}{' and ' if len(listed) > 1 else ''}{listed[-1]}."
+    if len(names) > _NAMED:
+        return f" It ties with {counted_word(len(names))} others."
+    return f" It ties with {' and '.join(names)}."
 
 
 def _against(of: Candidate) -> str:

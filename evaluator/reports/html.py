@@ -26,7 +26,7 @@ from evaluator.reports.decision_words import candidate_rows, head, sentences, st
 from evaluator.reports.document import Block, Column, Light, Run, Section, VerdictBlock, Words
 from evaluator.reports.documents import document_of, name_command_options_in_sections
 from evaluator.reports.shared_sections import ANSWER
-from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, split, stakes
+from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, stakes
 from evaluator.version import __version__
 from evaluator.visible import visible
 
@@ -169,7 +169,6 @@ def _environment() -> Environment:
     environment.globals |= {
         "style": _css,
         "styled": _styled,
-        "split": split,
         "rule": rule_text,
         "stakes": stakes,
         "head": head,

@@ -12,7 +12,15 @@ from evaluator.comparisons.verdict import Candidate, Decision, Verdict
 from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.dated_runs import Run, Study
 from evaluator.reports.decision_charts import limit_of
-from evaluator.reports.decision_words import baseline_of, counted_word, name_of, ranked, rule_words, short_name
+from evaluator.reports.decision_words import (
+    baseline_of,
+    counted_word,
+    name_of,
+    planned_looks,
+    ranked,
+    rule_words,
+    short_name,
+)
 from evaluator.reports.document import Section, VerdictBlock, listed, paragraph, run, section
 from evaluator.reports.manifest import LogDates
 from evaluator.reports.small_charts import intervals_chart
@@ -87,11 +95,8 @@ def _together(blocks: Sequence[VerdictBlock]) -> str:
     said = " and ".join(f"{does} in {number}" for number, does in sides if number)
     name = name_of(latest.candidate.line, latest)
     runs = counted_word(len(found))
-    looks = (
-        "Each interval holds for its own run at any number of looks."
-        if all(of.target == "realised" for of in found)
-        else f"Each verdict is for one look at its own log: {runs} runs are {runs} looks."
-    )
+    any_number = "Each interval holds for its own run at any number of looks."
+    looks = planned_looks([block.verdict for block in blocks]) or any_number
     lies = f"; its difference to {baseline_of(latest)} {said}" if said else ""
     return f"Of all {runs} runs, {name} {decisions}{lies}. {looks}"
 

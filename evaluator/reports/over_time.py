@@ -16,7 +16,6 @@ from evaluator.errors import SourceError
 from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.chart_parts import GREY, LINES, drawable, finished
 from evaluator.reports.dated_runs import KINDS, Line, Run, Study, lines_of, read_run, sort_runs
-from evaluator.reports.decision_words import planned_looks
 from evaluator.reports.document import (
     Block,
     Cell,
@@ -181,8 +180,7 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
                 ]
             )
     overlap = _overlap(study)
-    looks = planned_looks([verdict for run in study.runs for verdict in _verdicts_in(run.chapter)[:1]])
-    below = [_how_to_read(study, lines), *filter(None, [overlap, looks])]
+    below = [_how_to_read(study, lines), *([overlap] if overlap else [])]
     return section(study.title, grid(columns, rows), *map(paragraph, below))
 
 

@@ -175,7 +175,7 @@ def _table(grid: Grid) -> Table:
 
 def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     """Yield the conditions of the rule, what would settle them, and the rule; the sentences above say the rest."""
-    for line in filter(None, [*stakes(verdict), verdict.candidate.harm_text]):
+    for line in stakes(verdict):
         yield Text(visible(line))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for name in ("condition", "state"):
@@ -192,17 +192,12 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     yield Text(visible(rule_text(verdict)), style="dim")
 
 
-def split(verdict: Verdict) -> tuple[str, str]:
-    """Return the headline in two parts: the decision, which is highlighted, and the rest."""
-    number = len(verdict.decision)
-    return verdict.headline[:number], verdict.headline[number:]
-
-
 def stakes(verdict: Verdict) -> list[str]:
-    """Return what the variant of a headline would change, and a live test of it; nothing of unsound numbers."""
+    """Return what the variant of a headline would change, a live test of it, and who loses; no unsound numbers."""
     candidate, uplift = verdict.candidate, verdict.candidate.uplift
+    harm = [candidate.harm_text] if candidate.harm_text else []
     if uplift is None or not candidate.sound:
-        return []
+        return harm
     a_month = uplift.unit == "month"
     amount = _interval(uplift.amount)
     per = f"{amount} a month of {uplift.displays:,.0f} displays" if a_month else f"{amount} per 1,000 displays"
@@ -215,7 +210,7 @@ def stakes(verdict: Verdict) -> list[str]:
         lines.append(f"Chance that it earns less: {chance_text(uplift.chance_of_loss)}.{costs}")
     if uplift.live_test is not None and verdict.decision != "don't":
         lines.append(_live_test(uplift.live_test))
-    return lines
+    return [*lines, *harm]
 
 
 def _interval(of: Interval, *, percent: bool = False) -> str:

@@ -185,7 +185,7 @@ def test_plain_output_of_listings() -> None:
     assert "no parameters" in evaluate("policies", "show", "random").out
     assert "displays" in evaluate("datasets", "show", "synthetic", "--limit", "2000").out
     run = evaluate("datasets", "validate", "-d", "synthetic", "--limit", "2000")
-    assert run.out.startswith("synthetic: sound\ndisplays ")
+    assert run.out.startswith("Sound: synthetic\n\ndisplays ")
     assert evaluate("datasets", "validate", "synthetic", "--limit", "2000") == run
     assert evaluate("datasets", "validate").code == 2
     assert evaluate("datasets", "schema").json["$defs"]

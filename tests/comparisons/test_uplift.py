@@ -196,7 +196,7 @@ def test_what_decides_is_said_in_per_cent_money_and_time_and_nothing_of_numbers_
     assert verdict is not None
     share, chance, test = stakes(verdict)
     assert re.fullmatch(
-        r"Beyond fixed: \+\d+% \[.*\] of what it earns; "
+        r"Beyond fixed:action=a0: \+\d+% \[.*\] of what it earns; "
         r"\+\d+ \[.*\] a month of 4,38\d displays\.",
         share,
     )

@@ -398,7 +398,8 @@ def test_the_command_says_its_verdict_first_and_in_json(tmp_path: Path, monkeypa
     words = ("compare", "-p", "fixed:action=0", "-p", "random", "--limit", "5000", "--ship-if", "uplift > 0")
     run = evaluate(*words)
     assert run.out.startswith(("Ship ", "Wait ", "Don't "))
-    assert "Rule: uplift > 0 at 95 %" in run.out
+    assert "The rule asks for more than 0" in " ".join(run.out.split())
+    assert "Rule: uplift > 0 at 95 %" in evaluate(*words, "--full").out
     found = evaluate(*words, "--json").json
     twin = compare(load("synthetic", limit=5000), ["fixed:action=0", "random"], ship_if="uplift > 0")
     assert found["verdict"] == twin.to_dict()["verdict"]

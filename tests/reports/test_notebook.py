@@ -31,7 +31,8 @@ TAGS = HTML | {"details", "summary", "svg", "g", "path", "line", "text", "tspan"
 
 KINDS = ("log", "replay", "compare", "audit", "simulate", "delays", "check")
 FOLD = "Not applicable to this log"
-FOLDED = {"How", "Log", "Assumptions", "How to read this", "Twins", "Assumptions of the replays"}
+FOLDED = {"How", "Log", "Assumptions", "How to read this", "Twins", "Assumptions of the replays",
+          "What kind of number it is"}  # fmt: skip
 
 
 class Page(HTMLParser):

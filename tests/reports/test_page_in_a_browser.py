@@ -185,6 +185,7 @@ def test_labels_are_text(browser: Any, page_file: Path) -> None:
 
 def test_a_mark_tells_its_numbers(browser: Any, page_file: Path) -> None:
     page, _ = opened(browser, page_file)
+    page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
     titles = page.eval_on_selector_all("figure path title", "all => all.map(title => title.textContent)")
     assert any("round" in title and "regret" in title for title in titles)
     # What nobody sees can be pointed at all the same.
