@@ -55,7 +55,7 @@ class CandidateRow(NamedTuple):
     Parameters
     ----------
     name, earned, difference, decision
-        Its policy, what a display earns with it, how much more than with the baseline, and the decision on it.
+        Name of the policy, reward of a display with it, its difference to the baseline, and the decision.
     against
         What stands in the way beside the difference; empty where nothing does.
     """

@@ -51,7 +51,7 @@ def joint_sections(study: Study, blocks: Sequence[VerdictBlock]) -> Iterator[tup
     study
         Runs of a comparison, the oldest log first.
     blocks
-        Their verdicts.
+        Verdicts of the runs, in the same order.
     """
     runs, latest = study.runs, blocks[-1]
     first, last = min(one.when.first for one in runs), max(one.when.last for one in runs)

@@ -51,7 +51,7 @@ def answer(
     ----------
     word, rest
         Headline: its first word or number, which is highlighted, and the rest of it.
-    sentences
+    *sentences
         One or two sentences below the headline.
     colour
         Colour of the judgement; empty where nothing is judged.

@@ -51,7 +51,7 @@ def test_a_bootstrap_ranks_expected_values() -> None:
     assert found.ranking.target == "expected"
     assert found.ranking.ahead_of == ((), (0,), (0, 1))
     assert found.ranking.conclusion.startswith("Of the expected values, 3 of 3 differences are told from 0")
-    assert "Ranking of expected values" in said(found)
+    assert "Ranking of expected values" in said(found, full=True)
     for test in found.ranking.tests:
         interval = test.difference.expected
         assert interval is not None
@@ -96,7 +96,7 @@ def test_the_same_displays_are_not_an_interval() -> None:
         assert (d.realised.estimate, d.realised.n, d.p, d.why_not) == (0.0, 0, 1.0, SAME)
         assert d.expected is None
         assert " of 20 resampled logs only" in d.why_not_expected
-        words = said(found)
+        words = said(found, full=True)
         assert "[0, 0]" not in words[words.index("Difference per round") : words.index("Ranking")]
         assert "same displays" in words
         assert SAME in words
