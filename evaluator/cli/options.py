@@ -180,6 +180,7 @@ class _Work:
         for task in self._bar.task_ids:
             self._bar.remove_task(task)
         self._task = self._bar.add_task(what, total=total, amount="")
+        self._bar.refresh()  # what takes less time than lies between two drawings is shown, too
 
     def say(self, what: str) -> None:
         """Say in other words what is done now."""
@@ -193,7 +194,8 @@ class _Work:
         amount = f"{steps:,}" if whole is None else f"{min(steps, int(whole)):,} of {int(whole):,}"
         ends = accumulate(count or 0 for _, count in stages)
         stage = next((name for (name, _), end in zip(stages, ends, strict=True) if steps < end), last)
-        self._bar.update(self._task, description=stage, amount=f"{amount} {unit}")
+        other = stage != task.description
+        self._bar.update(self._task, description=stage, amount=f"{amount} {unit}", refresh=other)
 
     def stop(self, *, finished: bool) -> None:
         """Take it off the terminal; where the work is finished, say how long it took."""

@@ -314,7 +314,7 @@ def _at_look(look: Look | None, target: Target, level: float) -> str:
 def level_text(level: float) -> str:
     """Return a level in as many digits as tell its error.
 
-    >>> level_text(0.95), level_text(0.9924), level_text(0.99999375)
+    >>> level_text(0.95), level_text(0.9924), level_text(0.9999937)
     ('95 %', '99.24 %', '99.99937 %')
     """
     decimals = max(1 - math.floor(math.log10(100.0 * (1.0 - level))), 2)

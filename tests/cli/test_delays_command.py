@@ -107,7 +107,7 @@ def test_the_conversion_rate_on_context(tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
     write_canonical(log, shop)
-    run = evaluate("delays", str(shop), *QUICK, "--joint", "--out", str(tmp_path / "out"))
+    run = evaluate("delays", str(shop), *QUICK, "--joint", "--full", "--out", str(tmp_path / "out"))
     assert run.code == 0, run.err
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     for said in ("corrected on context", "Does the model on context hold?", "nothing speaks against the model ("):
@@ -123,7 +123,7 @@ def test_the_conversion_rate_on_context(tmp_path: Path) -> None:
         shown += rf"\[{of_it['low']:.3%}, {of_it['high']:.3%}\]"
         assert re.search(rf"{label} +{of_it['displays']:,} +{shown}", run.out), run.out
     assert re.search(r"mean delay at the average context: [\d.]+ d *\n", run.out)
-    assert "Conversion rate on context" not in evaluate("delays", str(shop), *QUICK).out
+    assert "Conversion rate on context" not in evaluate("delays", str(shop), *QUICK, "--full").out
     # A log that follows every display to its end has nothing left to correct.
     ended = tmp_path / "ended"
     ended.mkdir()
@@ -176,9 +176,9 @@ def test_the_folder_holds_fits_tables_charts_and_a_page(shop: Path, tmp_path: Pa
     assert "</script><img src=x>" not in page
     assert html.escape("</script><img src=x>") in page
     charts = json.loads((out / "chapter.json").read_text())["charts"]
-    assert set(charts) == {"cdf", "density", "groups", "rates"}
+    assert set(charts) == {"arrival", "change", "cdf", "density", "groups", "rates"}
     assert "</script><img src=x>" in json.dumps(charts)
-    assert page.count("<figure") == 4
+    assert page.count("<figure") == 6
 
 
 def test_the_folder_is_there_whole_or_not_at_all(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,11 @@ def test_a_label_is_the_action_that_has_it_in_the_log_at_hand() -> None:
 
 
 def test_reports_say_the_label() -> None:
-    assert str(replay(PLAIN, "fixed:action=2")).startswith("fixed:action=red replayed on")
+    assert (
+        str(replay(PLAIN, "fixed:action=2"))
+        .split("\n")[0]
+        .endswith("a display with fixed:action=red: not told from the logging policy")
+    )
     assert "fixed:action=red to be replayed on" in str(plan(PLAIN, "fixed:action=2"))
     found = compare(PLAIN, ["fixed:action=2", "fixed:action=blue"], baseline="fixed:action=blue")
     assert found.verdict is not None

@@ -197,8 +197,8 @@ def test_comparison_shows_the_groups_of_every_line() -> None:
     show(console, found)
     printed = output.getvalue()
     assert "By kind" in printed
-    assert "fixed:action=1 (a1): The realised uplift differs between groups" in printed
-    assert "Difference to fixed:action=0 (a0) by kind" in printed
+    assert "fixed:action=a1: The realised uplift differs between groups" in printed
+    assert "Difference to fixed:action=a0 by kind" in printed
     assert max(map(len, printed.splitlines())) <= 80
     assert [len(result.segments) for result in found.results] == [1, 1]
 

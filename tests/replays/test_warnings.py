@@ -41,7 +41,7 @@ def test_a_comparison_keeps_a_replay_without_a_round_as_nan(sampler: str) -> Non
     assert "it chose action a1, which was never shown" in empty.warnings[0]
     assert (sound.rounds, found.horizon.rounds) == (10, 10)
     assert any(
-        said.startswith("fixed:action=1 (a1) chose an action that cannot be replayed, or lived no round")
+        said.startswith("fixed:action=a1 chose an action that cannot be replayed, or lived no round")
         for said in found.warnings
     )
     out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
