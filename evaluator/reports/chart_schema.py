@@ -29,7 +29,7 @@ Pixels = Annotated[float, Field(ge=0, le=100_000)]
 _LOOK = r"^(#[0-9A-Fa-f]{6}|[a-z-]{1,20})$"
 Look = Annotated[str, Field(pattern=_LOOK)]
 Dash = Annotated[list[Annotated[float, Field(ge=0, le=20)]], Field(min_length=2, max_length=2)]
-Format = Literal["", ",", ",d", "d", "%", ".1%", ".2%", "%Y-%m-%d"]
+Format = Literal["", ",", ",d", "d", ".2~f", "%", ".1%", ".2%", "%Y-%m-%d"]
 Title = Text | Annotated[list[Text], Field(max_length=20, fail_fast=True)] | None
 Cell = Label | float | bool | None
 Rows = Annotated[list[dict[Name, Cell]], Field(max_length=MOST_MARKS, fail_fast=True)]

@@ -63,7 +63,7 @@ def _title(result: ReplayResult) -> str:
 def _log(result: ReplayResult, layout: Layout) -> Section:
     plan = result.plan
     size = f"{plan['displays']:,} displays, {plan['conversions']:,} conversions"
-    window = f"window: {plan['window']}" if layout.full else f"window: {plan['window'].partition(',')[0]}"
+    window = f"window: {plan['window']}" if layout.full else f"window: {plan['window'].partition(', ')[0]}"
     known = layout if layout.dates else replace(layout, dates=_dates(result))
     return which_log(plan["dataset"], size, window, layout=known)
 

@@ -35,6 +35,10 @@ def test_json_of_the_weighted_estimates_keeps_its_schema_and_equals_python() -> 
     assert run.json["final"]["displays"] == 1500
 
 
+def test_the_short_form_names_the_whole_window() -> None:
+    assert ", window: 2,000 rounds\n" in evaluate("replay", "-p", "random", "--limit", "5000", "--window", "2000").out
+
+
 def test_the_report_tells_the_final_policy_from_the_value() -> None:
     run = evaluate("replay", "-p", "otflinucb:alpha=0.5", *SMALL, "--final", "last:30%", "--doubly-robust", "--full")
     assert run.code == 0, run.err
