@@ -30,10 +30,13 @@ class Line:
     title: Annotated[str, *omitted] = ""
 
     def named_among(self, lines: Iterable[Line]) -> str:
-        """Return the name that tells it from others: its policy, with its window where windows differ."""
+        """Return the name that tells it from others: its policy, with its window where windows differ.
+
+        The logging policy is one line, whatever the windows: no window is its own.
+        """
         alike = {self.window, *(line.window for line in lines)} == {self.window}
         title = self.title or self.policy
-        return title if alike else f"{title}, window {self.window}"
+        return title if alike or self.policy == "logging" else f"{title}, window {self.window}"
 
 
 def names_of(results: Sequence[ReplayResult]) -> list[str]:
