@@ -101,7 +101,11 @@ class Cell:
             asked |= {"propensity": "estimate", "sampler": "rejection"}
         return list(
             compare(
-                self.log(seed), POLICIES[self.scenario], baseline=POLICIES[self.scenario][0], windows=[WINDOW], **asked
+                self.log(seed),
+                POLICIES[self.scenario],
+                baseline=POLICIES[self.scenario][0],
+                windows=[WINDOW],
+                **{"bootstrap": 0, **asked},
             ).results
         )
 

@@ -130,7 +130,7 @@ def found_of(known: Known, case: Case, *, repeats: int, seed: int, **options: An
         repeats=repeats,
         horizon=case.horizon,
         seed=seed,
-        **options,
+        **{"bootstrap": 0, **options},
     )
     result, other = done.results
     assert result.rounds == other.rounds == case.horizon

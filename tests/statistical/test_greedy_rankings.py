@@ -18,7 +18,7 @@ def test_of_two_greedy_variants_neither_is_said_to_be_better() -> None:
         log = bernoulli_log(2000, [0.2, 0.5, 0.35], mean_delay=40, seed=seed)
         found, again = (compare(log, GREEDY, baseline=GREEDY[0], seed=seed, horizon=500, bootstrap=b) for b in (0, 20))
         for of, target in ((found, "realised"), (again, "expected")):
-            words = said(of)
+            words = said(of, full=True)
             ranked = words[words.index("Ranking") : words.index("Regret")]
             assert "really" not in ranked
             assert "better" not in ranked

@@ -93,7 +93,9 @@ def test_differences_of_profits_hold() -> None:
     missed = []
     for seed in range(60):
         shop = make_shop(N, seed=seed)
-        result = compare(shop.log, ["thompson", "random"], baseline="thompson", windows=[500], seed=seed, level=LEVEL)
+        result = compare(
+            shop.log, ["thompson", "random"], baseline="thompson", windows=[500], seed=seed, level=LEVEL, bootstrap=0
+        )
         profit = shop.revenue - shop.cost
         rounds = min(r.rounds for r in result.results)
         true = [profit[to_numpy(r.trajectory["display_id"])[:rounds]].mean() for r in result.results]

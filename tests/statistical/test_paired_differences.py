@@ -47,7 +47,7 @@ def over_logs(
 ) -> list[tuple[Log, Comparison]]:
     def one(run: int) -> tuple[Log, Comparison]:
         log = make(run)
-        return log, compare(log, policies, baseline=policies[0], seed=run, level=LEVEL, **options)
+        return log, compare(log, policies, baseline=policies[0], seed=run, level=LEVEL, **{"bootstrap": 0, **options})
 
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(one, range(runs)))

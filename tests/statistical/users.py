@@ -93,7 +93,7 @@ CROWDS = (
 
 def replayed(crowd: Crowd, seed: int, **options: Any) -> Any:
     """Replay both policies on a log of a crowd."""
-    asked = {"sampler": "rejection", "seed": seed, "horizon": crowd.horizon, **options}
+    asked = {"sampler": "rejection", "seed": seed, "horizon": crowd.horizon, "bootstrap": 0, **options}
     return compare(crowd.log(seed), POLICIES, baseline=POLICIES[0], windows=[WINDOW], **asked).results
 
 
@@ -159,8 +159,9 @@ def realised(crowd: Crowd, seed: int) -> list[bool]:
     """Return whether the intervals of realised value, uplift and difference hold for the users of a log."""
     log = crowd.log(seed)
     found = compare(
-        log, POLICIES, baseline=POLICIES[0], windows=[WINDOW], sampler="rejection", seed=seed, horizon=crowd.horizon
-    )
+        log, POLICIES, baseline=POLICIES[0], windows=[WINDOW], sampler="rejection", seed=seed, horizon=crowd.horizon,
+        bootstrap=0,
+    )  # fmt: skip
     expected, all_displays = log.column("expected_reward"), np.arange(len(log))
     first, second = (
         float(expected[to_numpy(r.trajectory["display_id"]), to_numpy(r.trajectory["action"])].mean())
