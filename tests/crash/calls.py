@@ -27,6 +27,7 @@ def prepare() -> None:
         ["ucb1", "random"],
         baseline="ucb1",
         windows=[20, None],
+        bootstrap=0,
     )
     simulate(load_problem("vernade2017-low"), ["ucb1"], runs=2, horizon=100)
 

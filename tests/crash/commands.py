@@ -66,7 +66,7 @@ COMMANDS = (
     ),
     Command(
         "compare",
-        "evaluate compare -d {log} -p ucb1 -p random -w 20,none --out {out}/out",
+        "evaluate compare -d {log} -p ucb1 -p random -w 20,none --bootstrap 0 --out {out}/out",
         "--seed 1",
         kept="out.partial",
     ),

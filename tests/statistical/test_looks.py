@@ -27,7 +27,7 @@ def shipped(policies: list[str], rates: tuple[float, ...], *, n: int, seed: int,
 
 @pytest.mark.parametrize(
     ("policies", "logs", "more"),
-    [(["fixed:action=0", "fixed:action=1"], 150, {}), (["fixed:action=0", "ucb1"], 60, LEARNING)],
+    [(["fixed:action=0", "fixed:action=1"], 40, {}), (["fixed:action=0", "ucb1"], 16, LEARNING)],
 )
 def test_any_look_of_a_plan_ships_an_equal_as_seldom_as_one_may(
     policies: list[str], logs: int, more: dict[str, Any]
@@ -38,5 +38,5 @@ def test_any_look_of_a_plan_ships_an_equal_as_seldom_as_one_may(
 
 
 def test_a_clear_winner_ships_before_the_last_look() -> None:
-    found = [shipped(["fixed:action=0", "fixed:action=1"], (0.3, 0.5, 0.3), n=2_000, seed=s) for s in range(20)]
+    found = [shipped(["fixed:action=0", "fixed:action=1"], (0.3, 0.5, 0.3), n=2_000, seed=s) for s in range(10)]
     assert all(any(of[:-1]) and of[-1] for of in found)
