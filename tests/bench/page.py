@@ -34,7 +34,7 @@ def comparison(rounds: int) -> Comparison:
     when = of + rng.geometric(0.01, len(of))
     log = build_log(time=np.arange(n), action=action, conversion_display=of, conversion_time=when, n_actions=2)
     policies = [f"delayed-ucb:epsilon={(i + 1) / VARIANTS:g}" for i in range(VARIANTS)]
-    return compare(log, policies, windows=[500], jobs=2)
+    return compare(log, policies, windows=[500], bootstrap=0, jobs=2)
 
 
 def opening(file: Path, runs: int = RUNS) -> tuple[list[float], list[float]]:

@@ -114,14 +114,15 @@ def decided_learning(name: str, seed: int) -> tuple[str, ...]:
 
 
 def _decision(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) -> str:
-    """Return the decision, with what stands in its way."""
+    """Return the decision, and after a colon what stands in its way."""
     try:
         found = compare(log, list(policies), baseline=policies[0], windows=[kind.window], **asked)  # type: ignore[arg-type]
     except EvaluatorError as error:
         return f"refused: {type(error).__name__}"
     assert found.verdict is not None
     of = found.verdict.candidates[0]
-    return ": ".join((of.decision, "; ".join(re.sub(r"[\d.,]+%?", "#", one.what) for one in of.limits)))
+    in_its_way = "; ".join(re.sub(r"[\d.,]+%?", "#", one.what) for one in of.limits)
+    return f"{of.decision}: {in_its_way}" if in_its_way else of.decision
 
 
 def _error(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) -> float:

@@ -31,16 +31,16 @@ def test_a_rule_in_per_cent_ships_as_rarely_and_what_is_far_better_all_the_same(
 
 def test_policies_that_learn_do_not_ship_where_all_earn_alike() -> None:
     found = [learning(KINDS[name], seed) for name in ("tidy", "growth", "revenue") for seed in range(8)]
-    assert "refused" not in found
+    assert not any(one.startswith("refused") for one in found)
     assert found.count("ship") <= binom.ppf(0.999, len(found), ERROR)
 
 
 def test_a_policy_that_learns_ships_six_standard_errors_above_the_rule_and_hardly_ever_on_it() -> None:
     found = [earned_more("tidy", seed) for seed in range(100, 300)]
     truth, error = np.mean(found), np.std(found, ddof=1)
-    far = [one for seed in range(20) for one in apart("tidy", f"uplift > {truth - 6.0 * error:.12f}", seed)]
+    far = [one for seed in range(20) for one in apart("tidy", truth - 6.0 * error, 0.0, seed)]
     assert set(far) == {"ship"}
-    on_it = [one for seed in range(40) for one in apart("tidy", f"uplift > {truth:.12f}", seed)]
+    on_it = [one for seed in range(40) for one in apart("tidy", truth, 0.0, seed)]
     assert on_it.count("ship") <= binom.ppf(0.999, len(on_it), ERROR)
 
 

@@ -40,6 +40,8 @@ BLOCK = 65_536
 _PART = 8_192
 # Resampled logs replayed in one scan; those whose replays keep a queue are as many as there are threads.
 TOGETHER = 16
+# Rounds that the replays of one scan hold, 8 bytes each, where that leaves a resampled log for each thread.
+_ROUNDS = 16_000_000
 # In the place of the lap: what was known of the delays before the log.
 _KNOWN = 2
 
@@ -93,7 +95,10 @@ class _Asked:
 
 
 class Resampling:
-    """Replays of plans on resampled logs. Cost of each: as of the originals; memory: a few blocks, 8 bytes a round.
+    """Replays of plans on resampled logs. Cost of each: as of the originals.
+
+    Memory: a few blocks, and 8 bytes a round of the replays of one scan, which are at most `_ROUNDS` rounds, or those of
+    one resampled log for each thread.
 
     What is estimated is estimated anew on each resampled log: the delay CDF that a policy is told, propensities by
     frequencies, and the correction of immature displays. The horizon that a policy was told stays as it was. A value
@@ -125,8 +130,10 @@ class Resampling:
         shape = len(numbers), len(self._asked)
         values, complete, compared = np.full(shape, np.nan), np.zeros(shape, np.bool_), np.full(shape, np.nan)
         with ThreadPoolExecutor(jobs) as pool:
-            for queued, together in ((False, TOGETHER), (True, jobs)):
+            for queued in (False, True):
                 chosen = [i for i, one in enumerate(self._asked) if (one.plan.sampler == "queue") == queued]
+                rounds = sum(lived.rounds for i in chosen for lived in self._asked[i].lived)
+                together = jobs if queued else max(min(TOGETHER, _ROUNDS // max(rounds, 1)), jobs)
                 for start in range(0, len(numbers) if chosen else 0, together):
                     logs = [
                         _ResampledLog(b, [self._asked[i] for i in chosen]) for b in numbers[start : start + together]
