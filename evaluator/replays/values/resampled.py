@@ -97,8 +97,8 @@ class _Asked:
 class Resampling:
     """Replays of plans on resampled logs. Cost of each: as of the originals.
 
-    Memory: a few blocks, and 8 bytes a round of the replays of one scan, which are at most `_ROUNDS` rounds, or those of
-    one resampled log for each thread.
+    Memory: a few blocks, and 8 bytes a round of the replays of one scan, at most `_ROUNDS` of them or those of one
+    resampled log for each thread.
 
     What is estimated is estimated anew on each resampled log: the delay CDF that a policy is told, propensities by
     frequencies, and the correction of immature displays. The horizon that a policy was told stays as it was. A value
