@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evaluator.comparisons.horizon import FirstRounds
 from evaluator.comparisons.realised import SAME, RealisedEvidence, in_order, p_values_of, weigh
-from evaluator.comparisons.weighted_pairs import reward_cut, weighted_values
+from evaluator.comparisons.weighted_pairs import WeightedPairs, reward_cut
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.paired import UNPAIRED
 from evaluator.estimates.weighted_difference import PairedValues, WeightedDifference
@@ -137,7 +137,8 @@ def find_differences(
         Number of threads; no result depends on it.
     """
     pairs = list(dict.fromkeys(pairs))
-    weighted = weighted_values(plans, pairs)
+    weights = WeightedPairs(plans)
+    weighted = {pair: weights.values(*pair) for pair in pairs if weights.weighable(*pair)}
     level = plans[0].options.level
     found: dict[tuple[int, int], Difference] = {}
     compared: list[tuple[int, int]] = []

@@ -15,7 +15,7 @@ from evaluator.comparisons.horizon import FirstRounds
 from evaluator.comparisons.realised import IN_ORDER, IN_ORDERS, SAME, in_order
 from evaluator.comparisons.ship_rule import Look
 from evaluator.comparisons.verdict import Harm, Target, level_at
-from evaluator.comparisons.weighted_pairs import weighted_in_groups
+from evaluator.comparisons.weighted_pairs import WeightedPairs
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.contrast import Contrast, contrast_of
 from evaluator.estimates.paired import UNPAIRED, RewardSums, shown_alone
@@ -146,6 +146,7 @@ def segment_differences(
     splits, level = plans[0].splits, plans[0].options.level
     others = [i for i in range(len(plans)) if i != baseline]
     total = len(others) * sum(len(split.labels) for split in splits)
+    weights = WeightedPairs(plans)
     found = []
     for split in splits:
         for i in others:
@@ -162,7 +163,7 @@ def segment_differences(
             own = level_at(look, "weighted", level)
             weighted = [
                 _at_once(of.difference(1.0 - (1.0 - own) / total), own, total)
-                for of in weighted_in_groups(plans, (i, baseline), split)
+                for of in weights.in_groups(i, baseline, split)
             ]
             groups = tuple(replace(one, weighted=of) for one, of in zip_longest(groups, weighted))
             found.append(SegmentDifferences(*about, groups, split.pooled, test, ""))

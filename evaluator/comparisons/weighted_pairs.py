@@ -9,58 +9,91 @@ and policy.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from evaluator.estimates.weighted import Codes, Floats
 from evaluator.estimates.weighted_difference import Influence, PairedValues, influence, paired_values
-from evaluator.log.clusters import read_users
+from evaluator.log.clusters import Clusters, read_users
 from evaluator.log.splits import Split
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.final import display_weights
 from evaluator.replays.values.rewards import eventual_rewards
 
 
-def weighted_values(
-    plans: Sequence[ReplayPlan], pairs: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], PairedValues]:
-    """Return what the displays say of the difference of each pair (variant, reference) of policies that do not learn.
+class WeightedPairs:
+    """What displays say of the differences of policies that do not learn, each policy's weights read once.
 
     By users, where options name their column or the log keeps one whose name says so: displays of one user hang
-    together, though no option says it. Costs a scan of the log for each of these policies.
+    together, though no option says it. Costs a scan of the log for each policy that is asked for.
 
     Parameters
     ----------
     plans
         Plans of the variants, in their order.
-    pairs
-        Pairs (variant, reference) that are compared.
     """
-    compared = [(i, j) for i, j in pairs if _weighable(plans[i]) and _weighable(plans[j])]
-    compared = [(i, j) for i, j in compared if reward_cut(plans[i]) == reward_cut(plans[j])]
-    if not compared:
-        return {}
-    clusters = plans[0].clusters or read_users(plans[0].log, None)
-    rewards: dict[object, npt.NDArray[np.float64]] = {}
-    known: dict[int, Influence] = {}
-    for i in sorted({one for pair in compared for one in pair}):
-        plan, cut = plans[i], reward_cut(plans[i])
-        if cut not in rewards:
-            used = plan.maturity.used
-            rewards[cut] = eventual_rewards(plan, used=used).taken(np.arange(used))
-        code = None if clusters is None else clusters.code[: plan.maturity.used]
-        weight = None if plan.sampler == "logged" else display_weights(plan)
-        known[i] = influence(rewards[cut], weight, clusters=code)
-    return {
-        (i, j): paired_values(
-            rewards[reward_cut(plans[i])],
-            known[i],
-            known[j],
-            clusters=None if clusters is None else clusters.code[: plans[i].maturity.used],
-        )
-        for i, j in compared
-    }
+
+    def __init__(self, plans: Sequence[ReplayPlan]) -> None:
+        self._plans = plans
+        self._rewards: dict[object, Floats] = {}
+        self._weights: dict[int, Floats | None] = {}
+        self._influences: dict[int, Influence] = {}
+
+    def weighable(self, i: int, j: int) -> bool:
+        """Whether the difference of two variants can be weighted: neither learns, and their rewards are the same."""
+        a, b = self._plans[i], self._plans[j]
+        return _weighable(a) and _weighable(b) and reward_cut(a) == reward_cut(b)
+
+    def values(self, i: int, j: int) -> PairedValues:
+        """Return what all displays that can be judged say of variant i less variant j, which are `weighable`."""
+        return paired_values(self._reward(i), self._influence(i), self._influence(j), clusters=self._code(i))
+
+    def in_groups(self, i: int, j: int, split: Split) -> tuple[PairedValues, ...]:
+        """Return the same of the displays of each group of a column alone; nothing where they are not `weighable`."""
+        if not self.weighable(i, j):
+            return ()
+        reward, code, found = self._reward(i), self._code(i), []
+        for group in range(len(split.labels)):
+            of = np.flatnonzero(split.code[: len(reward)] == group)
+            own = None if code is None else code[of]
+            weights = [None if w is None else w[of] for w in map(self._kept_weight, (i, j))]
+            x, y = (influence(reward[of], weight, clusters=own) for weight in weights)
+            found.append(paired_values(reward[of], x, y, clusters=own))
+        return tuple(found)
+
+    @cached_property
+    def _clusters(self) -> Clusters | None:
+        return self._plans[0].clusters or read_users(self._plans[0].log, None)
+
+    def _code(self, variant: int) -> Codes | None:
+        used = self._plans[variant].maturity.used
+        return None if self._clusters is None else self._clusters.code[:used]
+
+    def _reward(self, variant: int) -> Floats:
+        plan = self._plans[variant]
+        cut, used = reward_cut(plan), plan.maturity.used
+        if cut not in self._rewards:
+            self._rewards[cut] = eventual_rewards(plan, used=used).taken(np.arange(used))
+        return self._rewards[cut]
+
+    def _kept_weight(self, variant: int) -> Floats | None:
+        if variant not in self._weights:
+            self._weights[variant] = _weight(self._plans[variant])
+        return self._weights[variant]
+
+    def _influence(self, variant: int) -> Influence:
+        if variant not in self._influences:
+            weight = _weight(self._plans[variant])
+            of = influence(self._reward(variant), weight, clusters=self._code(variant))
+            self._influences[variant] = of
+        return self._influences[variant]
+
+
+def _weight(plan: ReplayPlan) -> Floats | None:
+    """Return the weight of each display that can be judged; None for the logging policy."""
+    return None if plan.sampler == "logged" else display_weights(plan)
 
 
 def may_decide(policies: Sequence[Any], draws: int | None) -> bool:
@@ -75,27 +108,6 @@ def may_decide(policies: Sequence[Any], draws: int | None) -> bool:
     """
     frozen = any(not getattr(policy, "learns", True) and policy.name != "logging" for policy in policies)
     return frozen or draws != 0
-
-
-def weighted_in_groups(plans: Sequence[ReplayPlan], pair: tuple[int, int], split: Split) -> tuple[PairedValues, ...]:
-    """Return the same of one pair in each group of a column, of its displays alone; nothing where a policy learns.
-
-    Costs a scan of the log for each of the two.
-    """
-    a, b = (plans[i] for i in pair)
-    if not (_weighable(a) and _weighable(b) and reward_cut(a) == reward_cut(b)):
-        return ()
-    used = a.maturity.used
-    clusters = a.clusters or read_users(a.log, None)
-    reward = eventual_rewards(a, used=used).taken(np.arange(used))
-    weights = [None if plan.sampler == "logged" else display_weights(plan) for plan in (a, b)]
-    found = []
-    for group in range(len(split.labels)):
-        of = np.flatnonzero(split.code[:used] == group)
-        code = None if clusters is None else clusters.code[of]
-        x, y = (influence(reward[of], None if w is None else w[of], clusters=code) for w in weights)
-        found.append(paired_values(reward[of], x, y, clusters=code))
-    return tuple(found)
 
 
 def _weighable(plan: ReplayPlan) -> bool:

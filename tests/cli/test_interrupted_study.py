@@ -13,21 +13,8 @@ from evaluator.errors import OutputError
 from evaluator.outputs.kept_folder import kept_beside
 from tests.cli.runs import Run, evaluate
 
-WORDS = (
-    "compare",
-    "-p",
-    "ucb1,linucb",
-    "-b",
-    "ucb1",
-    "-w",
-    "50,none",
-    "--limit",
-    "4000",
-    "--repeats",
-    "2",
-    "--bootstrap",
-    "0",
-)
+REST = ("--limit", "4000", "--repeats", "2", "--bootstrap", "0")
+WORDS = ("compare", "-p", "ucb1,linucb", "-b", "ucb1", "-w", "50,none", *REST)
 # Two variants a scan; stops after the third result is kept until a signal comes.
 SLOW = """
 import sys, time
@@ -180,21 +167,7 @@ def test_a_foreign_folder_and_one_in_use_stop_it_before_anything_is_read(shop: P
 def test_only_the_same_variants_of_the_same_log_are_taken_up(tmp_path: Path) -> None:
     out = tmp_path / "run"
     interrupted(signal.SIGKILL, *WORDS, "--out", str(out))
-    changed = (
-        "compare",
-        "-p",
-        "linucb,klucb",
-        "-b",
-        "klucb",
-        "-w",
-        "none,50",
-        "--limit",
-        "4000",
-        "--repeats",
-        "2",
-        "--bootstrap",
-        "0",
-    )
+    changed = ("compare", "-p", "linucb,klucb", "-b", "klucb", "-w", "none,50", *REST)
     shorter = [word if word != "4000" else "3000" for word in changed]
     done = run(*shorter, "--seed", "1", "--out", str(tmp_path / "other"))
     assert "Took up" not in done.err
