@@ -24,9 +24,9 @@ def report_command(
 ) -> None:
     """Make one page of results: a chapter for each folder that a command wrote with --out.
 
-    Where several ask the same of logs of different dates, how value, difference and checks moved stands first. What a
-    check or an audit of the same log found goes into the verdict of a comparison. The page is one file that needs no
-    network and runs no script.
+    Where several ask the same of logs of different dates, their joint verdict stands first, with a chart of each policy
+    along the dates and what changed. What a check or an audit of the same log found goes into the verdict of a
+    comparison. The page is one file that needs no network and runs no script.
     """
     from evaluator.reports.folder_pages import told_page
     from evaluator.reports.manifest import write_text

@@ -15,7 +15,7 @@ from evaluator.log.times import dated, time_words
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.chapter import Spec
 from evaluator.reports.chart_parts import CORRECTED, GREY, LINES, NAIVE, drawable, finished
-from evaluator.reports.interval_charts import line_name
+from evaluator.reports.interval_charts import drawn_names
 
 _PARTS = 25
 _NAMED = 6
@@ -117,8 +117,8 @@ def acceptance_chart(results: Sequence[ReplayResult]) -> Spec | None:
     For a single replay, the chart also shows the displays that value its final policy, and their effective sample size.
     """
     rows = [
-        _row(line_name(result, i) if len(results) > 1 else "rounds", result)
-        for i, result in enumerate(results)
+        _row(name if len(results) > 1 else "rounds", result)
+        for name, result in zip(drawn_names(results), results, strict=True)
         if result.rounds
     ]
     if not 0 < len(rows) <= _MOST:

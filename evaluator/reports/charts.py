@@ -65,9 +65,9 @@ def _charts(result: object) -> Mapping[str, Draw]:
             from evaluator.reports.action_charts import acceptance_chart, action_chart
             from evaluator.reports.curve_charts import comparison_chart, window_chart
             from evaluator.reports.decision_charts import decision_chart, gain_chart, gainers_chart, seen_chart
-            from evaluator.reports.interval_charts import difference_chart, guardrail_chart, line_name, segment_charts
+            from evaluator.reports.interval_charts import difference_chart, drawn_names, guardrail_chart, segment_charts
 
-            first = enumerate(result.results[:_MOST_SHOWN])
+            first = list(zip(result.results, drawn_names(result.results), strict=True))[:_MOST_SHOWN]
             return {
                 "comparison": lambda: comparison_chart(result),
                 "differences": lambda: difference_chart(result),
@@ -75,7 +75,7 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 "acceptance": lambda: acceptance_chart(result.results),
                 "guardrails": lambda: guardrail_chart(result.results),
                 **_drawn(segment_charts(result)),
-                **{f"actions {i + 1}": partial(action_chart, replay, line_name(replay, i)) for i, replay in first},
+                **{f"actions {i}": partial(action_chart, *of) for i, of in enumerate(first, start=1)},
                 "decision": lambda: decision_chart(result),
                 "gainers": lambda: gainers_chart(result),
                 "gain": lambda: gain_chart(result),

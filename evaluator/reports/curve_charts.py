@@ -32,7 +32,7 @@ from evaluator.reports.chart_parts import (
     label_layers,
     window_layers,
 )
-from evaluator.reports.interval_charts import line_name
+from evaluator.reports.interval_charts import drawn_names
 from evaluator.reports.numbers import interval_text
 from evaluator.simulations.result import Simulation
 from evaluator.units import ROUND, SECONDS
@@ -103,9 +103,7 @@ def comparison_chart(comparison: Comparison) -> Spec | None:
     None where no regret is known.
     """
     lived = [i for i, curve in enumerate(comparison.curves) if len(curve.rounds)]
-    names = {}
-    for i in lived:
-        names[i] = line_name(comparison.results[i], i)
+    names = drawn_names(comparison.results)
     values = [
         {"round": int(t), "regret": float(regret), "low": _known(low), "high": _known(high), "of": names[i]}
         for i in lived
@@ -119,7 +117,7 @@ def comparison_chart(comparison: Comparison) -> Spec | None:
     level = comparison.results[0].value.level
     bands = len(lived) <= _MOST_BANDS
     subtitle = f"with {level:.0%} bands that hold at all rounds at once" if bands else ""
-    return _curves(values, list(names.values()), "Regret against the best fixed action", subtitle, bands=bands)
+    return _curves(values, [names[i] for i in lived], "Regret against the best fixed action", subtitle, bands=bands)
 
 
 def simulation_chart(simulation: Simulation) -> Spec:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evaluator.comparisons import lines as variant_lines
 from evaluator.errors import SourceError
 from evaluator.replays.plan_document import with_label
 from evaluator.reports.chapter import Chapter
@@ -204,20 +205,18 @@ def lines_of(study: Study) -> list[Line]:
     """Return the lines of a study of replays or comparisons."""
     runs = [run.result for run in study.runs]
     if study.kind == "replay":
-        name = _name(runs[0])
+        name = _named(runs[:1])[0]
         points = tuple(Point(result["value"], result["uplift"], _guardrails(result)) for result in runs)
         return [Line(name, "uplift over logging", False, float(runs[0]["value"]["level"]), points)]
-    baseline = runs[0]["baseline"]
+    baseline, names = runs[0]["baseline"], _named(runs[0]["variants"])
     lines = []
-    for i, variant in enumerate(runs[0]["variants"]):
+    for i, (variant, name) in enumerate(zip(runs[0]["variants"], names, strict=True)):
         variants = [result["variants"][i] for result in runs]
         points = tuple(
             Point(v["value"], _difference(result, i), _guardrails(v)) for result, v in zip(runs, variants, strict=True)
         )
         level = float(variant["value"]["level"])
-        base = f"{baseline + 1} {_policy(runs[0]['variants'][baseline])}"
-        name = f"{i + 1} {_name(variant)}"
-        lines.append(Line(name, f"difference to {base}", i == baseline, level, points))
+        lines.append(Line(name, f"difference to {names[baseline]}", i == baseline, level, points))
     return lines
 
 
@@ -227,13 +226,17 @@ def _difference(result: Mapping[str, Any], variant: int) -> Ends | None:
     return difference.get("realised") if weighted is None else weighted["value"]
 
 
-def _policy(result: Mapping[str, Any]) -> str:
+def _named(variants: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the name of each variant, as the report of their comparison has it."""
+    lines = [
+        variant_lines.Line(i, of["policy"], str(of["plan"]["options"]["window"] or "none"), _title(of))
+        for i, of in enumerate(variants)
+    ]
+    return [line.named_among(lines) for line in lines]
+
+
+def _title(result: Mapping[str, Any]) -> str:
     return with_label(result["policy"], [*result["action_share"]])
-
-
-def _name(result: Mapping[str, Any]) -> str:
-    window = result["plan"]["options"]["window"]
-    return f"{_policy(result)}, window {'none' if window is None else window}"
 
 
 def _guardrails(result: Mapping[str, Any]) -> str:

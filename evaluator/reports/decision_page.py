@@ -23,8 +23,8 @@ from evaluator.reports.decision_words import (
     next_title,
     reward_of,
 )
-from evaluator.reports.document import Layout, Section, VerdictBlock, Words, paragraph, run, section, words
-from evaluator.reports.shared_sections import counted, fold, picture
+from evaluator.reports.document import Layout, Section, VerdictBlock, paragraph, section
+from evaluator.reports.shared_sections import counted, fold, picture, which_log
 
 # Sections that say what the numbers rest on; all others are numbers.
 _RESTS_ON = ("checks", "warnings", "assumptions")
@@ -47,7 +47,7 @@ def page_sections(comparison: Comparison, layout: Layout, report: Sequence[Secti
     report
         Sections of the full report, which are folded.
     """
-    yield section("", paragraph(*_which_log(comparison, layout)), id="log")
+    yield _log(comparison, layout)
     block = decision_block(comparison)
     if block is None:
         yield from report
@@ -91,18 +91,11 @@ def _gainers(groups: SegmentDifferences, harmed: Sequence[Harm]) -> str:
     return f"{losing}, {first_of(open_)} alone not told from 0{of_run}"
 
 
-def _which_log(comparison: Comparison, layout: Layout) -> Iterator[Words]:
-    """Yield the parts of the line that says which log it is, which displays it has, and what the baseline is."""
-    plan = comparison.results[0].plan
-    parts = [
-        str(plan["dataset"]),
-        layout.dates,
-        f"{plan['displays']:,} displays, {plan['conversions']:,} conversions",
-    ]
-    base = comparison.results[comparison.baseline].plan["policy"]
-    verdict = comparison.verdict
-    yield words(" · ".join(filter(None, parts)), style="dim")
-    yield words(run(" · compared with ", "dim"), run(base if verdict is None else baseline_of(verdict), "bold"))
+def _log(comparison: Comparison, layout: Layout) -> Section:
+    plan, verdict = comparison.results[0].plan, comparison.verdict
+    size = f"{plan['displays']:,} displays, {plan['conversions']:,} conversions"
+    base = comparison.results[comparison.baseline].plan["policy"] if verdict is None else baseline_of(verdict)
+    return which_log(str(plan["dataset"]), size, layout=layout, baseline=base)
 
 
 def decision_block(comparison: Comparison) -> VerdictBlock | None:

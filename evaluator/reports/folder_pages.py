@@ -25,8 +25,8 @@ def report_runs(folders: Sequence[str | Path]) -> str:
     """Return one self-contained HTML page with a chapter for each result that a command wrote with ``--out``.
 
     Several results may answer the same question (one command, policies, windows and options) on logs of different
-    dates. Then the first chapter shows how value, difference and checks moved, and their chapters follow in the order
-    of the dates.
+    dates. Then the first chapter has their joint verdict, a chart of each policy along the dates and what changed, and
+    their chapters follow in the order of the dates.
 
     Parameters
     ----------

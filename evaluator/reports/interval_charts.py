@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from evaluator.comparisons.lines import window_text
+from evaluator.comparisons.lines import names_of
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer, parse_guardrail
@@ -35,12 +35,13 @@ _KINDS = ["realised", "weighted", "expected"]
 def difference_chart(comparison: Comparison) -> Spec | None:
     """Return a chart of every variant's difference to the baseline: of values and, if it was estimated, expected."""
     rows: list[Row] = []
+    names = drawn_names(comparison.results)
     for difference in comparison.differences:
-        name = line_name(comparison.results[difference.variant], difference.variant)
+        name = names[difference.variant]
         kind_of_values = "realised" if difference.weighted is None else "weighted"
         for kind, interval in ((kind_of_values, difference.of_values), ("expected", difference.expected)):
             rows += _row(interval, name, kind)
-    base = line_name(comparison.results[comparison.baseline], comparison.baseline)
+    base = names[comparison.baseline]
     filled = "filled: of these runs" + (", or weighted" if any(row["kind"] == "weighted" for row in rows) else "")
     kinds = f"{filled}; open: expected" if any(row["kind"] == "expected" for row in rows) else ""
     return _intervals(rows, "Difference per round to the baseline", [f"baseline: {base}", *filter(None, [kinds])])
@@ -60,7 +61,7 @@ def group_charts(result: ReplayResult) -> dict[str, Spec]:
 
 def segment_charts(comparison: Comparison) -> dict[str, Spec]:
     """Return charts of the differences to the baseline in groups, one for each column of groups, by name."""
-    charts = {}
+    charts, names = {}, drawn_names(comparison.results)
     for column in dict.fromkeys(segment.column for segment in comparison.segments):
         compared = [segment for segment in comparison.segments if segment.column == column and not segment.why_not]
         several = len(comparison.results) > 2
@@ -70,24 +71,20 @@ def segment_charts(comparison: Comparison) -> dict[str, Spec]:
             for segment, group in zip(compared, groups, strict=True)
             for row in _row(
                 group.of_values,
-                _group_name(group.label, segment.variant if several else None),
+                drawable(group.label) + (f", {names[segment.variant]}" if several else ""),
                 "realised" if group.weighted is None else "weighted",
             )
         ]
-        base = f"baseline: {line_name(comparison.results[comparison.baseline], comparison.baseline)}"
-        about = [base, "all these intervals hold at once"]
+        about = [f"baseline: {names[comparison.baseline]}", "all these intervals hold at once"]
         if chart := _intervals(rows, f"Difference per round by {drawable(column)}", about):
             charts[f"differences by {drawable(column)}"] = chart
     return charts
 
 
-def _group_name(label: str, variant: int | None) -> str:
-    return drawable(label) + ("" if variant is None else f", line {variant + 1}")
-
-
-def line_name(result: ReplayResult, i: int) -> str:
-    """Return the name of a variant in charts; `i` counts from 0."""
-    return f"{i + 1} {drawable(result.title)}, window {window_text(result)}"
+def drawn_names(results: Sequence[ReplayResult]) -> list[str]:
+    """Return the names of variants in charts: those of tables, with a number where shortening made them alike."""
+    names = [drawable(name) for name in names_of(results)]
+    return [name if names.count(name) == 1 else f"{i} {name}" for i, name in enumerate(names, start=1)]
 
 
 def _row(interval: Interval | None, name: str, kind: str) -> list[Row]:
@@ -131,8 +128,7 @@ def guardrail_chart(results: Sequence[ReplayResult]) -> Spec | None:
     number = len(results[0].guardrails)
     if not 0 < number * len(results) <= _MOST_GUARDRAILS:
         return None
-    several = len(results) > 1
-    names = [line_name(result, i) if several else drawable(result.title) for i, result in enumerate(results)]
+    names = drawn_names(results)
     parts = [
         part
         for j in range(number)

@@ -73,8 +73,10 @@ def answer(
     return section((run(word, f"bold {colour}"), *words(rest, style="bold")), *blocks, id=ANSWER)
 
 
-def which_log(name: str, *facts: str, layout: Layout) -> Section:
+def which_log(name: str, *facts: str, layout: Layout, baseline: str = "") -> Section:
     """Return the line that says which log it is, when its displays were shown, and what else is to be known of it.
+
+    With a baseline it ends with what all is compared with.
 
     >>> which_log("shop", "3 displays", layout=Layout(page=True, dates="1 March 2026")).blocks[0].words[1].text
     ' · 1 March 2026 · 3 displays'
@@ -82,7 +84,8 @@ def which_log(name: str, *facts: str, layout: Layout) -> Section:
     between = " · " if layout.page else ", "
     known = [fact for fact in (layout.dates, *facts) if fact]
     rest = (between if layout.page else ": ") + between.join(known)
-    return section("", paragraph(run(name, "bold"), run(rest, "dim")), id="log")
+    end = (run(f"{between}compared with ", "dim"), run(baseline, "bold")) if baseline else ()
+    return section("", paragraph(run(name, "bold"), run(rest, "dim"), *end), id="log")
 
 
 def mark(good: bool | None, said: str) -> Words:

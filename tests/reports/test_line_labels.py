@@ -60,7 +60,7 @@ def test_every_line_of_a_comparison_is_named_at_its_end() -> None:
     log = build_log(time=np.arange(n), action=action, conversion_display=of, conversion_time=of, n_actions=2)
     found = compare(log, ["fixed:action=0", "fixed:action=1", "random"], baseline="fixed:action=0")
     written = labels(comparison_chart(found))
-    names = ["1 fixed:action=a0, window none", "2 fixed:action=a1, window none", "3 random, window none"]
+    names = ["fixed:action=a0", "fixed:action=a1", "random"]
     # Higher regret stands higher: its y is less.
     assert written[names[0]] < written[names[2]] < written[names[1]]
 

@@ -26,7 +26,21 @@ from tests.reports.conftest import ATTACK
 PICTURES = {"check", "log", "replay", "compare", "audit", "simulate", "delays"}
 # What a report is made of: nothing that loads, runs, or is clicked but for the fold.
 HTML = {"style", "div", "p", "span", "br", "ul", "li", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure"}
-TAGS = HTML | {"details", "summary", "svg", "g", "path", "line", "text", "tspan", "rect", "defs", "clippath", "title"}
+TAGS = HTML | {
+    "code",
+    "details",
+    "summary",
+    "svg",
+    "g",
+    "path",
+    "line",
+    "text",
+    "tspan",
+    "rect",
+    "defs",
+    "clippath",
+    "title",
+}
 
 
 KINDS = ("log", "replay", "compare", "audit", "simulate", "delays", "check")
@@ -59,7 +73,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if not {"style", "figure"} & set(self.open):
-            self.words.append(data)
+            self.words.append(f"`{data}`" if "code" in self.open else data)
 
 
 def letters(text: str) -> list[str]:

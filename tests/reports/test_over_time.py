@@ -81,7 +81,7 @@ def test_comparisons_are_to_their_baseline_and_beside_the_checks_of_their_logs(r
         for verdict, word in (("fail", "failed"), ("warn", "warned")):
             names = [of["name"] for of in checks if of["verdict"] == verdict]
             assert (f"{len(names)} {word} ({', '.join(names)})" in row[6]) == bool(names)
-    assert {point["of"] for point in points(first, "difference 1")} == {"1 ucb1, window 1d"}
+    assert {point["of"] for point in points(first, "difference 1")} == {"ucb1"}
 
 
 def test_runs_of_one_comparison_have_one_verdict_first(runs: Path) -> None:
