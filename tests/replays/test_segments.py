@@ -59,6 +59,31 @@ def test_policy_that_helps_one_group_and_harms_another() -> None:
     assert result.segment_table.num_rows == 2
 
 
+def test_what_helps_in_some_pairs_of_two_columns_and_harms_in_the_others_shows_where_they_are_crossed() -> None:
+    """By either column alone the uplift is 0; by both it is +.25 where they agree and -.25 where they do not."""
+    rng = np.random.default_rng(3)
+    a, b, action = rng.integers(0, 2, (3, N))
+    shown = np.flatnonzero(rng.random(N) < 0.4 + 0.25 * np.where(a == b, 1, -1) * np.where(action == 1, 1, -1))
+    log = build_log(time=np.arange(N), action=action, conversion_display=shown, conversion_time=shown, n_actions=2)
+    for name, values in {"device": np.array(["phone", "tv"])[a], "country": np.array(["de", "fr"])[b]}.items():
+        log = replace(log, displays=log.displays.append_column(name, pa.array(values)))
+    options = {"by": "device,country,device + country", "baseline": "fixed:action=0"}
+    found = compare(log, ["fixed:action=0", "fixed:action=1"], **options)
+    by_device, by_country, by_both = found.results[1].segments
+    assert [split.column for split in (by_device, by_country, by_both)] == ["device", "country", "device+country"]
+    assert (by_device.test.differ, by_country.test.differ, by_both.test.differ) == (False, False, True)
+    for split in (by_device, by_country):
+        assert all(group.uplift.low < 0.0 < group.uplift.high for group in split.groups)
+    truth = {
+        f"{d} + {c}": 0.25 if (d == "phone") == (c == "de") else -0.25 for d in ("phone", "tv") for c in ("de", "fr")
+    }
+    assert {group.label for group in by_both.groups} == set(truth)
+    assert all(group.uplift.low <= truth[group.label] <= group.uplift.high for group in by_both.groups)
+    assert {(one.column, one.group) for one in found.verdict.candidate.harmed} == {
+        ("device+country", pair) for pair, uplift in truth.items() if uplift < 0.0
+    }
+
+
 def test_intervals_have_the_share_of_the_error_that_their_number_leaves() -> None:
     """Those of one mean at that share of the error: of an uplift, which is of two, at half of it each."""
     log = segment_log(age=pa.array(np.arange(N) % 100))
