@@ -16,8 +16,8 @@ import numpy as np
 
 from evaluator.estimates.weighted import Codes, Floats
 from evaluator.estimates.weighted_difference import Influence, PairedValues, influence, paired_values
-from evaluator.log.clusters import Clusters, read_users
-from evaluator.log.splits import Split
+from evaluator.log.column import Column
+from evaluator.log.users import read_users
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.final import display_weights
 from evaluator.replays.values.rewards import eventual_rewards
@@ -50,7 +50,7 @@ class WeightedPairs:
         """Return what all displays that can be judged say of variant i less variant j, which are `weighable`."""
         return paired_values(self._reward(i), self._influence(i), self._influence(j), clusters=self._code(i))
 
-    def in_groups(self, i: int, j: int, split: Split) -> tuple[PairedValues, ...]:
+    def in_groups(self, i: int, j: int, split: Column) -> tuple[PairedValues, ...]:
         """Return the same of the displays of each group of a column alone; nothing where they are not `weighable`."""
         if not self.weighable(i, j):
             return ()
@@ -64,7 +64,7 @@ class WeightedPairs:
         return tuple(found)
 
     @cached_property
-    def _clusters(self) -> Clusters | None:
+    def _clusters(self) -> Column | None:
         return self._plans[0].clusters or read_users(self._plans[0].log, None)
 
     def _code(self, variant: int) -> Codes | None:
