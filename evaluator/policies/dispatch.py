@@ -22,7 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.argmax import check_score, goes_first
 from evaluator.kernels.compiling import inlinable, overloads
+from evaluator.kernels.memory import DISPLAYS_AHEAD, prefetch
+from evaluator.kernels.ridge import row
 
 Vectors = npt.NDArray[np.floating]
 
@@ -34,6 +37,7 @@ class StateFunctions(NamedTuple):
     choose: Callable[..., Any]
     wins: Callable[..., Any]
     held_choice: Callable[..., Any]
+    ranking: Callable[..., Any]
     index: Callable[..., Any]
     displayed: Callable[..., Any]
     converted: Callable[..., Any]
@@ -50,16 +54,17 @@ _implementations: dict[type, StateFunctions] = {}
 def implement(
     state: type,
     *,
-    displayed: Callable[..., Any],
+    displayed: Callable[..., Any] | None = None,
     converted: Callable[..., Any] | None = None,
     collected: Callable[..., Any] | None = None,
     prepare: Callable[..., Any] | None = None,
+    score: Callable[..., Any] | None = None,
+    ranking: Callable[..., Any] | None = None,
+    estimates: Callable[..., Any] | None = None,
+    index: Callable[..., Any] | None = None,
+    begin_among: Callable[..., Any] | None = None,
     choose: Callable[..., Any] | None = None,
     wins: Callable[..., Any] | None = None,
-    index: Callable[..., Any] | None = None,
-    estimates: Callable[..., Any] | None = None,
-    begin_among: Callable[..., Any] | None = None,
-    score: Callable[..., Any] | None = None,
     choose_among: Callable[..., Any] | None = None,
     pure: bool = True,
 ) -> None:
@@ -73,7 +78,7 @@ def implement(
     state
         Class of the state, a NamedTuple.
     displayed
-        Function ``displayed(state, vectors, action)``: the display was accepted.
+        Function ``displayed(state, vectors, action)``: the display was accepted. None of a state's part with scores.
     converted
         Function ``converted(state, vector, action, delay, value)``: a conversion of the display shown `delay` rounds
         ago; its value in the log's own unit, or a share of the largest reward of a display (``unit_rewards`` of the
@@ -84,27 +89,30 @@ def implement(
     prepare
         Function ``prepare(state, rng)``: a round begins, or begins anew with other draws. None where nothing is to be
         done.
-    choose
-        Function ``choose(state, vectors) -> action`` from a display's vectors, shape (K, d) or (1, d). None: the policy
-        is not contextual, and its choice is ``state.choice[0]``, which `prepare` has set.
-    wins
-        Function ``wins(state, vectors, action, n_actions) -> bool``, equal to ``choose(...) == action`` but free to
-        stop early; None where there is no shorter way.
-    index
-        Function ``index(state, k, log_t) -> (value, slope)``, for policies that prepare by
-        `evaluator.policies.indices`; None for others.
+    score
+        Function ``score(state, vectors, action) -> number``: what the policy ranks an action by in this round, from its
+        vector or the display's, shape (K, d) or (1, d). Among the eligible it shows one with the largest score, equals
+        by the round's tie rule (`evaluator.replays.loop.among`). None where the choice is none by scores.
+    ranking
+        Function ``ranking(state) -> (n_actions, key, rival)`` of a contextual policy with scores, from which its choice
+        at each display follows (`best`), and the shortest way to it (`lazy_match`): the number of actions K, the key of
+        the round's order among equal scores (`evaluator.kernels.argmax`), and the action that won last, shape (1,).
     estimates
         Function ``estimates(state, vectors, values)``: write what each action is estimated to earn at a display, into
         an array of shape (K,): means, without bonus or draw, corrected for delays where the policy corrects; asked once
         a round has begun. -inf for what is to be shown only where all are. The greedy policy of what was learned
         follows them; with None there is no such policy.
+    index
+        Function ``index(state, k, log_t) -> (value, slope)`` of policies that prepare by `evaluator.policies.indices`.
     begin_among
         Function ``begin_among(state, rng)``, in the place of `prepare` where each display has its own set of eligible
         actions: without what is done for a choice among all. None where that is the same.
-    score
-        Function ``score(state, vectors, action) -> number``: what the policy ranks an action by in this round, from its
-        vector or the display's, shape (1, d). Among the eligible it shows one with the largest score, equals by the
-        round's tie rule (`evaluator.replays.loop.among`). None where the choice is none by scores.
+    choose
+        Function ``choose(state, vectors) -> action`` from a display's vectors, shape (K, d) or (1, d), of a policy
+        whose choice does not follow from `ranking`. With neither the policy is not contextual, and its choice is
+        ``state.choice[0]``, which `prepare` has set.
+    wins
+        Function ``wins(state, vectors, action, n_actions) -> bool``: the shortest way to ``choose(...) == action``.
     choose_among
         Function ``choose_among(state, vectors, eligible) -> action`` for policies without scores, from the vectors of
         the eligible actions, shape (|E|, d) or (1, d), and their indices, increasing. With neither `score` nor
@@ -112,13 +120,16 @@ def implement(
     pure
         Whether `choose` depends on state and vectors alone, so that displays of the same vectors need but one answer.
     """
+    if ranking and not choose:
+        choose, wins = best, wins or lazy_match
     _implementations[state] = StateFunctions(
         prepare=prepare or _nothing_to_prepare,
         choose=choose or _prepared_choice,
         wins=wins or (_chosen_wins if choose else _prepared_wins),
+        ranking=ranking or _missing,
         held_choice=_choice_for_all if pure else _no_choice_for_all,
-        index=index or _no_index,
-        displayed=displayed,
+        index=index or _missing,
+        displayed=displayed or (lambda state, vectors, action: None),
         converted=converted or _not_told,
         collected=collected or _not_summed,
         estimates=estimates,
@@ -204,6 +215,49 @@ def choose_among(state: Any, vectors: Vectors, eligible: npt.NDArray[np.int32]) 
     return int(of(state, vectors, eligible))
 
 
+def ranking(state: Any) -> tuple[int, int, npt.NDArray[np.int64]]:
+    """Return the number of actions, the key of the round's order among equals, and the action that won last."""
+    n_actions, key, rival = _functions(type(state)).ranking(state)
+    return n_actions, key, rival
+
+
+@inlinable
+def best(state: Any, vectors: Vectors) -> int:
+    """Return the action with the largest score; O(K) scores. A `choose`."""
+    n_actions, key, _ = ranking(state)
+    winner, top = 0, score(state, vectors, 0)
+    check_score(top, 0)
+    for k in range(1, n_actions):
+        s = score(state, vectors, k)
+        check_score(s, k)
+        if s > top or (s == top and goes_first(k, winner, key)):
+            winner, top = k, s
+    return winner
+
+
+@inlinable
+def lazy_match(state: Any, vectors: Vectors, action: int, n_actions: int) -> bool:
+    """Return whether `best` would choose the action, stopping at the first one that beats it. A `wins`."""
+    _, key, rival = ranking(state)
+    own = score(state, vectors, action)
+    first = rival[0]
+    prefetch(vectors, DISPLAYS_AHEAD, row(vectors, first))
+    if first != action:
+        s = score(state, vectors, first)
+        if s > own or (s == own and goes_first(first, action, key)):
+            return False
+    for k in range(n_actions):
+        if k != action and k != first:
+            s = score(state, vectors, k)
+            if s > own or (s == own and goes_first(k, action, key)):
+                rival[0] = k
+                return False
+    # Nothing beats NaN: it comes to here whenever the action is logged, and costs nothing before.
+    check_score(own, action)
+    rival[0] = action
+    return True
+
+
 def displayed(state: Any, vectors: Vectors, action: int) -> None:
     """Tell the policy that its choice was shown."""
     _functions(type(state)).displayed(state, vectors, action)
@@ -247,16 +301,8 @@ def _no_choice_for_all(state: Any, vectors: Vectors, n_actions: int) -> Any:
     return -1
 
 
-def _no_index(state: Any, k: int, log_t: float) -> Any:
-    raise NotImplementedError("the policy has no index")
-
-
-def _scored(state: Any) -> bool:
-    return True
-
-
-def _not_scored(state: Any) -> bool:
-    return False
+def _missing(state: Any, *asked: Any) -> Any:
+    raise NotImplementedError("the policy does not say")
 
 
 def _no_score(state: Any, vectors: Vectors, action: int) -> float:
@@ -304,6 +350,11 @@ def _compile_held_choice(state: Any, vectors: Any, n_actions: Any) -> Any:
     return _functions(state.instance_class).held_choice
 
 
+@overloads(ranking)
+def _compile_ranking(state: Any) -> Any:
+    return _functions(state.instance_class).ranking
+
+
 @overloads(index)
 def _compile_index(state: Any, k: Any, log_t: Any) -> Any:
     return _functions(state.instance_class).index
@@ -316,7 +367,7 @@ def _compile_estimates(state: Any, vectors: Any, values: Any) -> Any:
 
 @overloads(scores)
 def _compile_scores(state: Any) -> Any:
-    return _scored if _functions(state.instance_class).score is not None else _not_scored
+    return (lambda state: False) if _functions(state.instance_class).score is None else lambda state: True
 
 
 @overloads(begin_among)

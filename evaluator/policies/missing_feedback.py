@@ -97,16 +97,3 @@ def remember_display(missing: MissingFeedback, ridge: Ridge, vectors: npt.NDArra
         missing.blocks[slot] = b
         for i in range(vectors.shape[1]):
             missing.vectors[slot, i] = vectors[r, i]
-
-
-@inlinable
-def theorem_width(rounds: int, dimension: int, ridge: float, delta: float) -> float:
-    """Return f_t = sqrt(ridge) + sqrt(2 log(1/delta) + d log((d ridge + t) / (d ridge))), t = rounds + 1."""
-    return math.sqrt(ridge) + math.sqrt(confidence(rounds, dimension, ridge, delta))
-
-
-@inlinable
-def confidence(rounds: int, dimension: int, ridge: float, delta: float) -> float:
-    """Return 2 log(1/delta) + d log(1 + t / (d ridge)), t = rounds + 1."""
-    t = rounds + 1.0
-    return 2.0 * math.log(1.0 / delta) + dimension * math.log(1.0 + t / (ridge * dimension))

@@ -20,18 +20,24 @@ its text; f_t of the 2020 paper takes its place (theorem), or the squared norms 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block, estimate_rewards, row
-from evaluator.policies.base import Need, Policy, Setting, parameter
-from evaluator.policies.dispatch import implement
-from evaluator.policies.missing_feedback import confidence, theorem_width
-from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist, upper_bound
+from evaluator.kernels.compiling import inlinable
+from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block
+from evaluator.policies.base import Need, Setting, parameter
+from evaluator.policies.linear import (
+    LinearPolicy,
+    Optimist,
+    begin_round,
+    confidence_width,
+    hold_display,
+    implement_optimist,
+    start_optimist,
+)
 
 
 class NonambiguousState(NamedTuple):
@@ -67,14 +73,11 @@ class NonambiguousState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NonambiguousLinUCB(Policy):
+class NonambiguousLinUCB(LinearPolicy):
     """Linear UCB on the displays whose reward has arrived, conversions at once and zeros when their window closes."""
 
     name = "nonambiguous-linucb"
-    among = True
     delays = "learns from a conversion when it comes, from a zero once its window has closed"
-    contextual = True
-    unit_rewards = True
     takes_costs = takes_refunds = False
     why_not_negative = "it learns from displays that convert, each once, and takes an event for a conversion"
     paper = "Vernade et al. 2018, Section 3.1"
@@ -106,65 +109,31 @@ class NonambiguousLinUCB(Policy):
         )
 
 
-def _prepare(state: NonambiguousState, rng: np.random.Generator) -> None:
-    rounds, held, ridge = state.rounds[0], state.arrived.shape[0], state.optimist.ridge
-    # The display whose age has just reached the window m = held - 1.
-    slot = rounds % held
-    if state.zeros and rounds >= held and state.arrived[slot] == 0:
-        add_display(ridge, block(ridge, state.actions[slot]), state.vectors, slot)
+@inlinable
+def _enter(state: NonambiguousState, slot: int) -> None:
+    """Add a display to V, unless it is there."""
+    if state.arrived[slot] == 0:
+        add_display(state.optimist.ridge, block(state.optimist.ridge, state.actions[slot]), state.vectors, slot)
         state.arrived[slot] = 1
-    if state.optimist.squared:
-        width = math.sqrt(confidence(rounds, state.dimension, state.ridge, state.delta) + state.ridge)
-    else:
-        width = theorem_width(rounds, state.dimension, state.ridge, state.delta)
-    begin_round(state.optimist, state.alpha * width, rng)
 
 
-def _choose(state: NonambiguousState, vectors: npt.NDArray[np.float64]) -> int:
-    return best(state.optimist, vectors)
+def _prepare(state: NonambiguousState, rng: np.random.Generator) -> None:
+    rounds, held = state.rounds[0], state.arrived.shape[0]
+    if state.zeros and rounds >= held:
+        # The display whose age has just reached the window m = held - 1.
+        _enter(state, rounds % held)
+    begin_round(state.optimist, state.alpha * confidence_width(state, rounds, state.optimist.squared), rng)
 
 
-def _wins(state: NonambiguousState, vectors: npt.NDArray[np.float64], action: int, n_actions: int) -> bool:
-    return is_best(state.optimist, vectors, action)
-
-
-def _score(state: NonambiguousState, vectors: npt.NDArray[np.floating], action: int) -> float:
-    return upper_bound(state.optimist, vectors, action)
-
-
-def _displayed(state: NonambiguousState, vectors: npt.NDArray[np.float64], action: int) -> None:
-    slot = state.rounds[0] % state.arrived.shape[0]
-    r = row(vectors, action)
-    for i in range(vectors.shape[1]):
-        state.vectors[slot, i] = vectors[r, i]
-    state.actions[slot] = action
-    state.arrived[slot] = 0
-    state.rounds[0] += 1
+def _displayed(state: NonambiguousState, vectors: npt.NDArray[np.floating], action: int) -> None:
+    state.arrived[hold_display(state, vectors, action)] = 0
 
 
 def _converted(
     state: NonambiguousState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float
 ) -> None:
-    slot = (state.rounds[0] - 1 - delay) % state.arrived.shape[0]
-    ridge = state.optimist.ridge
-    b = block(ridge, action)
-    if state.arrived[slot] == 0:
-        add_display(ridge, b, state.vectors, slot)
-        state.arrived[slot] = 1
-    add_reward(ridge, b, vector, value)
+    _enter(state, (state.rounds[0] - 1 - delay) % state.arrived.shape[0])
+    add_reward(state.optimist.ridge, block(state.optimist.ridge, action), vector, value)
 
 
-def _estimates(state: NonambiguousState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
-    estimate_rewards(state.optimist.ridge, vectors, values)
-
-
-implement(
-    NonambiguousState,
-    prepare=_prepare,
-    choose=_choose,
-    wins=_wins,
-    displayed=_displayed,
-    converted=_converted,
-    estimates=_estimates,
-    score=_score,
-)
+implement_optimist(NonambiguousState, prepare=_prepare, displayed=_displayed, converted=_converted)

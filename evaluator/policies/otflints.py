@@ -21,25 +21,21 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.ridge import LEAST_RIDGE, add_reward, block, estimate_rewards
-from evaluator.policies.base import Policy, Setting, parameter
-from evaluator.policies.dispatch import implement
+from evaluator.kernels.ridge import LEAST_RIDGE
+from evaluator.policies.base import Setting, parameter
+from evaluator.policies.linear import (
+    LinearPolicy,
+    PosteriorSampler,
+    confidence_width,
+    implement_sampler,
+    learn_display,
+    start_sampler,
+)
 from evaluator.policies.missing_feedback import (
     MissingFeedback,
     missing_total,
     remember_display,
     start_missing_feedback,
-    theorem_width,
-)
-from evaluator.policies.sampling import (
-    PosteriorSampler,
-    add_sampled_display,
-    begin_among,
-    best_sampled,
-    draw_theta,
-    is_best_sampled,
-    score_among,
-    start_sampler,
 )
 
 
@@ -55,14 +51,11 @@ class OTFLinTSState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OTFLinTS(Policy):
+class OTFLinTS(LinearPolicy):
     """Linear Thompson sampling that learns on the fly and widens its posterior by the conversions on their way."""
 
     name = "otflints"
-    among = True
     delays = "the same, by posterior sampling"
-    contextual = True
-    unit_rewards = True
     posterior = True
     paper = "Vernade et al. 2020, Section 6"
     sigma0: float = parameter(0.5, "variance factor before anything is missing (figures)", above=0)
@@ -88,55 +81,13 @@ def _scale(state: OTFLinTSState) -> float:
     """Return the root of g in this round."""
     total = missing_total(state.missing, state.sampler.ridge)
     if state.missing.squared:
-        variance = state.sigma0 + total
-    else:
-        f = theorem_width(state.missing.rounds[0], state.dimension, state.ridge, state.delta)
-        variance = 1.0 + total / f
-    return math.sqrt(variance)
-
-
-def _prepare(state: OTFLinTSState, rng: np.random.Generator) -> None:
-    draw_theta(state.sampler, _scale(state), rng)
-
-
-def _begin_among(state: OTFLinTSState, rng: np.random.Generator) -> None:
-    begin_among(state.sampler, _scale(state), rng)
-
-
-def _choose(state: OTFLinTSState, vectors: npt.NDArray[np.floating]) -> int:
-    return best_sampled(state.sampler, vectors)
-
-
-def _wins(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
-    return is_best_sampled(state.sampler, vectors, action)
-
-
-def _score(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int) -> float:
-    return score_among(state.sampler, vectors, action)
+        return math.sqrt(state.sigma0 + total)
+    return math.sqrt(1.0 + total / confidence_width(state, state.missing.rounds[0], False))
 
 
 def _displayed(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int) -> None:
     remember_display(state.missing, state.sampler.ridge, vectors, action)
-    add_sampled_display(state.sampler, vectors, action)
+    learn_display(state.sampler.ridge, vectors, action)
 
 
-def _converted(state: OTFLinTSState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    ridge = state.sampler.ridge
-    add_reward(ridge, block(ridge, action), vector, value)
-
-
-def _estimates(state: OTFLinTSState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
-    estimate_rewards(state.sampler.ridge, vectors, values)
-
-
-implement(
-    OTFLinTSState,
-    prepare=_prepare,
-    choose=_choose,
-    wins=_wins,
-    displayed=_displayed,
-    converted=_converted,
-    estimates=_estimates,
-    begin_among=_begin_among,
-    score=_score,
-)
+implement_sampler(OTFLinTSState, scale=_scale, displayed=_displayed)

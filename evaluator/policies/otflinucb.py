@@ -14,25 +14,29 @@ context's.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block, estimate_rewards, row
-from evaluator.policies.base import Policy, Setting, parameter
-from evaluator.policies.dispatch import implement
+from evaluator.kernels.ridge import LEAST_RIDGE
+from evaluator.policies.base import Setting, parameter
+from evaluator.policies.linear import (
+    LinearPolicy,
+    Optimist,
+    begin_round,
+    confidence_width,
+    implement_optimist,
+    learn_display,
+    start_optimist,
+)
 from evaluator.policies.missing_feedback import (
     MissingFeedback,
-    confidence,
     missing_total,
     remember_display,
     start_missing_feedback,
-    theorem_width,
 )
-from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist, upper_bound
 
 
 class OTFLinUCBState(NamedTuple):
@@ -47,14 +51,11 @@ class OTFLinUCBState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OTFLinUCB(Policy):
+class OTFLinUCB(LinearPolicy):
     """Linear UCB that learns on the fly and widens its bonus by the conversions still on their way."""
 
     name = "otflinucb"
-    among = True
     delays = "learns on the fly, widens its bonus by what is still missing"
-    contextual = True
-    unit_rewards = True
     paper = "Vernade et al. 2020, Algorithm 1; buffered bonus: Section 5"
     note = "width=theorem explores for thousands of rounds; the paper's figures use width=figures"
     alpha: float = parameter(1.0, "factor of the bonus", at_least=0)
@@ -78,49 +79,14 @@ class OTFLinUCB(Policy):
 
 
 def _prepare(state: OTFLinUCBState, rng: np.random.Generator) -> None:
-    rounds = state.missing.rounds[0]
-    total = missing_total(state.missing, state.optimist.ridge)
-    if state.optimist.squared:
-        width = math.sqrt(confidence(rounds, state.dimension, state.ridge, state.delta) + state.ridge) + total
-    else:
-        width = 2.0 * theorem_width(rounds, state.dimension, state.ridge, state.delta) + total
-    begin_round(state.optimist, state.alpha * width, rng)
-
-
-def _choose(state: OTFLinUCBState, vectors: npt.NDArray[np.floating]) -> int:
-    return best(state.optimist, vectors)
-
-
-def _wins(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
-    return is_best(state.optimist, vectors, action)
-
-
-def _score(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> float:
-    return upper_bound(state.optimist, vectors, action)
+    squared = state.optimist.squared
+    width = confidence_width(state, state.missing.rounds[0], squared) * (1.0 if squared else 2.0)
+    begin_round(state.optimist, state.alpha * (width + missing_total(state.missing, state.optimist.ridge)), rng)
 
 
 def _displayed(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
-    ridge = state.optimist.ridge
-    remember_display(state.missing, ridge, vectors, action)
-    add_display(ridge, block(ridge, action), vectors, row(vectors, action))
+    remember_display(state.missing, state.optimist.ridge, vectors, action)
+    learn_display(state.optimist.ridge, vectors, action)
 
 
-def _converted(state: OTFLinUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    ridge = state.optimist.ridge
-    add_reward(ridge, block(ridge, action), vector, value)
-
-
-def _estimates(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
-    estimate_rewards(state.optimist.ridge, vectors, values)
-
-
-implement(
-    OTFLinUCBState,
-    prepare=_prepare,
-    choose=_choose,
-    wins=_wins,
-    displayed=_displayed,
-    converted=_converted,
-    estimates=_estimates,
-    score=_score,
-)
+implement_optimist(OTFLinUCBState, prepare=_prepare, displayed=_displayed)

@@ -7,7 +7,6 @@ Uniformly random play until the first conversion has entered. The width of that 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -15,11 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block, estimate_rewards, row
-from evaluator.policies.base import Need, Policy, Setting, parameter
-from evaluator.policies.dispatch import implement
-from evaluator.policies.missing_feedback import confidence, theorem_width
-from evaluator.policies.optimism import Optimist, begin_round, best, is_best, start_optimist, upper_bound
+from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block
+from evaluator.policies.base import Need, Setting, parameter
+from evaluator.policies.dispatch import best, lazy_match
+from evaluator.policies.linear import (
+    LinearPolicy,
+    Optimist,
+    begin_round,
+    confidence_width,
+    hold_display,
+    implement_optimist,
+    start_optimist,
+    upper_bound,
+)
 from evaluator.units import NO_WINDOW
 
 
@@ -63,14 +70,11 @@ class WaitLinUCBState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WaitLinUCB(Policy):
+class WaitLinUCB(LinearPolicy):
     """Linear UCB that waits for each display's window to close before learning from it."""
 
     name = "waitlinucb"
-    among = True
     delays = "learns from a display once its window has closed"
-    contextual = True
-    unit_rewards = True
     paper = "Vernade et al. 2018, Section 3.2"
     needs = (Need.WINDOW,)
     alpha: float = parameter(1.0, "factor of the bonus", at_least=0)
@@ -124,24 +128,15 @@ def _prepare(state: WaitLinUCBState, rng: np.random.Generator) -> None:
         state.forced[0] = int(rng.random() * state.optimist.n_actions)
         return
     state.forced[0] = -1
-    rounds = state.rounds[0]
-    if state.optimist.squared:
-        width = math.sqrt(confidence(rounds, state.dimension, state.ridge, state.delta) + state.ridge)
-    else:
-        width = theorem_width(rounds, state.dimension, state.ridge, state.delta)
-    begin_round(state.optimist, state.alpha * width, rng)
+    begin_round(state.optimist, state.alpha * confidence_width(state, state.rounds[0], state.optimist.squared), rng)
 
 
 def _choose(state: WaitLinUCBState, vectors: npt.NDArray[np.floating]) -> int:
-    if state.forced[0] >= 0:
-        return state.forced[0]
-    return best(state.optimist, vectors)
+    return state.forced[0] if state.forced[0] >= 0 else best(state, vectors)
 
 
 def _wins(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
-    if state.forced[0] >= 0:
-        return state.forced[0] == action
-    return is_best(state.optimist, vectors, action)
+    return state.forced[0] == action if state.forced[0] >= 0 else lazy_match(state, vectors, action, n_actions)
 
 
 def _score(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> float:
@@ -150,32 +145,15 @@ def _score(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: in
 
 
 def _displayed(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
-    slot = state.rounds[0] % state.actions.shape[0]
-    r = row(vectors, action)
-    for i in range(vectors.shape[1]):
-        state.vectors[slot, i] = vectors[r, i]
-    state.actions[slot] = action
-    state.values[slot] = 0.0
-    state.rounds[0] += 1
+    state.values[hold_display(state, vectors, action)] = 0.0
 
 
 def _converted(state: WaitLinUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     # Conversions reach the policy at the end of the round, when `rounds` already counts this round's display.
-    slot = (state.rounds[0] - 1 - delay) % state.actions.shape[0]
-    state.values[slot] += value
+    state.values[(state.rounds[0] - 1 - delay) % state.actions.shape[0]] += value
 
 
-def _estimates(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
-    estimate_rewards(state.optimist.ridge, vectors, values)
-
-
-implement(
-    WaitLinUCBState,
-    prepare=_prepare,
-    choose=_choose,
-    wins=_wins,
-    displayed=_displayed,
+implement_optimist(
+    WaitLinUCBState, prepare=_prepare, choose=_choose, wins=_wins, score=_score, displayed=_displayed,
     converted=_converted,
-    estimates=_estimates,
-    score=_score,
-)
+)  # fmt: skip

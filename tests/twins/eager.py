@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluator.policies import naive_linear
+from evaluator.policies import dispatch, naive_linear
 from evaluator.policies.base import Setting
-from evaluator.policies.dispatch import implement
+from evaluator.policies.linear import Optimist, implement_optimist
 from evaluator.policies.naive_linear import LinUCB
-from evaluator.policies.optimism import Optimist
 
 
 class EagerState(NamedTuple):
@@ -42,13 +41,7 @@ class AskedLinUCB(LinUCB):
         return AskedState(*super().start(setting))
 
 
-_SHARED = {
-    "prepare": naive_linear._prepare,
-    "choose": naive_linear._choose,
-    "displayed": naive_linear._displayed,
-    "converted": naive_linear._converted,
-    # Not that it draws: so that no choice is held for displays of the same vectors.
-    "pure": False,
-}
-implement(EagerState, **_SHARED)
-implement(AskedState, **_SHARED, wins=naive_linear._wins)
+# Not that it draws: so that no choice is held for displays of the same vectors.
+_SHARED = {"prepare": naive_linear._prepare, "choose": dispatch.best, "pure": False}
+implement_optimist(EagerState, **_SHARED)
+implement_optimist(AskedState, **_SHARED, wins=dispatch.lazy_match)
