@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.policies.base import Need
-from evaluator.simulations import live_loop as loop
 from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.problem import BernoulliProblem, Problem
 from evaluator.simulations.result import RegretCurve, Simulation
 from evaluator.simulations.simulation_jobs import outcomes
-from evaluator.simulations.stage import set_stage
+from evaluator.simulations.stage import RunOutcome, Truth, set_stage
+from evaluator.worlds.live_counts import COUNTS
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,7 +69,7 @@ def simulate(
     options = options or SimulateOptions()
     stage = set_stage(problem, policies, options)
     horizon, window = stage.shared.horizon, options.window_rounds(problem.window)
-    world, cdf = stage.world, stage.shared.delay_cdf
+    truth, cdf = stage.truth, stage.shared.delay_cdf
     if executor is None:
         stage.compile()
 
@@ -81,7 +81,7 @@ def simulate(
         final = float(played.regret[-1])
         first = final if p == 0 else first
         totals[p].add(played, final - first)
-    bounds = _bounds(problem, world, among=stage.shared.among)
+    bounds = _bounds(problem, truth, among=stage.shared.among)
     needs_cdf = any(Need.DELAY_CDF in policy.needs for policy in policies)
     return Simulation(
         scenario=problem.name,
@@ -90,24 +90,24 @@ def simulate(
         window=window,
         runs=options.runs,
         seed=options.seed,
-        tau_window=tuple(world.within[: len(problem.laws)].tolist()),
+        tau_window=tuple(truth.within[: len(problem.laws)].tolist()),
         laws=tuple(law.source for law in problem.laws),
         told=cdf.source if cdf is not None and needs_cdf else "",
         told_zeros=stage.told_zeros,
         flights=() if stage.parts is None else problem.flights,
-        rounds=world.checkpoints,
+        rounds=truth.checkpoints,
         curves=tuple(total.curve(policy.spec) for total, policy in zip(totals, policies, strict=True)),
         lower_bound=bounds[0],
         observed_lower_bound=bounds[1],
     )
 
 
-def _bounds(problem: Problem, world: loop.LiveWorld, *, among: bool) -> tuple[Floats | None, Floats | None]:
+def _bounds(problem: Problem, truth: Truth, *, among: bool) -> tuple[Floats | None, Floats | None]:
     """Return the lower bounds of both regrets; the theorems are about arms that stay, and a law that shows some."""
-    if not isinstance(problem, BernoulliProblem) or len(problem.laws) > 1 or world.within[0] == 0 or among:
+    if not isinstance(problem, BernoulliProblem) or len(problem.laws) > 1 or truth.within[0] == 0 or among:
         return None, None
-    ever, within = world.ever[0], world.within[0]
-    observed = lower_bound(problem.means, float(within)) * np.log(world.checkpoints)
+    ever, within = truth.ever[0], truth.within[0]
+    observed = lower_bound(problem.means, float(within)) * np.log(truth.checkpoints)
     return observed * ever / within, observed
 
 
@@ -118,9 +118,9 @@ class _Totals:
         self._n = 0
         self._mean: Floats = np.zeros(0)
         self._squares: Floats = np.zeros(0)
-        self._counts = np.zeros(len(loop.COUNTS), np.int64)
+        self._counts = np.zeros(len(COUNTS), np.int64)
 
-    def add(self, played: loop.RunOutcome, difference: float) -> None:
+    def add(self, played: RunOutcome, difference: float) -> None:
         """Add a run, and its difference to the first policy's."""
         x = np.concatenate([played.regret, played.observed, [difference]])
         if self._n == 0:
@@ -144,5 +144,5 @@ class _Totals:
             observed_se=error[c:-1],
             difference=float(self._mean[-1]),
             difference_se=float(error[-1]),
-            conversions=dict(zip(loop.COUNTS, self._counts.tolist(), strict=True)),
+            conversions=dict(zip(COUNTS, self._counts.tolist(), strict=True)),
         )

@@ -16,10 +16,9 @@ from evaluator.jobs.software import software
 from evaluator.jobs.workers import OpenedLast, in_folder, tell, this_folder, this_worker
 from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
-from evaluator.simulations.live_loop import RunOutcome
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.scenarios import load_problem
-from evaluator.simulations.stage import Stage, set_stage
+from evaluator.simulations.stage import RunOutcome, Stage, set_stage
 
 # Rounds of a job: about a second of work.
 WORK = 1_000_000
@@ -141,9 +140,9 @@ def outcomes(
 def runs_key(stage: Stage, codes: Sequence[CodeOfPolicy]) -> str:
     """Return the hash of all that fixes the runs of some policies: what each is told, its world, its code, the seed."""
     said = [
-        as_text((stage.settings, tuple(stage.world_of(p) for p in range(len(stage.policies))), stage.calendars)),
+        as_text((stage.settings, tuple(map(stage.world_of, range(len(stage.policies)))), stage.truth, stage.sets)),
         [[of.spec, repr(of.parameters), code.run] for of, code in zip(stage.policies, codes, strict=True)],
-        stage.seed,
+        [stage.dimension, stage.seed],
         software(),
     ]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()

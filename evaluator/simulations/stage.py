@@ -5,29 +5,59 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.datasets.scenario import Part, flight_parts
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.errors import ParameterError
-from evaluator.kernels.precompile import LoopCall, compile_ahead
+from evaluator.kernels.precompile import compile_ahead
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
-from evaluator.policies.running import blamed, has_random_ties, loop_for, refuse_choosing_among
+from evaluator.policies.running import has_random_ties, refuse_choosing_among
 from evaluator.replays.rounds.eligible_actions import stated_actions
-from evaluator.simulations import live_loop as loop
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.problem import BernoulliProblem, LinearProblem, Problem
-from evaluator.simulations.ring import empty_ring
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
+from evaluator.worlds.live_counts import COUNTS, Regrets
+from evaluator.worlds.live_loop import live_call, play_live
+from evaluator.worlds.live_parts import FreshVectors, LiveSets, LiveWorld
 
 CHECKPOINTS = 200
 # Numbers of the contexts of one round.
 LARGEST = 10**6
+Floats = npt.NDArray[np.float64]
+
+
+class RunOutcome(NamedTuple):
+    """What a run leaves: both regrets at the checkpoints, shape (C,); conversions by fate, in the order of `COUNTS`."""
+
+    regret: Floats
+    observed: Floats
+    counts: npt.NDArray[np.int64]
+
+
+class Truth(NamedTuple):
+    """What regrets of a problem are counted by.
+
+    Parameters
+    ----------
+    ever, within
+        Share of each action's conversions that ever come, and that come within the window, shape (K,).
+    there
+        Which actions are eligible in each part of a run, shape (parts, K); one part where all always are.
+    checkpoints
+        Rounds after which the regret is noted, increasing, the last T, shape (C,).
+    """
+
+    ever: Floats
+    within: Floats
+    there: npt.NDArray[np.bool_]
+    checkpoints: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -42,9 +72,13 @@ class Stage:
         Setting that the policies share, before what each reads.
     world
         World of the runs, as it is before any policy.
+    dimension
+        Length of the vectors that each round draws anew; 0 where it draws none.
+    truth
+        What regrets are counted by.
     parts
         Parts of a run with the same eligible actions; None where all actions always are.
-    calendars
+    sets
         Parts as the loop reads them for each policy.
     told_zeros
         Policies that are told of zeros.
@@ -55,36 +89,45 @@ class Stage:
     policies: Sequence[Any]
     settings: tuple[Setting, ...]
     shared: Setting
-    world: loop.LiveWorld
+    world: LiveWorld
+    dimension: int
+    truth: Truth
     parts: list[Part] | None
-    calendars: tuple[loop.Calendar | None, ...]
+    sets: tuple[LiveSets | None, ...]
     told_zeros: tuple[str, ...]
     seed: int
 
-    def world_of(self, p: int) -> loop.LiveWorld:
+    def world_of(self, p: int) -> LiveWorld:
         """Return the world as the policy with a number lives in it."""
-        zeros = self.policies[p].spec in self.told_zeros
-        return self.world._replace(shown=self.settings[p].dimension, zeros=zeros)
+        return self.world._replace(zeros=self.policies[p].spec in self.told_zeros)
 
     def compile(self) -> list[str]:
         """Compile what the runs need and the cache does not hold; return for which policies."""
-        return compile_ahead(
-            LoopCall(policy.name, _loop(policy), self._arguments(p, 0)) for p, policy in enumerate(self.policies)
-        )
+        return compile_ahead(live_call(*self._run(p), **self._parts(p, 0)) for p in range(len(self.policies)))
 
-    def play(self, run: int, p: int) -> loop.RunOutcome:
+    def play(self, run: int, p: int) -> RunOutcome:
         """Let the policy with a number play a run."""
-        policy = self.policies[p]
-        with blamed(policy, self.settings[p].n_actions):
-            played: loop.RunOutcome = _loop(policy)(*self._arguments(p, run))
-        return played
+        parts = self._parts(p, run)
+        play_live(*self._run(p), **parts)
+        regrets: Regrets = parts["regrets"]
+        return RunOutcome(regrets.regret, regrets.observed, regrets.counts)
 
-    def _arguments(self, p: int, run: int) -> tuple[Any, ...]:
-        world = self.world_of(p)
-        ring = empty_ring(world.tau.shape[1] - 1, world.shown)
-        state = self.policies[p].start(self.settings[p])
-        own, luck = live_policy_stream(self.seed, run), world_stream(self.seed, run)
-        return state, own, luck, world, ring, self.calendars[p]
+    def _run(self, p: int) -> tuple[Any, Setting, LiveWorld, int]:
+        return self.policies[p], self.settings[p], self.world_of(p), self.shared.horizon
+
+    def _parts(self, p: int, run: int) -> dict[str, Any]:
+        (laws, size), k, c = self.world.tau.shape, self.shared.n_actions, len(self.truth.checkpoints)
+        shown = self.settings[p].dimension > 0
+        return {
+            "own": live_policy_stream(self.seed, run),
+            "luck": world_stream(self.seed, run),
+            "fresh": FreshVectors(np.zeros((k, self.dimension)), np.zeros(k), shown) if self.dimension else None,
+            "sets": self.sets[p],
+            "regrets": Regrets(
+                *self.truth, gaps=np.zeros((laws, size)), sums=np.zeros(2), noted=np.zeros(1, np.int64),
+                regret=np.zeros(c), observed=np.zeros(c), counts=np.zeros(len(COUNTS), np.int64),
+            ),
+        }  # fmt: skip
 
 
 def set_stage(problem: Problem, policies: Sequence[Any], options: SimulateOptions) -> Stage:
@@ -110,8 +153,10 @@ def set_stage(problem: Problem, policies: Sequence[Any], options: SimulateOption
     for policy, setting in zip(policies, settings, strict=True):
         policy.start(setting)  # what it refuses, it refuses before the first run
     told_zeros = tuple(policy.spec for policy in policies if policy.takes_zeros and problem.zeros == "told")
-    calendars = tuple(_calendar(parts, policy, setting) for policy, setting in zip(policies, settings, strict=True))
-    return Stage(policies, settings, shared, _world(problem, shared), parts, calendars, told_zeros, options.seed)
+    sets = tuple(_sets(parts, policy, setting) for policy, setting in zip(policies, settings, strict=True))
+    world = _world(problem, shared)
+    truth = _truth(problem, shared, parts)
+    return Stage(policies, settings, shared, world, problem.dimension, truth, parts, sets, told_zeros, options.seed)
 
 
 def world_stream(seed: int, run: int) -> np.random.Generator:
@@ -182,24 +227,35 @@ def _setting(problem: Problem, policy: Any, shared: Setting) -> Setting:
     return shared
 
 
-def _world(problem: Problem, setting: Setting) -> loop.LiveWorld:
+def _world(problem: Problem, setting: Setting) -> LiveWorld:
     k, laws = problem.n_actions, problem.laws
-    row = np.arange(k) if len(laws) > 1 else np.zeros(k, np.int64)
-    ever = np.array([law.reach for law in laws])
-    within = ever if setting.window == NO_WINDOW else np.array([float(law(setting.window)) for law in laws])
     tau = np.stack([law.table(min(setting.window, setting.horizon - 1)) for law in laws])
     reach = max(int(np.searchsorted(steps, steps[-1])) for steps in tau)
-    n = min(CHECKPOINTS, setting.horizon)
-    return loop.LiveWorld(
-        means=np.array(problem.means if isinstance(problem, BernoulliProblem) else np.zeros(k), np.float64),
+    return LiveWorld(
+        vectors=np.zeros((1, 1, 0)),
+        rates=np.array([problem.means if isinstance(problem, BernoulliProblem) else np.zeros(k)], np.float64),
+        values=np.ones(1),
         tau=np.ascontiguousarray(tau[:, : reach + 1]),
-        row=row,
-        ever=ever[row],
-        within=within[row],
-        dimension=problem.dimension,
-        shown=0,
-        zeros=False,
-        horizon=setting.horizon,
+        reach=reach,
+        law=_law_of_actions(problem),
+        pooled=False,
+    )
+
+
+def _law_of_actions(problem: Problem) -> npt.NDArray[np.int64]:
+    k = problem.n_actions
+    return np.arange(k) if len(problem.laws) > 1 else np.zeros(k, np.int64)
+
+
+def _truth(problem: Problem, setting: Setting, parts: list[Part] | None) -> Truth:
+    laws, of_action = problem.laws, _law_of_actions(problem)
+    ever = np.array([law.reach for law in laws])
+    within = ever if setting.window == NO_WINDOW else np.array([float(law(setting.window)) for law in laws])
+    n = min(CHECKPOINTS, setting.horizon)
+    return Truth(
+        ever=ever[of_action],
+        within=within[of_action],
+        there=_eligible(parts, problem.n_actions),
         # The last is the horizon, exactly.
         checkpoints=-(-np.arange(1, n + 1) * setting.horizon // n),
     )
@@ -211,26 +267,25 @@ def _parts(problem: Problem, horizon: int) -> list[Part] | None:
     return None if all(len(part.eligible) == problem.n_actions for part in parts) else parts
 
 
-def _calendar(parts: list[Part] | None, policy: Any, setting: Setting) -> loop.Calendar | None:
+def _eligible(parts: list[Part] | None, n_actions: int) -> npt.NDArray[np.bool_]:
+    """Return which actions are eligible in each part, shape (parts, K)."""
+    if parts is None:
+        return np.ones((1, n_actions), np.bool_)
+    there = np.zeros((len(parts), n_actions), np.bool_)
+    for i, part in enumerate(parts):
+        there[i, list(part.eligible)] = True
+    return there
+
+
+def _sets(parts: list[Part] | None, policy: Any, setting: Setting) -> LiveSets | None:
     """Return the parts as the loop reads them for a policy."""
     if parts is None:
         return None
-    sets = np.zeros((len(parts), setting.n_actions), np.bool_)
-    for i, part in enumerate(parts):
-        sets[i, list(part.eligible)] = True
-    _, eligible = stated_actions(sets, np.zeros((1, max(setting.rows, 1), setting.dimension)))
-    return loop.Calendar(
-        start=np.array([part.start for part in parts], np.int64),
-        there=sets,
-        eligible=eligible,
-        random_ties=has_random_ties(policy),
-    )
+    vectors = np.zeros((1, max(setting.rows, 1), setting.dimension))
+    _, eligible = stated_actions(_eligible(parts, setting.n_actions), vectors)
+    return LiveSets(eligible, has_random_ties(policy), np.array([part.start for part in parts], np.int64))
 
 
 def _refuse_without_answer(problem: Problem, policies: Sequence[Any]) -> None:
     for policy in policies:
         refuse_choosing_among(policy, f"the actions of scenario {problem.name!r} come and go", live=True)
-
-
-def _loop(policy: Any) -> Any:
-    return loop_for(policy, loop.play, loop.play_uncached, loop.play_interpreted)

@@ -10,8 +10,9 @@ import pytest
 from evaluator.audits import display_column
 from evaluator.audits.arrivals import DisplayTimes
 from evaluator.audits.display_column import DisplayColumn
-from evaluator.audits.live import ContextPool, rate_of, rounds_after
 from evaluator.audits.means_in_blocks import mean_in_blocks, mean_of_columns
+from evaluator.worlds.live_loop import rate_of, rounds_after
+from evaluator.worlds.live_parts import LiveWorld
 
 RNG = np.random.default_rng(8)
 N = 3_000
@@ -22,7 +23,7 @@ TIMES = np.sort(RNG.integers(0, 5_000, N))
 @pytest.mark.parametrize("reach", [0, 5, 400, 10**6])
 def test_what_is_within_reach_is_found_as_among_all(reach: int, share: float) -> None:
     rate = (N - 1) / (TIMES[-1] - TIMES[0])
-    pool = ContextPool(
+    world = LiveWorld(
         np.zeros((1, 1, 0)), np.ones((1, 1)), np.ones(1), np.ones((1, 1)), reach, times=TIMES, rate=rate, share=share
     )
     near = 0
@@ -31,7 +32,7 @@ def test_what_is_within_reach_is_found_as_among_all(reach: int, share: float) ->
         displays = int(np.searchsorted(TIMES, due, side="right")) - 1 - arrival
         displays += math.floor(max(due - TIMES[-1], 0) * rate)
         expected = round(displays * share) if share == 1.0 else int(np.rint(displays * share))
-        found = rounds_after(pool, int(arrival), int(ticks))
+        found = rounds_after(world, int(arrival), int(ticks))
         assert found == expected if expected <= reach else found > reach
         near += expected <= reach
     assert near or reach < 400
@@ -39,11 +40,11 @@ def test_what_is_within_reach_is_found_as_among_all(reach: int, share: float) ->
 
 def test_rates_follow_the_hour_in_live_runs() -> None:
     by_hour = np.linspace(0.5, 1.5, 24)
-    pool = ContextPool(
+    world = LiveWorld(
         np.zeros((1, 1, 0)), np.full((1, 1), 0.8), np.ones(1), np.ones((1, 1)), 5, times=TIMES * 60, by_hour=by_hour,
         hour=3600.0,
     )  # fmt: skip
-    found = [rate_of(pool, 0, 0, at) for at in range(0, N, 7)]
+    found = [rate_of(world, world.rates[0], 0, at) for at in range(0, N, 7)]
     np.testing.assert_array_equal(found, np.minimum(0.8 * by_hour[TIMES[::7] // 60 % 24], 1.0))
 
 

@@ -6,14 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from numba import typeof
 
 from evaluator import audit
 from evaluator.arguments import as_description
 from evaluator.audits.estimand import claims_of
-from evaluator.audits.live import ContextPool, play_in_pool
-from evaluator.audits.live_money import NO_MONEY, live_money
-from evaluator.audits.live_runs import claimed_weights, display_weights, live_pool
+from evaluator.audits.live_runs import claimed_weights, live_money, live_world, money_weights
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims, replay_twin
 from evaluator.audits.truth import LogTruth
@@ -24,6 +21,8 @@ from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
+from evaluator.worlds.live_loop import play_live
+from evaluator.worlds.live_parts import LiveWorld
 from tests.audits.test_truth import truth_of
 from tests.logs import bernoulli_log
 from tests.shops import COMES_BACK, COSTS, HANDLING, HIGHEST, LOWEST, REFUND_DELAY, SELLS, World, make_shop, revenues
@@ -199,28 +198,23 @@ def test_a_live_policy_is_told_of_refunds_and_costs(world: str) -> None:
     claim = claims_of(truth, plan)
     assert truth.money is not None
     assert claim.money is not None
-    money = live_money(
-        truth,
-        claim,
-        claimed_weights(claim.money.refunds, [rounds], rounds),
-        display_weights([rounds], rounds),
-        told_costs=True,
-    )
-    assert typeof(money) == typeof(NO_MONEY)  # one loop is compiled for logs with refunds and without
+    money = live_money(truth, claim, told_costs=True)
+    assert money is not None
     rng = np.random.default_rng(4)
     money = money._replace(luck=rng.random((rounds, 3)))
     in_time = truth.traffic is not None
-    pool = ContextPool(
+    lived = LiveWorld(
         np.zeros((1, 1, 0)), truth.rates, truth.values, truth.laws.tau if in_time else claim.tables(rounds),
         reach=rounds - 1, law=truth.laws.of_action,
     )  # fmt: skip
     if truth.traffic is not None:
         times = truth.traffic.times.mapped()
-        pool = pool._replace(delays=truth.laws.grid, times=times, last=len(times), rate=truth.traffic.rate)
+        lived = lived._replace(delays=truth.laws.grid, times=times, last=len(times), rate=truth.traffic.rate)
     weights = claimed_weights(claim, [rounds], rounds)
-    found = play_in_pool(
-        as_description(Listener), plan.setting, pool, weights, own=rng, luck=np.random.default_rng(3), money=money
-    )
+    found = play_live(
+        as_description(Listener), plan.setting, lived, rounds, own=rng, luck=np.random.default_rng(3), money=money,
+        weights=weights, of_money=money_weights(claim, [rounds], rounds),
+    )  # fmt: skip
     per_sale = truth.money.worth - truth.money.owed
     assert truth.money.costs is not None
     expected = truth.rates[0, 2] * per_sale[2] - truth.money.costs.means[2]
@@ -254,7 +248,7 @@ def test_live_runs_hear_of_refunds_that_come_later_than_any_sale() -> None:
     claimed = claims(truth, policies, options)
     told = replay_twin(truth, policies, options, claimed, 0, horizon=None).told
     rounds = min(told[0].rounds)
-    pool = live_pool(truth, policies[0], claimed[0], rounds, told)
+    world = live_world(truth, policies[0], claimed[0], rounds, told)
     # One refund in twenty waits longer than three times the mean.
-    assert pool.tau.shape[1] < 0.3 * 3 * REFUND_DELAY
-    assert pool.reach == min(3_000, rounds - 1)
+    assert world.tau.shape[1] < 0.3 * 3 * REFUND_DELAY
+    assert world.reach == min(3_000, rounds - 1)

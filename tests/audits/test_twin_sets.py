@@ -9,14 +9,14 @@ import numpy.typing as npt
 import pytest
 
 import evaluator
-from evaluator.audits.live import ContextPool
-from evaluator.audits.live_among import LiveSpan, draw_rounds
+from evaluator.audits.live_runs import LiveSpan, draw_rounds
 from evaluator.audits.twin_log import draw_twin
 from evaluator.audits.twin_sets import TwinSets, best_order_value
 from evaluator.errors import EvaluatorError
 from evaluator.log import Log
 from evaluator.log.eligible import pack, unpack
 from evaluator.log.ragged_vectors import uneven_lists
+from evaluator.worlds.live_parts import LiveWorld
 from tests.audits.test_truth import truth_of
 from tests.audits.test_twins import entries_of
 from tests.logs_with_sets import K, Logger, SetKind, make_log
@@ -59,8 +59,8 @@ def test_a_calendar_is_kept_and_random_sets_are_not() -> None:
 def test_live_runs_on_a_calendar_are_a_share_of_it() -> None:
     truth = truth_of(make_log(N, "calendar", "uniform", 1))
     assert truth.sets is not None
-    pool = ContextPool(np.zeros((1, 1, 0)), truth.rates, truth.values, np.zeros((1, 1)), 0)
-    lived = draw_rounds(np.random.default_rng(1), 300, truth.sets, pool, displays=N, span=LiveSpan(400, 1_000, N - 1))
+    world = LiveWorld(np.zeros((1, 1, 0)), truth.rates, truth.values, np.zeros((1, 1)), 0)
+    lived = draw_rounds(np.random.default_rng(1), 300, truth.sets, world, displays=N, span=LiveSpan(400, 1_000, N - 1))
     assert (np.diff(lived.share) > 0).all()
     assert lived.share[0] >= 0.25
     # The 300th of 400 displays that are drawn from 3,000: three quarters of the way.

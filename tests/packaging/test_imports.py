@@ -34,7 +34,8 @@ ALLOWED: dict[str, set[str] | None] = {
     "datasets/promotions": {"datasets", "delays", "log"},
     "datasets/shop": {"datasets"},
     "policies": {"delays", "kernels"},
-    "simulations": {"datasets", "delays", "kernels", "policies", "replays/loop", "replays/rounds"},
+    "worlds": {"kernels", "policies", "replays/loop", "replays/rounds"},
+    "simulations": {"datasets", "delays", "kernels", "policies", "replays/loop", "replays/rounds", "worlds"},
     "replays/rounds": {"delays", "kernels", "log"},
     "replays/loop": {"kernels", "policies", "replays/rounds"},
     "replays/learned": {"delays", "kernels", "log", "policies", "replays/loop", "replays/rounds"},
@@ -45,7 +46,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "checks": {"delays", "delays/study", "estimates", "kernels", "log", "replays", "replays/rounds"},
     "audits": {
         "checks", "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop",
-        "replays/rounds", "simulations",
+        "replays/rounds", "worlds",
     },
     "reports": {
         "audits", "checks", "comparisons", "datasets", "delays", "delays/study", "estimates", "log", "replays",

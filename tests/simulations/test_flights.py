@@ -23,9 +23,10 @@ from evaluator.policies import dispatch, resolve
 from evaluator.policies.base import NO_WINDOW, Setting
 from evaluator.policies.running import has_random_ties
 from evaluator.policies.user import UserPolicy
-from evaluator.simulations import LinearProblem, Problem, live_loop, simulate
+from evaluator.simulations import LinearProblem, Problem, simulate
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.scenarios import load_problem
+from evaluator.worlds import live_loop
 from tests.simulations.problems import bernoulli, linear
 from tests.simulations.slow import eligible_rounds
 from tests.simulations.test_against_twins import agree_with
@@ -104,7 +105,7 @@ def setting_of(problem: Problem, policy: Any, told: str) -> Setting:
 @pytest.mark.parametrize("world", PROBLEMS)
 def test_a_twin_in_plain_numpy_plays_the_same_rounds(spec: str, world: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if spec != "thompson":  # one is compiled, the others read the same source
-        monkeypatch.setattr(live_loop, "play", live_loop.play_interpreted)
+        monkeypatch.setattr(live_loop, "_compiled", live_loop._play)
     policy, problem = resolve(spec), PROBLEMS[world]
     setting = setting_of(problem, policy, "geometric:12")
     agree_with([TwinAmong(policy, setting) for _ in range(2)], policy, problem, setting, "geometric:12")
@@ -122,7 +123,7 @@ def test_every_policy_shows_its_best_score_among_the_eligible(
     spec: str, world: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if spec != "linucb":
-        monkeypatch.setattr(live_loop, "play", live_loop.play_interpreted)
+        monkeypatch.setattr(live_loop, "_compiled", live_loop._play)
     policy, problem = resolve(spec), PROBLEMS[world]
     setting = setting_of(problem, policy, "geometric:12")
     agree_with([InterpretedAmong(policy, setting) for _ in range(2)], policy, problem, setting, "geometric:12")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluator.audits.live import ContextPool, play_in_pool
 from evaluator.errors import PolicyError
 from evaluator.policies import user
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
 from evaluator.replays.loop.engine import run
+from evaluator.worlds.live_loop import play_live
+from evaluator.worlds.live_parts import LiveWorld
 from tests.logged_rounds import LoggedRounds
 from tests.policies.test_asking import CountsCalls, CountsDisplays, Epsilon, TakesRound
 from tests.statistical.runs import off
@@ -41,12 +42,13 @@ def replayed(cls: type[Epsilon]) -> np.ndarray:
 
 
 def live(cls: type[Epsilon]) -> np.ndarray:
-    pool = ContextPool(np.ones((1, 1, 1)), RATES[None], np.ones(1), np.ones((1, 1)), reach=0)
+    world = LiveWorld(np.ones((1, 1, 1)), RATES[None], np.ones(1), np.ones((1, 1)), reach=0)
     streams = [(np.random.default_rng([run, 1]), np.random.default_rng([run, 2])) for run in range(RUNS)]
     weights = np.full((1, 1, T), 1.0 / T)
-    return np.array([
-        play_in_pool(UserPolicy(cls=cls), SETTING, pool, weights, own=own, luck=luck)[0] for own, luck in streams
-    ])  # fmt: skip
+    policy = UserPolicy(cls=cls)
+    return np.array(
+        [play_live(policy, SETTING, world, T, weights=weights, own=own, luck=luck)[0] for own, luck in streams]
+    )
 
 
 def test_time_is_counted_in_rounds_or_the_value_is_not_the_live_one(monkeypatch: pytest.MonkeyPatch) -> None:

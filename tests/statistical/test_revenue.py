@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from evaluator.api import plan, replay
-from evaluator.audits.live import ContextPool, play_in_pool
 from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
+from evaluator.worlds.live_loop import play_live
+from evaluator.worlds.live_parts import LiveWorld
 from tests.logs import build_log
 from tests.statistical.runs import off
 
@@ -55,10 +56,10 @@ def live(policy: str) -> np.ndarray:
     told = Setting(n_actions=5, window=WINDOW, horizon=T, delay_cdf=told.delay_cdf)
     values = np.linspace(LOWEST, HIGHEST, 1001) / HIGHEST
     tau = 1.0 - (MEAN_DELAY / (1.0 + MEAN_DELAY)) ** np.arange(1, WINDOW + 2)
-    pool = ContextPool(np.zeros((1, 1, 0)), RATES[None], values, tau[None], reach=WINDOW)
+    world = LiveWorld(np.zeros((1, 1, 0)), RATES[None], values, tau[None], reach=WINDOW)
     runs = [
-        play_in_pool(
-            resolve(policy), told, pool, np.full((1, 1, T), 1.0 / T),
+        play_live(
+            resolve(policy), told, world, T, weights=np.full((1, 1, T), 1.0 / T),
             own=np.random.default_rng([run, 1]), luck=np.random.default_rng([run, 2]),
         )[0]
         for run in range(LIVE_RUNS)

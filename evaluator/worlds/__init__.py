@@ -1,0 +1,1 @@
+"""Worlds: what displays and events are drawn from, where the truth is known."""

@@ -1,0 +1,260 @@
+"""What a live run is made of, as its loop reads it: the world, its rounds, its money, what is pending.
+
+Parts that a run does not need are None, and no code is compiled for them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.kernels.compiling import inlinable
+from evaluator.replays.rounds.batch import EligibleActions, read_only
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class LiveWorld(NamedTuple):
+    """What the displays and the conversions of a run are drawn from.
+
+    Parameters
+    ----------
+    vectors
+        Vectors that the policy reads at each entry, shape (P, K, d) or (P, 1, d); of one entry, (1, K, d), where all
+        rounds read the same; (1, 1, 0) for a policy that reads none. Where rounds have sets of eligible actions,
+        (1, rows, d), whose rows the sets name.
+    rates
+        Probability with which each action converts at each entry, shape (P, K).
+    values
+        Values that a conversion may have, equally likely, shape (V,).
+    tau
+        CDFs of the delays, one row a law, shape (R, J). Columns are the ages a = 0, 1, ... in rounds where `delays` is
+        empty, else the ages in `delays`. What lies above the last column is never revealed.
+    reach
+        Longest delay, in rounds, that is ever revealed.
+    delays
+        Delay in ticks at which each column of tau stands, shape (J,); empty where tau counts rounds.
+    times
+        Arrival times of the traffic in ticks, increasing, shape (N,); empty where tau counts rounds. Each run begins
+        at one of them at random, and looks at those of its rounds and as many after them alone.
+    first, last
+        Times at which rounds are shown: first, ..., last - 1, then again from first on.
+    rate
+        Mean rate of the traffic after the last of the times, in displays per tick.
+    share
+        Number of rounds per display of the traffic.
+    law
+        Row of `tau` for each action's delays, shape (K,); empty where all have the first.
+    by_hour
+        Factor of all rates at each hour of the day, shape (24,); empty where it is 1 throughout.
+    hour
+        Ticks of an hour.
+    pooled
+        Whether the stream gives an entry and a value for each round too: four numbers, in the order entry, conversion,
+        delay, value, instead of two.
+    zeros
+        Whether the policy is told of each display without a conversion, after a delay of the same law, as value 0.
+    """
+
+    vectors: Floats
+    rates: Floats
+    values: Floats
+    tau: Floats
+    reach: int
+    delays: Ints = np.zeros(0, np.int64)
+    times: Ints = read_only(np.zeros(0, np.int64))
+    first: int = 0
+    last: int = 0
+    rate: float = 0.0
+    share: float = 1.0
+    law: Ints = np.zeros(0, np.int64)
+    by_hour: Floats = np.zeros(0)
+    hour: float = 1.0
+    pooled: bool = True
+    zeros: bool = False
+
+
+class LiveRounds(NamedTuple):
+    """Rounds that were drawn before the run, where the loop draws none.
+
+    Parameters
+    ----------
+    entry
+        Entry of the world of each round, shape (T,).
+    at_time
+        Place of each round in the arrival times of the world, shape (T,); zeros where tau counts rounds.
+    luck
+        Uniform numbers of each round, shape (T, 3): whether it converts, how late, and what that is worth.
+    share
+        Share of a twin at which each round is, shape (T,); zeros where sets do not move with time.
+    """
+
+    entry: Ints
+    at_time: Ints
+    luck: Floats
+    share: Floats
+
+
+class FreshVectors(NamedTuple):
+    """Vectors of the actions that each round draws anew, shape (K, d), and their rates, shape (K,)."""
+
+    vectors: Floats
+    rates: Floats
+    shown: bool
+
+
+class LiveSets(NamedTuple):
+    """Which actions are eligible in each round.
+
+    Parameters
+    ----------
+    eligible
+        Sets as the loops of replays read a display's: one an entry of the world, or one a part.
+    random_ties
+        Whether equal scores go by a random order of the round's.
+    start
+        Number of rounds that are over when each part begins, increasing, the first 0, shape (parts,); empty where each
+        entry of the world has its set.
+    """
+
+    eligible: EligibleActions
+    random_ties: bool
+    start: Ints = np.zeros(0, np.int64)
+
+
+class LiveMoney(NamedTuple):
+    """Refunds and costs of live rounds.
+
+    Parameters
+    ----------
+    luck
+        Uniform numbers of each round, shape (T, 3): whether its sale comes back, how late, and what the display costs.
+    rate
+        Chance that a sale of each action comes back, shape (K,); 0 without refunds.
+    kept, kept_first
+        Values of sales that do not come back, action by action, and where each action's begin, shape (K + 1,).
+    back, taken, back_first
+        Values of sales that come back, what their refunds take, shape (S,) each, and where each action's begin,
+        (K + 1,).
+    lag, lag_delays, lag_law
+        Laws of the wait for a refund: CDFs, shape (Q, J), delays in ticks of the twins, (J,), each action's row, (K,).
+    share
+        Rounds per display, where delays count displays.
+    longest
+        Longest delay of a refund, in ticks or in rounds as delays count.
+    costs, costs_first
+        Costs of displays, action by action, shape (C,), and where each action's begin, (K + 1,); empty where the
+        policy is told of none.
+    """
+
+    luck: Floats
+    rate: Floats
+    kept: Floats
+    kept_first: Ints
+    back: Floats
+    taken: Floats
+    back_first: Ints
+    lag: Floats
+    lag_delays: Ints
+    lag_law: Ints
+    share: float
+    longest: int
+    costs: Floats
+    costs_first: Ints
+
+    def in_unit(self, unit: float) -> LiveMoney:
+        """Return it with all that a policy is told as shares of `unit`."""
+        return self._replace(
+            kept=self.kept / unit, back=self.back / unit, taken=self.taken / unit, costs=self.costs / unit
+        )
+
+
+@inlinable
+def rates_at(world: LiveWorld, fresh: FreshVectors | None, entry: int) -> Floats:
+    """Return the rates of all actions, without what the hour does to them."""
+    if fresh is not None:
+        return fresh.rates
+    rates: Floats = world.rates[entry]
+    return rates
+
+
+class RoundRing(NamedTuple):
+    """The last rounds of a run, round s at s mod size, each with at most one event of a kind on its way.
+
+    A round is kept until its own events could no longer come: they are out by the time its place is taken.
+
+    Parameters
+    ----------
+    first, last, following
+        Lists of the events that each round reveals, kind by kind, in the order in which their rounds were shown, as
+        places in the ring: the first and the last of each round, and what follows each; -1 for none. Each of shape
+        (kinds, size).
+    value
+        Value of each round's event that is on its way, shape (kinds, size).
+    action
+        Action shown in each round, shape (size,).
+    vector
+        Vector of the action shown in each round, shape (size, d).
+    """
+
+    first: Ints
+    last: Ints
+    following: Ints
+    value: Floats
+    action: Ints
+    vector: Floats
+
+
+def empty_ring(reach: int, dimension: int, kinds: int) -> RoundRing:
+    """Return a ring for events of some kinds that come up to `reach` rounds later, of actions shown by such vectors."""
+    size = reach + 1
+    return RoundRing(
+        first=np.full((kinds, size), -1, np.int64),
+        last=np.full((kinds, size), -1, np.int64),
+        following=np.full((kinds, size), -1, np.int64),
+        value=np.zeros((kinds, size)),
+        action=np.zeros(size, np.int64),
+        vector=np.zeros((size, dimension)),
+    )
+
+
+@inlinable
+def keep(ring: RoundRing, t: int, action: int, vectors: npt.NDArray[np.floating], r: int) -> int:
+    """Keep what round t showed, an action by vectors[r]; return its place. O(d)."""
+    at: int = t % ring.action.shape[0]
+    ring.action[at] = action
+    for i in range(ring.vector.shape[1]):
+        ring.vector[at, i] = vectors[r, i]
+    return at
+
+
+@inlinable
+def reveal_later(ring: RoundRing, kind: int, at: int, due: int, value: float) -> None:
+    """Let round `due`, at most `reach` rounds later, reveal an event of the round at this place. O(1)."""
+    ring.value[kind, at] = value
+    ring.following[kind, at] = -1
+    then = due % ring.action.shape[0]
+    if ring.first[kind, then] < 0:
+        ring.first[kind, then] = at
+    else:
+        ring.following[kind, ring.last[kind, then]] = at
+    ring.last[kind, then] = at
+
+
+@inlinable
+def next_revealed(ring: RoundRing, kind: int, at: int) -> int:
+    """Remove the next event of a kind that the round at this place reveals; return its place, -1 for none. O(1)."""
+    shown: int = ring.first[kind, at]
+    if shown >= 0:
+        ring.first[kind, at] = ring.following[kind, shown]
+    return shown
+
+
+@inlinable
+def rounds_since(ring: RoundRing, at: int, t: int) -> int:
+    """Return how many rounds before round t the one at this place was."""
+    rounds: int = (t - at) % ring.action.shape[0]
+    return rounds
