@@ -12,6 +12,7 @@ from evaluator.audits.replays import claims
 from evaluator.audits.truth import LogTruth, fit_truth
 from evaluator.comparisons.result import plan_comparison
 from evaluator.log import Log
+from evaluator.log.reward_kinds import refuse_counted
 from evaluator.log.schema import is_target
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.shared_inputs import read_basis
@@ -27,6 +28,7 @@ class Fitted(NamedTuple):
 
 def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
     """Fit a truth to a log. What a replay of the log refuses, this refuses."""
+    refuse_counted(log, "the twins of an audit")
     log = log.without_outcomes()  # of which an audit says nothing
     asked = options.of_replays(seed=options.seed)
     plans = plan_comparison(log, policies, [options.window], asked)

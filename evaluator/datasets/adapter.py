@@ -277,6 +277,9 @@ def _finish(
                 attribution_window=of.attribution_window,
                 observed_until=of.observed_until,
                 value_max=kind.most,
+                reward=kind.reward,
+                told=kind.told,
+                value_min=kind.least,
             )
             for kind, of in zip(plan.events[1:], counted[1:], strict=True)
         ],

@@ -41,6 +41,8 @@ class EventKind:
         Largest sum of one display's values, None where unknown, and the key that says it.
     least
         Smallest sum of one display's values; None where unknown.
+    reward, told
+        Whether they count into the reward, and whether policies are told of them.
     deduplicate, attributed_only
         How rows become events: the spec's rules, or those of the call.
     """
@@ -55,11 +57,18 @@ class EventKind:
     deduplicate: Deduplicate
     attributed_only: bool
     least: float | None = None
+    reward: bool = True
+    told: bool = True
 
     @property
     def outcome(self) -> str:
         """Name of the outcome; empty for the rewards."""
         return "" if self.table == REWARDS else self.table.removeprefix("outcomes.")
+
+    @property
+    def least_key(self) -> str:
+        """Key that says the smallest sum of one display's values."""
+        return "value_min" if self.outcome else "reward_min"
 
     @property
     def word(self) -> str:
@@ -104,6 +113,9 @@ def _outcome(spec: FileSpec, name: str) -> EventKind:
     most = of.value_max
     if most is None and of.source is None and not isinstance(of.value, str) and of.value > 0:
         most = of.value  # a row of the displays' own table holds one event at the most
+    least = of.value_min
+    if least is None and of.source is None and not isinstance(of.value, str) and of.value < 0:
+        least = of.value
     return EventKind(
         table=f"outcomes.{name}",
         columns=of,
@@ -116,6 +128,9 @@ def _outcome(spec: FileSpec, name: str) -> EventKind:
         most_key="value_max",
         deduplicate=of.deduplicate,
         attributed_only=of.attributed_only,
+        least=least,
+        reward=of.reward,
+        told=of.reward if of.told is None else of.told,
     )
 
 
@@ -234,7 +249,7 @@ def event_rows(table: pl.DataFrame, shown: pl.DataFrame, kind: EventKind, rows: 
         rows.add(c.value, sound & ~value.is_finite().fill_null(False), "value not finite", "fill the cell")
         rows.add(c.value, sound & (value.is_finite() & (value.abs() > MOST_VALUE)).fill_null(False),
                  f"value beyond {MOST_VALUE:g}", "repair the cell, or count in a larger unit")  # fmt: skip
-        if kind.outcome:
+        if not kind.reward:
             rows.add(c.value, sound & (value < 0).fill_null(False), "value below 0",
                      "count what takes events back as an outcome of its own, above 0")  # fmt: skip
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import count, takewhile
 from pathlib import Path
@@ -29,10 +29,10 @@ OUTCOMES, QUARANTINE = "outcomes.parquet", "quarantine.parquet"
 # What a folder may hold, the last two only where the log has other outcomes, and where rows were left out of it.
 FILES = (*TABLES, META, OUTCOMES, QUARANTINE)
 
-SCHEMA_VERSION, SCHEMA_OF_PARTS = 4, 5
+SCHEMA_VERSION, SCHEMA_OF_PARTS, SCHEMA_OF_REWARDS = 4, 5, 6
 # Versions of the folder that are read; the first has no checksums, the second says not how contexts were encoded, the
-# third has no events but conversions, the fourth has its displays in one file.
-READS = (1, 2, 3, 4, 5)
+# third has no events but conversions, the fourth has its displays in one file, the fifth no rewards but conversions.
+READS = (1, 2, 3, 4, 5, 6)
 
 _PROGRAM = "delayed-replay"
 _LARGEST = 2**63 - 1
@@ -107,7 +107,28 @@ class _WithOutcomes(_Encoded):
     outcomes: list[_Outcome]
 
 
-_SAYS: dict[int, type[_About]] = {1: _About, 2: _Sealed, 3: _Encoded, 4: _WithOutcomes, 5: _WithOutcomes}
+class _Kind(_Outcome):
+    """What `Outcome` may hold where some count as rewards."""
+
+    reward: bool = False
+    told: bool = False
+    value_min: float | None = None
+
+
+class _WithRewards(_Encoded):
+    """Version 6: some of the other events are rewards."""
+
+    outcomes: list[_Kind]
+
+
+_SAYS: dict[int, type[_About]] = {
+    1: _About,
+    2: _Sealed,
+    3: _Encoded,
+    4: _WithOutcomes,
+    5: _WithOutcomes,
+    6: _WithRewards,
+}
 
 
 def part_name(number: int) -> str:
@@ -158,14 +179,21 @@ def write_meta(folder: Path, meta: LogMeta) -> None:
     names = [*_parts(path.name for path in folder.iterdir()), *(name for name in FILES if name != META)]
     files = {name: asdict(stored_file(folder / name)) for name in names if (folder / name).is_file()}
     document = {
-        "schema_version": SCHEMA_VERSION if DISPLAYS in files else SCHEMA_OF_PARTS,
+        "schema_version": _version_of(meta, files),
         "written_by": f"{_PROGRAM} {__version__}",
-        **asdict(meta),
+        **meta.to_dict(),
         "encoder": None if meta.encoder is None else meta.encoder.to_dict(),
         "files": files,
     }
     document["checksum"] = _checksum(document)
     (folder / META).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def _version_of(meta: LogMeta, files: Collection[str]) -> int:
+    """Return the oldest version of the format that says all of a log, so that older releases read what they can."""
+    if any(one.reward for one in meta.outcomes):
+        return SCHEMA_OF_REWARDS
+    return SCHEMA_VERSION if DISPLAYS in files else SCHEMA_OF_PARTS
 
 
 def read_meta(folder: LogFolder) -> MetaFile:
@@ -196,7 +224,7 @@ def read_meta(folder: LogFolder) -> MetaFile:
         if document["checksum"] != _checksum(document):
             raise damaged(path, "it was changed after it was written")
         named, parts = set(document["files"]), _parts(document["files"])
-        displays = [DISPLAYS] if version < SCHEMA_OF_PARTS else parts or [part_name(1)]
+        displays = [DISPLAYS] if version < SCHEMA_OF_PARTS or DISPLAYS in named else parts or [part_name(1)]
         tables = (*displays, CONVERSIONS, ACTIONS)
         if not set(tables) <= named <= {*tables, OUTCOMES, QUARANTINE}:
             raise damaged(path, f"files: expected {', '.join(tables)}, got {', '.join(document['files'])}")

@@ -165,7 +165,7 @@ def _bounded(rewards: pl.DataFrame, kind: EventKind, breaches: Breaches) -> pl.D
             rewards["display"].to_numpy(), rewards["time"].to_numpy(), rewards["value"].to_numpy(), bound
         )
         rows = breaches.check(rewards)
-        more, key, change = ("more", kind.most_key, "raise") if bound.sign > 0 else ("less", "reward_min", "lower")
+        more, key, change = ("more", kind.most_key, "raise") if bound.sign > 0 else ("less", kind.least_key, "lower")
         rows.add(
             value if isinstance(value, str) else kind.clock, pl.Series(beyond),
             f"the display {verb} {more} than {key} = {bound.value:g}, all its {kind.word}s together",

@@ -120,7 +120,7 @@ class Conversion(Section):
 
 
 class OutcomeEvents(Conversion):
-    """Columns of the events of another kind, which no policy sees, given in any way in which conversions can be."""
+    """Columns of the events of another kind, given in any way in which conversions can be."""
 
     attribution_window: Annotated[
         str | int | None, Field(description="longest delay: '7d', or ticks; that of [log] when absent")
@@ -134,12 +134,27 @@ class OutcomeEvents(Conversion):
         Field(gt=0, strict=False, allow_inf_nan=False, description="largest sum of one display's values, if known"),
     ] = None
 
+    reward: Annotated[
+        bool, Field(description="whether they count into the reward, beside the conversions; may then be below 0")
+    ] = False
+    told: Annotated[
+        bool | None, Field(description="whether policies are told of them as they come; as `reward` when absent")
+    ] = None
+    value_min: Annotated[
+        float | None,
+        Field(le=0, strict=False, allow_inf_nan=False, description="smallest sum of one display's values, if known"),
+    ] = None
+
     word: ClassVar[str] = "event"
 
     @model_validator(mode="after")
-    def _never_negative(self) -> OutcomeEvents:
+    def _rewards_alone(self) -> OutcomeEvents:
+        if self.reward:
+            return self
         if not isinstance(self.value, str) and self.value < 0:
             raise ValueError("value is below 0: count what takes events back as an outcome of its own, above 0")
+        if self.told or self.value_min is not None:
+            raise ValueError("told and value_min are of rewards: add reward = true")
         return self
 
 
@@ -233,7 +248,7 @@ class FileSpec(Heading):
     conversion: Conversion
     outcomes: Annotated[
         dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")], OutcomeEvents],
-        Field(description="events of other kinds, each in a table [outcomes.NAME], that no policy sees"),
+        Field(description="events of other kinds, each in a table [outcomes.NAME]; no policy sees them but rewards"),
     ] = {}
     log: LogSection = LogSection()
     context: Context = Context()

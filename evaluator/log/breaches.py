@@ -127,6 +127,7 @@ def _structure(log: LogTables) -> Iterator[Breach]:
     names = [one.name for one in log.meta.outcomes]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         yield Breach("meta", "outcomes", nothing, (), f"outcome {twice[0]!r} is there twice", "name each once")
+    yield from _of_rewards(log)
     yield from _shapes(log)
     if len(log) == 0:
         yield Breach("displays", "display_id", nothing, (), "the log is empty", "check the filters and the source")
@@ -135,6 +136,21 @@ def _structure(log: LogTables) -> Iterator[Breach]:
             "actions", "action", nothing, (), "a single action leaves nothing to choose",
             "check the action column, or keep at least two actions",
         )  # fmt: skip
+
+
+def _of_rewards(log: LogTables) -> Iterator[Breach]:
+    """Yield what is wrong with what the metadata say of outcomes that count as rewards, or that policies are told."""
+    own = log.meta.observed_until, log.meta.attribution_window
+    for one in log.meta.outcomes:
+        windows = (own, (one.observed_until, one.attribution_window))
+        if one.reward and any(until is not None and window is None for until, window in windows):
+            problem = f"outcome {one.name!r} is a reward, and nothing says how long after a display rewards may come"
+            remedy = "name the attribution_window of the conversions, and of the outcome"
+        elif one.told and not one.reward:
+            problem, remedy = f"outcome {one.name!r} is told to policies, and is no reward", "count it as a reward"
+        else:
+            continue
+        yield Breach("meta", "outcomes", np.zeros(0, np.int64), (), problem, remedy)
 
 
 def _bounds(log: LogTables) -> Iterator[Breach]:

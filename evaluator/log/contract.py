@@ -18,8 +18,9 @@ displays
 conversions
     ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64 (below 0: a refund); sorted by display, then time.
 outcomes
-    Events of other kinds, which no policy sees: ``outcome`` string (a name of the metadata's `outcomes`), and the
-    columns of conversions, ``value`` at least 0; sorted by display, then time. Empty where there are none.
+    Events of other kinds: ``outcome`` string (a name of the metadata's `outcomes`, which say whether they count as
+    rewards and whether policies are told of them), and the columns of conversions, ``value`` at least 0 unless they are
+    rewards; sorted by display, then time. Empty where there are none.
 actions
     ``action`` int32 (0..K-1), ``label`` string, optionally ``features`` fixed_size_list<float>[d].
 """
@@ -165,7 +166,7 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
         events = self.outcomes.filter(pc.equal(self.outcomes[OUTCOME], name)).drop_columns([OUTCOME])
         meta = replace(
             self.meta, observed_until=outcome.observed_until, attribution_window=outcome.attribution_window,
-            reward_max=outcome.value_max, outcomes=(),
+            reward_max=outcome.value_max, reward_min=outcome.value_min, outcomes=(),
         )  # fmt: skip
         return self.changed(conversions=events, outcomes=no_outcomes(), meta=meta).as_sound_as(self)
 

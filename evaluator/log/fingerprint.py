@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +82,7 @@ def content_hash(log: Log) -> str:
 
 def fingerprint_of(meta: LogMeta, displays: str, *others: pa.Table) -> str:
     """Return the hash of a log, from that of its displays, and its other tables; what `meta` has of it is left out."""
-    about = asdict(meta)
+    about = meta.to_dict()
     del about["fingerprint"]
     tables = [displays, *map(_table_hash, others)]
     return hashlib.sha256(json.dumps([about, tables], sort_keys=True).encode()).hexdigest()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from evaluator.log.encoder import ContextEncoder
 from evaluator.units import ROUND, SECONDS, Tick
@@ -21,7 +21,7 @@ LEFT_OUT = "broke a rule and were left out"
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a log says of a kind of events beside its conversions: clicks, complaints; no policy sees them.
+    """What a log says of a kind of events beside its conversions: clicks, complaints, goods that came back damaged.
 
     Parameters
     ----------
@@ -34,13 +34,22 @@ class Outcome:
         Time (ticks) up to which such events were followed; None where every display was followed to its end.
     value_max
         Largest possible value of one display, all such events of it together; None where unknown (the largest seen is
-        used, and said). Values are never negative.
+        used, and said).
+    reward
+        Whether the events count into a display's reward, beside its conversions. Only then may values be negative.
+    told
+        Whether policies are told of the events as they come; only of those that are rewards.
+    value_min
+        Smallest possible value of one display, 0 or less; None where unknown.
     """
 
     name: str
     attribution_window: int | None = None
     observed_until: int | None = None
     value_max: float | None = None
+    reward: bool = False
+    told: bool = False
+    value_min: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +110,14 @@ class LogMeta:
     notes: tuple[str, ...] = ()
     encoder: ContextEncoder | None = None
     outcomes: tuple[Outcome, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the log says of itself, by name; of outcomes that are no rewards, nothing of rewards."""
+        about = asdict(self)
+        for one in about["outcomes"]:
+            if not one["reward"]:
+                del one["reward"], one["told"], one["value_min"]
+        return about
 
     @property
     def left_out(self) -> str:

@@ -122,10 +122,15 @@ def check_outcomes(add: Add, log: LogTables) -> None:
 
 
 def _bounds_of_outcome(one: Outcome) -> list[_Bounded]:
-    if one.value_max is None:
-        return []
-    problem = f"the display has more than value_max = {one.value_max:g} of {one.name} in all"
-    return [(Bound(one.value_max, 1), problem, "raise value_max, or repair the values or the rows that repeat")]
+    return [
+        (
+            of,
+            f"the display has {more} than {key} = {of.value:g} of {one.name} in all",
+            f"{change} {key}, or repair the values or the rows that repeat",
+        )
+        for of in bounds_of(one.value_min, one.value_max)
+        for more, key, change in [("more", "value_max", "raise") if of.sign > 0 else ("less", "value_min", "lower")]
+    ]
 
 
 def _check(add: Add, log: LogTables, table: str, kinds: Mapping[Outcome, Sequence[_Bounded]]) -> None:
@@ -214,7 +219,8 @@ def _look(
     add(f"{table}.time", back, when, f"earlier than the display's {event} before it",
         "sort by display_id, time")  # fmt: skip
     if table == "outcomes":
-        add("outcomes.value", value < 0, value, "below 0",
+        kept = np.any([np.zeros(len(of), np.bool_), *(mine for kind, mine in rows.items() if not kind.reward)], axis=0)
+        add("outcomes.value", kept & (value < 0), value, "below 0",
             "count what takes events back as an outcome of its own, with values above 0")  # fmt: skip
 
 

@@ -133,9 +133,14 @@ def refuse_unknown_outcomes(log: Log, guardrails: Sequence[Guardrail]) -> None:
     """Raise UnknownNameError if a guardrail is on an outcome that the log does not have."""
     for one in guardrails:
         try:
-            log.outcome_named(one.outcome)
+            of = log.outcome_named(one.outcome)
         except UnknownNameError as error:
             raise UnknownNameError(f"`guardrails` {one.text!r}: {error.what}", remedy=error.remedy) from None
+        if of.reward and one.quantity == "relative uplift":
+            raise ParameterError(
+                f"`guardrails` {one.text!r}: values of {one.outcome} may be below 0, and no share of them is defined.",
+                remedy=f"limit the difference itself: '{one.outcome} > -0.001'.",
+            )
 
 
 def refuse_on_a_choice(log: Log, guardrails: Sequence[Guardrail]) -> None:

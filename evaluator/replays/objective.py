@@ -6,7 +6,7 @@ from typing import Any
 
 from evaluator.errors import ParameterError
 from evaluator.log import Log
-from evaluator.log.costs import MARK, has_costs
+from evaluator.log.reward_kinds import counts_costs, has_costs
 from evaluator.policies.registry import POLICIES, resolve
 from evaluator.replays.options import ObjectiveName
 from evaluator.replays.rounds.reward_range import RewardRange
@@ -30,7 +30,7 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
 
 def is_of_profit(log: Log) -> bool:
     """Whether the rewards of a log that was made ready for a replay are profits."""
-    return MARK in log.conversions.column_names
+    return counts_costs(log.conversions)
 
 
 def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.precompile import LoopCall, compile_ahead
-from evaluator.log.costs import cost_events
+from evaluator.log.reward_kinds import cost_events
 from evaluator.log.schema import ELIGIBLE
 from evaluator.replays.loop.engine import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.replays.plan import ReplayPlan
@@ -111,7 +111,7 @@ class Lane:
 def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:
     """Return a replay whose counts are of conversions: costs are told at once, and are none."""
     costs = cost_events(plan.log.conversions)
-    if costs is None or plan.rounds.told is not None:
+    if costs is None or (plan.rounds.told is not None and not plan.rounds.told[costs].any()):
         return replay
     paid = plan.survey.display[costs]
     at = np.minimum(np.searchsorted(paid, replay.displays), len(paid) - 1)

@@ -14,7 +14,7 @@ from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss
 from evaluator.log.column import Column
-from evaluator.log.costs import number_of_costs
+from evaluator.log.reward_kinds import number_of_conversions
 from evaluator.log.schema import is_target
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.conversion_share import followed_for
@@ -212,7 +212,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
             displays_judged=len(self.judged),
             displays_immature=self.maturity.immature,
             objective="profit" if self.of_profit else "revenue",
-            conversions=self.log.conversions.num_rows - number_of_costs(self.log.conversions),
+            conversions=number_of_conversions(self.log.conversions),
             actions=self.log.n_actions,
             tick=self.log.meta.tick,
             schema_displays={field.name: _type_name(field.type) for field in self.log.schema},

@@ -13,8 +13,8 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
-from evaluator.log.costs import cost_events
 from evaluator.log.relabel_actions import in_order
+from evaluator.log.reward_kinds import cost_events, reward_kinds
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
@@ -115,8 +115,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     check_clusters(basis.clusters, maturity.used)
     costs = cost_events(log.conversions)
     told_costs = costs is not None and options.learn_from == "objective"
-    refuse_untold(policy, rewards, told_costs=told_costs)
-    known_rewards = known_rewards if told_costs else known_rewards.without_costs()
+    refuse_untold(policy, rewards.told(costs=told_costs), told_costs=told_costs)
+    known_rewards = known_rewards.told(costs=told_costs)
     usable = surveyed.shown_first(used)
     playable = None if basis.sets is None or sampler == "logged" else usable > 0
     rounds = LogRounds(
@@ -124,7 +124,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         used,
         vectors,
         window.revealed(surveyed, clock),
-        told=None if costs is None or told_costs else ~costs,
+        told=_told(log, costs=told_costs),
         playable=playable,
     )
     if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
@@ -186,6 +186,14 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         *warnings(plan, told.acceptance, rewards), *said_of_clusters(plan), *assumptions(plan, basis, known_rewards)
     )  # fmt: skip
     return with_outcomes(replace(plan, findings=ordered(said)), basis.outcomes)
+
+
+def _told(log: Log, *, costs: bool) -> npt.NDArray[np.bool_] | None:
+    """Return which events that count as rewards a policy is told of, shape (c,); None where it is of all."""
+    untold = [kind.marked(log.conversions.num_rows) for kind in reward_kinds(log) if not kind.told]
+    of_costs = cost_events(log.conversions)
+    untold += [] if of_costs is None or costs else [of_costs]
+    return ~np.any(untold, axis=0) if untold else None
 
 
 class _Delays(NamedTuple):

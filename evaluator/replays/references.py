@@ -99,9 +99,7 @@ def _rewards_key(plan: ReplayPlan, rounds: int) -> tuple[object, ...]:
     return (
         plan.rounds.used,
         (rounds, plan.window.cut, plan.clock) if plan.options.reward == "observed" else window,
-        None
-        if correction is None
-        else (correction.needed, correction.shortest, correction.until, correction.in_displays),
+        None if correction is None else correction.key,
     )
 
 

@@ -12,7 +12,7 @@ from evaluator.estimates.sparse import SparseRewards
 from evaluator.findings.codes import NO_WEIGHTED_VALUE, UNEVEN_WEIGHTS
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
-from evaluator.log.costs import sales
+from evaluator.log.reward_kinds import sales
 from evaluator.log.schema import WEIGHT, is_target, to_numpy
 from evaluator.replays.guardrails import parse_guardrails, refuse_on_a_choice
 from evaluator.replays.options import ReplayOptions

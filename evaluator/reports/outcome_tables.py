@@ -29,7 +29,10 @@ from evaluator.reports.document import (
 from evaluator.reports.numbers import measured, measured_below
 from evaluator.reports.shared_sections import FEW_ROWS
 
-ABOUT = "Events that no policy was told of, per round, of the displays followed for as long as such an event may take."
+ABOUT = (
+    "Events that no policy was told of, unless they are rewards, per round, of the displays followed for as long as "
+    "such an event may take."
+)
 _STYLES = {"holds": "green", "broken": "bold red", "cannot tell": "yellow"}
 ABOUT_GROUPS = "A group's rounds are those of its accepted displays; the intervals of all groups{line} hold at once."
 ABOUT_DIFFERENCES = "Up to the common horizon{also}; all these intervals hold at once."

@@ -25,6 +25,7 @@ from evaluator.datasets.meta_file import (
     TABLES,
     _About,
     _Encoded,
+    _Kind,
     _Outcome,
     _WithOutcomes,
     read_meta,
@@ -77,7 +78,8 @@ def test_a_folder_says_all_that_a_log_says_of_itself() -> None:
     assert "encoder" in _Encoded.model_fields  # since the third version
     assert "outcomes" in _WithOutcomes.model_fields  # since the fourth
     del own["encoder"], own["outcomes"]
-    assert list(_Outcome.model_fields) == [field.name for field in dataclasses.fields(Outcome)]
+    assert set(_Kind.model_fields) - set(_Outcome.model_fields) == {"reward", "told", "value_min"}  # since the sixth
+    assert list(_Kind.model_fields) == [field.name for field in dataclasses.fields(Outcome)]
     written = {name: field for name, field in _About.model_fields.items() if name != "schema_version"}
     assert list(written) == list(own)
     for name, field in written.items():
@@ -223,7 +225,7 @@ def test_fewer_rows_than_written_are_refused(folder: Path) -> None:
         ({"nonsense": 1}, "nonsense: unknown"),
         ({"files": {}}, "files: expected displays.parquet"),
         ({"files": {"../log.csv": 1}}, "files.../log.csv: "),
-        ({"schema_version": True}, "schema_version: expected one of 1, 2, 3, 4, 5, got True"),
+        ({"schema_version": True}, "schema_version: expected one of 1, 2, 3, 4, 5, 6, got True"),
         ({"schema_version": None}, "schema_version: "),
         ({"schema_version": 0}, "schema_version: "),
         ({"schema_version": "2"}, "schema_version: "),

@@ -11,7 +11,7 @@ import pytest
 
 from evaluator import audit, compare, replay
 from evaluator.log import Log
-from evaluator.log.costs import cost_events, with_costs
+from evaluator.log.reward_kinds import cost_events, with_rewards
 from evaluator.log.stamps import delays_within_stamps
 from evaluator.policies import resolve
 from evaluator.replays.options import ReplayOptions
@@ -68,7 +68,7 @@ def test_drawn_delays_are_on_average_those_of_the_fine_log_between_the_ends() ->
 def test_costs_are_told_at_once() -> None:
     log = world().log(DAY)
     paying = log.displays.append_column("cost", pa.array(np.full(len(log), 0.01)))
-    found = survey(with_costs(Log(paying, log.conversions, log.actions, log.meta)))
+    found = survey(with_rewards(Log(paying, log.conversions, log.actions, log.meta), costs=True))
     costs = cost_events(found.log.conversions)
     assert costs is not None
     assert found.ends is not None

@@ -15,7 +15,7 @@ from evaluator import check, compare, replay, study_delays
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
 from evaluator.log import Log
-from evaluator.log.costs import with_costs
+from evaluator.log.reward_kinds import cost_events, with_rewards
 from evaluator.log.schema import to_numpy
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
@@ -180,11 +180,11 @@ def test_a_cap_leaves_costs_alone() -> None:
 
 
 def test_costs_become_events_once() -> None:
-    once = with_costs(LOG)
-    assert with_costs(once) is once
+    once = with_rewards(LOG, costs=True)
+    assert with_rewards(once, costs=True) is once
     of, value = to_numpy(once.conversions["display_id"]), to_numpy(once.conversions["value"])
     assert np.array_equal(of, np.sort(of))
-    assert -value[to_numpy(once.conversions["is_cost"])].sum() == pytest.approx(to_numpy(LOG.displays["cost"]).sum())
+    assert -value[cost_events(once.conversions)].sum() == pytest.approx(to_numpy(LOG.displays["cost"]).sum())
 
 
 def test_an_arm_in_the_red_rises_as_its_pulls_come_of_age() -> None:

@@ -26,8 +26,8 @@ from evaluator.delays.study.window_advice import advise_window, window_shares
 from evaluator.delays.study.words import mixture, sight, words
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
-from evaluator.log.costs import sales
 from evaluator.log.delay_rows import DelayRows, delay_rows
+from evaluator.log.reward_kinds import sales
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
 from evaluator.units import duration_ticks, parse_whole, without_ticks

@@ -25,8 +25,8 @@ from evaluator.jobs.serialise import as_text
 from evaluator.jobs.software import loaded
 from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
-from evaluator.log.costs import sales
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
+from evaluator.log.reward_kinds import sales
 from evaluator.outputs.kept_jobs import KeptJobs
 from evaluator.streams import seed_stream
 

@@ -9,7 +9,9 @@ never on its action: a replay that read the young displays of quick actions only
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,7 @@ import numpy.typing as npt
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.column import cross, read_values
-from evaluator.log.costs import cost_events, sales
+from evaluator.log.reward_kinds import SALES, RewardKind
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 
@@ -27,73 +29,89 @@ LEAST_SEEN = 0.2
 Ints = npt.NDArray[np.int64]
 
 
+class FollowUp(NamedTuple):
+    """How long the displays of a log were followed for events of a kind.
+
+    Parameters
+    ----------
+    kind
+        Kind of the events.
+    until
+        Time (ticks), or number in the traffic of the last display, until which the log followed its displays.
+    needed
+        Follow-up after which a display weighs 1, in ticks or displays.
+    in_displays
+        Whether delays are counted in displays: of every kind, or of none.
+    """
+
+    kind: RewardKind
+    until: int
+    needed: int
+    in_displays: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Correction:
     """Weights 1 / tau(follow-up); delays and follow-up in ticks, or in displays.
 
     Parameters
     ----------
-    delays
-        Delay CDF of each group of displays.
+    kinds
+        Kinds of events that were not followed to their end, each with the delay CDF of each group of displays; first
+        sales where there are any.
     group
         Group of each of the log's conversions, shape (c,).
     columns
         Columns that make groups, beside the action.
-    needed
-        Follow-up after which a display weighs 1, in ticks or displays.
-    until
-        Time (ticks), or number in the traffic of the last display, until which the log followed its displays.
-    shortest
-        Shortest follow-up of a display that is used, in ticks or displays; others are left out.
-    in_displays
-        Whether delays are counted in displays.
-    refunds
-        Delay CDF of the refunds of each group of displays; None without refunds.
+    last
+        Time (ticks), or number in the traffic, of the last display that is used: it was followed for long enough for
+        every kind.
     """
 
-    delays: GroupCDFs
+    kinds: tuple[tuple[FollowUp, GroupCDFs], ...]
     group: Ints
     columns: tuple[str, ...]
-    needed: int
-    until: int
-    shortest: int
-    in_displays: bool
-    refunds: GroupCDFs | None = None
+    last: int
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What fixes the weights of a log's displays."""
+        return (*((of.kind.name, *of[1:]) for of, _ in self.kinds), self.last)
 
     def weights(self, survey: Survey, displays: Ints) -> npt.NDArray[np.float64]:
-        """Return the weight of displays with these numbers, shape (n,), each of which has a conversion."""
+        """Return the weight of displays with these numbers, shape (n,), each of which has a sale, and nothing else."""
         at = np.searchsorted(survey.display, displays)
-        shown = (survey.position if self.in_displays else survey.shown_at)[at]
-        followed = np.minimum(self.until - shown, self.needed)
-        seen = self.delays(followed, self.group[at])
-        return np.asarray(1.0 / np.maximum(seen, LEAST_SEEN))
+        return self._weights(survey, 0, at)
 
     def weights_of_events(self, survey: Survey) -> npt.NDArray[np.float64]:
-        """Return the weight of each conversion of the log, shape (c,): refunds have their own delays, costs none."""
-        shown = survey.position if self.in_displays else survey.shown_at
-        followed = np.minimum(self.until - shown, self.needed)
-        seen = self.delays(followed, self.group)
-        value, costs = to_numpy(survey.log.conversions["value"]), cost_events(survey.log.conversions)
-        if self.refunds is not None:
-            seen = np.where(value < 0.0, self.refunds(followed, self.group), seen)
-        weights = 1.0 / np.maximum(seen, LEAST_SEEN)
-        return np.asarray(weights if costs is None else np.where(costs, 1.0, weights))
+        """Return the weight of each conversion of the log, shape (c,): by its kind. Costs weigh 1."""
+        weights = np.ones(len(survey.display))
+        for number, (of, _) in enumerate(self.kinds):
+            weights[of.kind.at] = self._weights(survey, number, of.kind.at)
+        return weights
+
+    def _weights(self, survey: Survey, number: int, at: slice | Ints) -> npt.NDArray[np.float64]:
+        of, delays = self.kinds[number]
+        shown = (survey.position if of.in_displays else survey.shown_at)[at]
+        seen = delays(np.minimum(of.until - shown, of.needed), self.group[at])
+        return np.asarray(1.0 / np.maximum(seen, LEAST_SEEN))
 
     @property
     def heaviest(self) -> float:
         """No used display weighs more."""
-        return 1.0 / min(of.smallest(self.shortest) for of in (self.delays, self.refunds) if of is not None)
+        return 1.0 / min(delays.smallest(of.until - self.last) for of, delays in self.kinds)
 
     @property
     def assumption(self) -> str:
         """What the corrected numbers rest on, in words."""
         on = " and ".join(["action", *self.columns])
         rest = "the context or the time" if not self.columns else "anything else, nor on the time"
-        few = "" if self.delays.weight.max() > 0 else ", of which the log shows no two that differ"
+        few = "" if self.kinds[0][1].weight.max() > 0 else ", of which the log shows no two that differ"
+        others = " and ".join(of.kind.name for of, _ in self.kinds if of.kind.name != SALES)
         return (
             f"`immature='correct'`: how late a display converts depends on its {on}, not on {rest}{few}; each law is "
             "drawn to the common one as far as its conversions are few; anytime-valid intervals take the laws as known"
-            + ("; refunds are corrected by delays of their own" if self.refunds is not None else "")
+            + (f"; {others} are corrected by delays of their own" if others else "")
         )
 
     def refitted(self, survey: Survey, times: npt.NDArray[np.integer]) -> Correction:
@@ -106,8 +124,9 @@ class Correction:
         times
             Number of times that each of the log's conversions is in the resampled one, shape (c,).
         """
-        delays, refunds = _of_kinds(survey, self.group, self.needed, times, in_displays=self.in_displays)
-        return replace(self, delays=delays or self.delays, refunds=refunds or self.refunds)
+        groups = int(self.group.max()) + 1
+        kinds = ((of, _delays_within(survey, self.group, of, times, groups) or delays) for of, delays in self.kinds)
+        return replace(self, kinds=tuple(kinds))
 
 
 def correct_by(rule: str) -> tuple[str, ...] | None:
@@ -133,8 +152,8 @@ def correct_by(rule: str) -> tuple[str, ...] | None:
     return tuple(column for column in named if column and column != "action")
 
 
-def fit_correction(survey: Survey, end: int, needed: int, columns: tuple[str, ...], *, in_displays: bool) -> Correction:
-    """Return the correction of displays followed until `end` where `needed` is long enough.
+def fit_correction(survey: Survey, follow_ups: Sequence[FollowUp], columns: tuple[str, ...]) -> Correction:
+    """Return the correction of displays that were followed so long for each kind of event.
 
     The slowest group decides which displays are left out: those of which less than `LEAST_SEEN` would show.
 
@@ -147,41 +166,29 @@ def fit_correction(survey: Survey, end: int, needed: int, columns: tuple[str, ..
     """
     group = _groups(survey, columns)
     times = np.ones(len(survey.display), np.int64)
-    delays, refunds = _of_kinds(survey, group, needed, times, in_displays=in_displays)
-    if delays is None:
+    groups = int(group.max(initial=0)) + 1
+    fitted = ((of, _delays_within(survey, group, of, times, groups)) for of in follow_ups)
+    kinds = tuple((of, delays) for of, delays in fitted if delays is not None)
+    if not kinds:
         raise DataError(
             "`immature='correct'`: the log has no conversions to fit delays to.", remedy="use `immature='drop'`."
         )
-    shortest = max(of.reached(LEAST_SEEN) for of in (delays, refunds) if of is not None)
-    return Correction(delays, group, columns, needed, end, shortest, in_displays, refunds)
-
-
-def _of_kinds(
-    survey: Survey, group: Ints, needed: int, times: npt.NDArray[np.integer], *, in_displays: bool
-) -> tuple[GroupCDFs | None, GroupCDFs | None]:
-    """Return the delay CDFs of sales and of refunds, each by group; None where there are none."""
-    sold, costs = sales(survey.log.conversions), cost_events(survey.log.conversions)
-    if sold is None:
-        return _delays_within(survey, group, needed, times, in_displays=in_displays), None
-    refunded = ~sold if costs is None else ~(sold | costs)
-    kinds = (np.where(of, times, 0) for of in (sold, refunded))
-    of_sales, of_refunds = (_delays_within(survey, group, needed, of, in_displays=in_displays) for of in kinds)
-    return of_sales, of_refunds
+    return Correction(kinds, group, columns, min(of.until - delays.reached(LEAST_SEEN) for of, delays in kinds))
 
 
 def _delays_within(
-    survey: Survey, group: Ints, needed: int, times: npt.NDArray[np.integer], *, in_displays: bool
+    survey: Survey, group: Ints, of: FollowUp, times: npt.NDArray[np.integer], groups: int
 ) -> GroupCDFs | None:
-    """Fit the delay CDFs to conversions that are there so many times each; None where there are none."""
-    delay = survey.delay if in_displays else survey.delay_ticks
-    limit = survey.limit if in_displays else survey.limit_ticks()
+    """Fit the delay CDFs to events of a kind that are there so many times each; None where there are none."""
+    at = of.kind.at
+    delay = (survey.delay if of.in_displays else survey.delay_ticks)[at]
+    limit = survey.limit if of.in_displays else survey.limit_ticks()
     assert limit is not None  # the log stops looking
-    limit = np.minimum(limit, needed)
-    times = np.where(delay <= needed, times, 0)
+    times = np.where(delay <= of.needed, times[at], 0)
     if not times.any():
         return None
-    rows = (np.repeat(of, times) for of in (delay, limit, group))
-    return group_cdfs(*rows, n_groups=int(group.max()) + 1)
+    rows = (np.repeat(each, times) for each in (delay, np.minimum(limit[at], of.needed), group[at]))
+    return group_cdfs(*rows, n_groups=groups)
 
 
 def _groups(survey: Survey, columns: tuple[str, ...]) -> Ints:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import DataError
-from evaluator.log.costs import sales
+from evaluator.log.reward_kinds import sales
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.in_displays import position_of
 from evaluator.replays.rounds.survey import Survey

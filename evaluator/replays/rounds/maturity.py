@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.errors import DataError
+from evaluator.log.reward_kinds import reward_kinds
 from evaluator.log.stamps import COARSE_S
 from evaluator.replays.rounds.clock import ReplayClock
-from evaluator.replays.rounds.correction import Correction, correct_by, fit_correction
+from evaluator.replays.rounds.correction import Correction, FollowUp, correct_by, fit_correction
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.units import NO_WINDOW, ticks_words
@@ -56,31 +57,36 @@ def judge_maturity(survey: Survey, window: ReplayWindow, clock: ReplayClock, rul
         The delays are to be corrected by a column that the log does not have, or whose values are no groups.
     """
     columns = correct_by(rule)
-    log = survey.log
-    n, until = len(log), log.meta.observed_until
-    if until is None:
+    log, n = survey.log, len(survey.log)
+    follow_ups = []
+    for kind in reward_kinds(log):
+        if kind.observed_until is None:
+            continue
+        needed, in_displays = _follow_up(kind.attribution_window, window, clock)
+        if needed is None:
+            return Maturity(n, 0, None, False)
+        end = survey.traffic_by(kind.observed_until) - 1 if in_displays else kind.observed_until
+        follow_ups.append(FollowUp(kind, end, needed, in_displays))
+    if not follow_ups:
         return Maturity(n, 0, None, True)
-    needed, in_displays = _follow_up(survey, window, clock)
-    if needed is None:
-        return Maturity(n, 0, None, False)
-    end = survey.traffic_by(until) - 1 if in_displays else until
-    mature = _followed(survey, end, needed + (0 if in_displays else _untold(survey)), in_displays=in_displays)
+    last = min(follow_ups, key=lambda of: of.until - of.needed)
+    in_displays = last.in_displays
+    mature = _followed(survey, last.until - last.needed - (0 if in_displays else _untold(survey)), in_displays)
     if mature == 0:
-        long = f"{needed:,} displays" if in_displays else ticks_words(needed, log.meta.tick_seconds)
+        long = f"{last.needed:,} displays" if in_displays else ticks_words(last.needed, log.meta.tick_seconds)
         raise DataError(
             f"No display of log {log.meta.name!r} was followed for {long}, so none can be judged.",
             remedy="give a shorter attribution_window or `window`, or a log that covers more time.",
         )
     if columns is None or mature == n:
         return Maturity(mature, n - mature, None, True)
-    correction = fit_correction(survey, end, needed, columns, in_displays=in_displays)
-    used = _followed(survey, end, correction.shortest, in_displays=in_displays)
+    correction = fit_correction(survey, follow_ups, columns)
+    used = _followed(survey, correction.last, in_displays)
     return Maturity(used, n - mature, correction, True)
 
 
-def _follow_up(survey: Survey, window: ReplayWindow, clock: ReplayClock) -> tuple[int | None, bool]:
+def _follow_up(longest: int | None, window: ReplayWindow, clock: ReplayClock) -> tuple[int | None, bool]:
     """Return how long a display must be followed, None where nothing says, and whether that counts displays."""
-    longest = survey.log.meta.attribution_window
     if longest is not None or window.ticks is not None:
         return window.ticks if longest is None else longest, False
     if window.rounds == NO_WINDOW:
@@ -97,8 +103,6 @@ def _untold(survey: Survey) -> int:
     return survey.stamp if survey.stamp * (survey.log.meta.tick_seconds or 0.0) >= COARSE_S else 0
 
 
-def _followed(survey: Survey, end: int, needed: int, *, in_displays: bool) -> int:
-    """Return the displays that were followed at least so long: the first ones."""
-    if in_displays:
-        return survey.displays_numbered_until(end - needed)
-    return survey.displays_until(end - needed)
+def _followed(survey: Survey, last: int, in_displays: bool) -> int:
+    """Return the displays up to the last that was followed for long enough: its number in the traffic, or its time."""
+    return survey.displays_numbered_until(last) if in_displays else survey.displays_until(last)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.log.bounds import extremes
-from evaluator.log.costs import cost_events
+from evaluator.log.reward_kinds import cost_events, reward_kinds
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 
@@ -47,6 +48,8 @@ class RewardRange(NamedTuple):
         Largest sum of the sales of one display.
     least_cost, most_cost
         Smallest and largest cost of a display; 0 where costs are none of the objective.
+    of_told
+        Range of the events that policies are told of; None where these are all.
     """
 
     largest: float
@@ -59,6 +62,7 @@ class RewardRange(NamedTuple):
     sold: float = 0.0
     least_cost: float = 0.0
     most_cost: float = 0.0
+    of_told: RewardRange | None = None
 
     @property
     def ends_seen(self) -> tuple[RewardEnd, ...]:
@@ -92,6 +96,23 @@ class RewardRange(NamedTuple):
         """Return the range of the revenue alone."""
         return self._replace(least_cost=0.0, most_cost=0.0)
 
+    def told(self, *, costs: bool) -> RewardRange:
+        """Return the range of what a policy is told: with costs, or of the revenue alone."""
+        known = self.of_told or self
+        return known if costs else known.without_costs()
+
+    def plus(self, other: RewardRange) -> RewardRange:
+        """Return the range of a display's sum where events of another kind, of the range `other`, come on top."""
+        return self._replace(
+            largest=self.largest + other.largest,
+            known=self.known and other.known,
+            alike=self.alike and other.known,
+            smallest=self.smallest + other.smallest,
+            smallest_known=self.smallest_known and other.smallest_known,
+            taken_back=self.taken_back + other.taken_back,
+            sold=(self.sold or self.largest) + (other.sold or other.largest),
+        )
+
     def weighted(self, heaviest: float) -> tuple[float, float]:
         """Return the bounds where young displays' sales and refunds weigh up to `heaviest` times, and costs once.
 
@@ -110,19 +131,32 @@ class RewardRange(NamedTuple):
 
 
 def reward_range(survey: Survey, used: int) -> RewardRange:
-    """Return the range of the rewards of the first `used` displays. Cost: one pass over their conversions."""
-    c = int(np.searchsorted(survey.display, used))
+    """Return the range of the rewards of the first `used` displays. Cost: a pass over the events of each kind."""
+    log, c = survey.log, int(np.searchsorted(survey.display, used))
     display = survey.display[:c]
-    value = to_numpy(survey.log.conversions["value"])[:c].astype(np.float64, copy=False)
-    costs = cost_events(survey.log.conversions)
-    least_cost = most_cost = 0.0
+    value = to_numpy(log.conversions["value"])[:c].astype(np.float64, copy=False)
+    costs, others = cost_events(log.conversions), [kind for kind in reward_kinds(log) if kind.of is not None]
+    besides = [kind.marked(c)[:c] for kind in others] + ([] if costs is None else [costs[:c]])
+    own = ~np.any(besides, axis=0) if besides else slice(None)
+    found = told = _range_of(display[own], value[own], log.meta.reward_min, log.meta.reward_max)
+    for kind, mine in zip(others, besides, strict=False):
+        assert kind.of is not None
+        added = _range_of(display[mine], value[mine], kind.of.value_min, kind.of.value_max)
+        added = added._replace(known=added.known or not added.largest)
+        found, told = found.plus(added), told.plus(added) if kind.told else told
+    found, told = (of._replace(largest=of.largest or 1.0) for of in (found, told))
     if costs is not None:
-        of_cost = costs[:c]
-        spent = -value[of_cost]
-        most_cost = float(spent.max(initial=0.0))
-        least_cost = float(spent.min()) if len(spent) == used else 0.0
-        display, value = display[~of_cost], value[~of_cost]
-    meta = survey.log.meta
+        spent = -value[costs[:c]]
+        least = float(spent.min()) if len(spent) == used else 0.0
+        most = float(spent.max(initial=0.0))
+        found, told = (of._replace(least_cost=least, most_cost=most) for of in (found, told))
+    return found if told == found else found._replace(of_told=told)
+
+
+def _range_of(
+    display: npt.NDArray[np.int64], value: npt.NDArray[np.float64], least: float | None, most: float | None
+) -> RewardRange:
+    """Return the range of a display's sum of events that go with no others, the bounds of which may be known."""
     first = np.flatnonzero(np.diff(display, prepend=-1))
     reward = np.add.reduceat(value, first) if len(first) else np.zeros(0)
     smallest, taken_back, sold, seen = 0.0, 0.0, 0.0, float(reward.max(initial=0.0))
@@ -130,20 +164,18 @@ def reward_range(survey: Survey, used: int) -> RewardRange:
         taken_back, sold = (float(np.add.reduceat(np.maximum(sign * value, 0.0), first).max()) for sign in (-1.0, 1.0))
         _, lows, highs = extremes(display, value)
         smallest, seen = float(lows.min()), float(highs.max(initial=0.0))
-    known = meta.reward_max is not None
+    known = most is not None
     # What is bounded is the sum of all; a window may cut a refund off, and so count more than that.
-    largest = max(seen, meta.reward_max or 0.0) if taken_back or not known else meta.reward_max
+    largest = max(seen, most or 0.0) if taken_back or not known else most
     earned = reward[reward > 0.0]
     alike = len(earned) >= _MANY and bool(earned.min() == earned.max())
     return RewardRange(
-        largest=float(largest or 1.0),
+        largest=float(largest or 0.0),
         known=known,
         mean=float(earned.mean()) if len(earned) else float("nan"),
         alike=alike and seen == float(reward.max(initial=0.0)),
-        smallest=min(smallest, meta.reward_min or 0.0),
-        smallest_known=not taken_back or meta.reward_min is not None,
+        smallest=min(smallest, least or 0.0),
+        smallest_known=not taken_back or least is not None,
         taken_back=taken_back,
         sold=sold,
-        least_cost=least_cost,
-        most_cost=most_cost,
     )

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from evaluator.errors import LogError
 from evaluator.log import Log
-from evaluator.log.costs import cost_events
-from evaluator.log.delay_rows import delay_limits
+from evaluator.log.reward_kinds import cost_events, reward_kinds
 from evaluator.log.schema import to_numpy
 from evaluator.log.stamps import FEW_SHARE, TOLD_APART, delays_within_stamps
 from evaluator.log.traffic import TrafficCount, counted_by
@@ -138,7 +137,11 @@ class Survey:
 
         None where every display was followed to its end.
         """
-        return delay_limits(self.log.meta.observed_until, self.log.meta.attribution_window, self.shown_at)
+        ends = _followed_until(self.log, self.shown_at)
+        if ends is None:
+            longest = self.log.meta.attribution_window
+            return None if longest is None else np.full(len(self.shown_at), longest, np.int64)
+        return ends - self.shown_at
 
     def blurs(self, ticks: float) -> bool:
         """Return whether the time stamps are so coarse that they hardly tell delays of so many ticks apart."""
@@ -221,9 +224,8 @@ def survey(log: Log) -> Survey:
     passed = span[1] - span[0]
     rate = passed / (end - start) if end > start else float("nan")
     times = [to_numpy(log.conversions["time"]).astype(np.int64, copy=False)]
-    until, longest = log.meta.observed_until, log.meta.attribution_window
-    if until is not None:
-        times.append(np.full(len(display), until) if longest is None else np.minimum(until, shown_at + longest))
+    ends = _followed_until(log, shown_at)
+    times += [] if ends is None else [ends]
     last = _Last(end, rate)
     counted = traffic_until(log, *times) if traffic.columns else displays_until(log, *times)
     followed = [_past_the_end(count, when, last) - 1 - position
@@ -237,7 +239,7 @@ def survey(log: Log) -> Survey:
     stamps.see(times[0])
     found = Survey(
         log, shown, smallest, largest, inverse, rate, (len(log) - 1) / passed if passed else 1.0, display, position,
-        shown_at, followed[0], followed[1] if until is not None else None,
+        shown_at, followed[0], None if ends is None else followed[1],
         mark=np.concatenate([*(number for number, _ in marks), [span[1]]]),
         marked_at=np.concatenate([*(time for _, time in marks), [end]]),
         stamp=stamps.ticks,
@@ -247,6 +249,27 @@ def survey(log: Log) -> Survey:
     if few or not own.any() or not found.blurs(float(np.median(found.delay_ticks[own]))):
         return found
     return _within_stamps(found, own)
+
+
+def _followed_until(log: Log, shown_at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    """Return until when each event's display was followed for its kind, in ticks, shape (c,); None for to the end.
+
+    Where some kinds only were followed to the end, that is the last time that anything was followed until.
+    """
+    kinds = reward_kinds(log)
+    known = [kind.observed_until for kind in kinds if kind.observed_until is not None]
+    if not known:
+        return None
+    last = max(*known, int(to_numpy(log.conversions["time"]).max(initial=0)), int(shown_at.max(initial=0)))
+    until, longest = log.meta.observed_until, log.meta.attribution_window
+    ends = np.full(len(shown_at), last if until is None else until)
+    if until is not None and longest is not None:
+        ends = np.minimum(ends, shown_at + longest)
+    for kind in kinds:
+        if kind.of is not None:
+            shown, until, longest = shown_at[kind.at], kind.observed_until, kind.attribution_window
+            ends[kind.at] = last if until is None else until if longest is None else np.minimum(until, shown + longest)
+    return ends
 
 
 def _within_stamps(found: Survey, own: npt.NDArray[np.bool_]) -> Survey:
@@ -276,10 +299,9 @@ def _within_stamps(found: Survey, own: npt.NDArray[np.bool_]) -> Survey:
         key = mixed(found.display.astype(np.uint64) + STEP) + (np.arange(len(first)) - first).astype(np.uint64)
     uniform = np.asarray((mixed(key + STEP) >> np.uint64(11)) * 2.0**-53, np.float64)
     apart = np.maximum(at - of, 0)
-    refunds = to_numpy(log.conversions["value"]) < 0.0
     later = np.zeros(len(apart))
-    for alike in (own & ~refunds, own & refunds):
-        later[alike] = delays_within_stamps(apart[alike], uniform[alike])
+    for kind in reward_kinds(log):
+        later[kind.at] = delays_within_stamps(apart[kind.at], uniform[kind.at])
     drawn = followed_by(shown + later)
     begun = followed_by(np.where(apart > 0, at, shown).astype(np.float64))
     limit = drawn if found.limit is None else found.limit

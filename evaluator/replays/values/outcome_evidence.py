@@ -43,8 +43,8 @@ class _Evidence:
     @cached_property
     def _logged(self) -> SparseRewards:
         found = logged_rewards(self.plan, rounds=0)
-        # A sum of values that keeps the bound may be beyond it by rounding.
-        return replace(found, value=np.minimum(found.value, reward_bounds(self.plan).upper))
+        # A sum of values that keeps the bounds may be beyond them by rounding.
+        return replace(found, value=np.clip(found.value, *reward_bounds(self.plan)))
 
     @cached_property
     def _even(self) -> SparseRewards:
@@ -57,12 +57,12 @@ class _Evidence:
     def value(self, alpha: float) -> Interval:
         shown = self.displays
         different = len(shown[0] if len(shown) == 1 else np.unique(np.concatenate(shown)))
-        return self._honest(
-            repeated_interval(self._lived, upper=reward_bounds(self.plan).upper, alpha=alpha, displays=different)
-        )
+        lower, upper = reward_bounds(self.plan)
+        return self._honest(repeated_interval(self._lived, upper=upper, lower=lower, alpha=alpha, displays=different))
 
     def logging_value(self, alpha: float) -> Interval:
-        return self._honest(mean_interval(self._even, upper=reward_bounds(self.plan).upper, alpha=alpha))
+        lower, upper = reward_bounds(self.plan)
+        return self._honest(mean_interval(self._even, upper=upper, lower=lower, alpha=alpha))
 
     def _honest(self, interval: Interval) -> Interval:
         return interval if self.plan.bounded else with_honest_kind(interval)

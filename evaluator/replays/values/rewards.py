@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.kernels.compiling import compiled
-from evaluator.log.costs import sales
+from evaluator.log.reward_kinds import sales
 from evaluator.log.schema import consecutive, to_numpy
 from evaluator.replays.plan import ReplayPlan
 

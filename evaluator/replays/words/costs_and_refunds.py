@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.findings.codes import (
     COSTS_AND_DELAYS,
@@ -17,7 +18,7 @@ from evaluator.findings.codes import (
 )
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
-from evaluator.log.costs import cost_events, has_costs, sales
+from evaluator.log.reward_kinds import has_costs, reward_kinds
 from evaluator.log.schema import to_numpy
 from evaluator.replays.conversion_share import share_within
 from evaluator.replays.objective import is_of_profit
@@ -26,6 +27,7 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.policy_delays import fit_on_clock
 from evaluator.units import ticks_words
 
+Ints = npt.NDArray[np.int64]
 # Of refunds, so much less within the window than of sales that it is said.
 _FEWER = 0.01
 
@@ -48,7 +50,7 @@ def said_of_objective(log: Log, policy: Any, options: ReplayOptions) -> list[Fin
 
 def of_refunds(plan: ReplayPlan) -> list[Finding]:
     """Return the warnings of a policy that divides costs by delays, and of a window that refunds come too late for."""
-    log, survey = plan.log, plan.survey
+    log = plan.log
     said = []
     told_costs = plan.of_profit and plan.options.learn_from == "objective"
     if told_costs and getattr(plan.policy, "divides_by_delays", False):
@@ -61,34 +63,39 @@ def of_refunds(plan: ReplayPlan) -> list[Finding]:
                 about=plan.policy.name,
             )
         )
-    sold, costs = sales(log.conversions), cost_events(log.conversions)
-    if sold is None:
+    if plan.cdf is None:
         return said
-    refunds = np.flatnonzero(~sold if costs is None else ~(sold | costs))
-    if not len(refunds) or plan.cdf is None:
-        return said
-    limit = None if survey.limit is None else survey.limit[refunds]
-    own = fit_on_clock(survey.delay[refunds], limit, plan.clock)
-    of_refunds = share_within(survey, plan.window, own, refunds)
-    if not of_refunds < plan.tau_window - _FEWER:
-        return said
-    late = refunds[plan.rounds.delay[refunds] > plan.window.rounds]
+    value = to_numpy(log.conversions["value"])
+    for kind in reward_kinds(log)[1:]:
+        if kind.told and value[kind.at].sum() < 0.0:
+            said += _said_of_late(plan, kind.name, np.flatnonzero(kind.marked(len(value))), value)
+    return said
+
+
+def _said_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[np.float64]) -> list[Finding]:
+    """Return the warning of a window that events which take back come too late for."""
+    survey = plan.survey
+    limit = None if survey.limit is None else survey.limit[events]
+    own = fit_on_clock(survey.delay[events], limit, plan.clock)
+    within = share_within(survey, plan.window, own, events)
+    if not within < plan.tau_window - _FEWER:
+        return []
+    late = events[plan.rounds.delay[events] > plan.window.rounds]
     late = late[survey.display[late] < len(plan.rounds)]
-    lost = -float(to_numpy(log.conversions["value"])[late].sum()) / max(len(plan.rounds), 1)
+    lost = -float(value[late].sum()) / max(len(plan.rounds), 1)
     flatters = plan.rewards_end_with_window or plan.options.reward == "observed"
     what = "The value counts none of these, and so is too good by them" if flatters else (
-        "The value counts them, but the policy, which is never told of them, takes actions with many refunds for "
+        f"The value counts them, but the policy, which is never told of them, takes actions with many {name} for "
         "better than they are"
     )  # fmt: skip
-    said.append(
+    return [
         LATE_REFUNDS.found(
-            f"The window flatters: {of_refunds:.1%} of the refunds come within it, and {plan.tau_window:.1%} of the "
-            f"sales. Refunds of {lost:.4g} a display, of those seen, come later. {what}.",
-            within=of_refunds,
+            f"The window flatters: {within:.1%} of the {name} come within it, and {plan.tau_window:.1%} of the "
+            f"sales. {name[0].upper()}{name[1:]} of {lost:.4g} a display, of those seen, come later. {what}.",
+            within=within,
             lost=lost,
         )
-    )
-    return said
+    ]
 
 
 def said_of_outcome(name: str, plan: ReplayPlan) -> list[Finding]:

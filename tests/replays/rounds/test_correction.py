@@ -52,13 +52,14 @@ def test_the_slowest_law_decides_which_displays_are_left_out(window: int | None)
     if window is not None:  # in displays
         log = log.with_meta(attribution_window=None)
     found = correction_of(log, window=window)
-    assert found.in_displays == (window is not None)
+    assert found.kinds[0][0].in_displays == (window is not None)
     of = np.unique(to_numpy(log.conversions["display_id"]))
     used = of[of < plan(log, "random", immature="correct", window=window).maturity.used]
     weight = found.weights(survey(log), used)
     assert weight.max() <= found.heaviest <= 1 / LEAST_SEEN
-    slow, quick = (found.delays(found.shortest, k) for k in (1, 0))
-    assert found.delays.smallest(found.shortest) == slow >= LEAST_SEEN
+    ((of, delays),) = found.kinds
+    slow, quick = (delays(of.until - found.last, k) for k in (1, 0))
+    assert delays.smallest(of.until - found.last) == slow >= LEAST_SEEN
     assert quick > 2 * slow
     # A display is used for its age, whatever its action.
     action = log.column("action")
@@ -88,7 +89,7 @@ def test_by_a_column_the_law_is_that_of_action_and_value() -> None:
 def test_values_of_a_column_may_be_numbers_flags_or_empty() -> None:
     log = TWO.draw(3)
     words = log.displays["device"].to_pylist()
-    table = correction_of(log, "correct:device").delays.table
+    table = correction_of(log, "correct:device").kinds[0][1].table
     for column in (
         pa.array([int(w == "phone") for w in words]),
         pa.array([w == "phone" for w in words]),
@@ -97,7 +98,7 @@ def test_values_of_a_column_may_be_numbers_flags_or_empty() -> None:
     ):
         other = replace(log, displays=log.displays.append_column("other", column))
         np.testing.assert_array_equal(
-            np.sort(correction_of(other, "correct:other").delays.table, axis=0), np.sort(table, axis=0)
+            np.sort(correction_of(other, "correct:other").kinds[0][1].table, axis=0), np.sort(table, axis=0)
         )
 
 

@@ -79,7 +79,7 @@ def test_correcting_for_a_window_in_rounds_weighs_by_displays() -> None:
     found = judge_maturity(log, ReplayWindow(2, None, "2"), "correct")
     assert (found.used, found.immature) == (10, 2)
     assert found.correction is not None
-    young = 1.0 / found.correction.delays(0, [0, 1])
+    young = 1.0 / found.correction.kinds[0][1](0, [0, 1])
     np.testing.assert_allclose(found.correction.weights(survey(log), np.array([0, 1, 8, 9])), [1, 1, *young])
 
 
