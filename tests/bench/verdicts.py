@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -25,9 +26,11 @@ from scipy.special import ndtri
 
 from evaluator import compare
 from evaluator.errors import EvaluatorError
+from evaluator.log import Log
 from tests.bench.spread import Spread, add_options, spread_by
 from tests.untidy.defects import rows_of
 from tests.untidy.kinds import KINDS, Kind
+from tests.untidy.settings import Untidy
 from tests.untidy.traffic import Traffic, draw_traffic
 from tests.untidy.truth import expected_rewards, value_of_fixed, value_of_random
 from tests.untidy.writing import as_log
@@ -45,9 +48,8 @@ def steady(kind: Kind, seed: int, *, beyond: float = 0.0, per_cent: bool = False
 
     In reward per round, or in per cent of what the baseline earns; and `clear` standard errors less.
     """
-    traffic = draw_traffic(kind.untidy, seed)
     try:
-        log, of = as_log(traffic, rows_of(traffic, seed))
+        traffic, log, of = _drawn(kind.untidy, seed)
     except EvaluatorError:
         yield from ["refused"] * len(STEADY)
         return
@@ -57,6 +59,13 @@ def steady(kind: Kind, seed: int, *, beyond: float = 0.0, per_cent: bool = False
         asked -= clear and clear * _error(log, (base, candidate), kind, seed=seed, **kind.options)
         limit = f"{100 * asked / value:.10f}%" if per_cent else f"{asked:.12f}"
         yield _decision(log, (base, candidate), kind, seed=seed, ship_if=f"uplift > {limit}", **kind.options)
+
+
+@lru_cache(maxsize=64)
+def _drawn(untidy: Untidy, seed: int) -> tuple[Traffic, Log, np.ndarray]:
+    """Return traffic, its log, and the display of the traffic that each row of the log is: one object a log."""
+    traffic = draw_traffic(untidy, seed)
+    return (traffic, *as_log(traffic, rows_of(traffic, seed)))
 
 
 def learning(kind: Kind, seed: int, *, jobs: int = 2) -> str:

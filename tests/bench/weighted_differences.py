@@ -82,7 +82,10 @@ class World(NamedTuple):
         return Logged(reward, chances[rows, shown], a[rows, shown], b, user if self.users else None)
 
     def truth(self) -> float:
-        """Return the mean difference, over displays so many that it is as good as exact."""
+        """Return the mean difference; where users or sets matter, over displays so many that it is as good as exact."""
+        if not self.users and not self.sets:
+            policies = self._policies()
+            return float(((policies[self.target] - policies[self.against]) * self._rates()).sum(axis=1).mean())
         if self not in _TRUTHS:
             kind, liking, sets, _ = self._traffic(np.random.default_rng(12), _TRUTH_OF)
             a, b = (_among(self._policies()[name][kind], sets) for name in (self.target, self.against))
@@ -128,6 +131,8 @@ _TRUTHS: dict[World, float] = {}
 
 
 def _among(policy: np.ndarray, sets: np.ndarray) -> np.ndarray:
+    if sets.all():
+        return policy
     p = policy * sets
     total = p.sum(axis=1, keepdims=True)
     return np.where(total > 0, p / np.where(total > 0, total, 1.0), sets / sets.sum(axis=1, keepdims=True))
@@ -178,8 +183,8 @@ class Found(NamedTuple):
     matched: np.ndarray
 
 
-def on_log(name: str, seed: int) -> tuple[float, ...]:
-    """Return what a log of a world says, in the order of `Found`."""
+def on_log(name: str, seed: int, *, widths: bool = True) -> tuple[float, ...]:
+    """Return what a log of a world says, in the order of `Found`; `widths`: of other intervals, too."""
     world = WORLDS[name]
     log, truth = world.draw(seed), world.truth()
     a = influence(log.reward, log.a / log.propensity)
@@ -187,12 +192,6 @@ def on_log(name: str, seed: int) -> tuple[float, ...]:
     found = paired_values(log.reward, a, b, clusters=log.clusters).difference(0.95)
     of, z = found.value, a.terms - b.terms
     plain = 1.96 * float(z.std()) / math.sqrt(z.size)
-    asked = {"clusters": log.clusters, "level": 0.95}
-    one = snips(log.reward, log.a, log.propensity, **asked)
-    other = mean_value(log.reward, **asked) if log.b is None else snips(log.reward, log.b, log.propensity, **asked)
-    matches = np.random.default_rng(seed).random(world.n) < log.a * log.propensity.min() / log.propensity
-    m, n = max(int(matches.sum()), 1), world.n
-    spread = log.reward.std()
     return (
         a.value - b.value - truth,
         found.given,
@@ -202,9 +201,20 @@ def on_log(name: str, seed: int) -> tuple[float, ...]:
         found.high_known,
         abs(a.value - b.value - truth) <= plain,
         of.high - of.low,
-        2 * 1.96 * math.hypot(one.standard_error, other.standard_error),
-        2 * 1.96 * spread * math.sqrt(1 / m + 1 / n),
+        *(_other_widths(log, seed) if widths else (math.nan, math.nan)),
     )
+
+
+def _other_widths(log: Logged, seed: int) -> tuple[float, float]:
+    """Return the width of an interval of the two values unpaired, and of that of the displays that a replay matches."""
+    asked = {"clusters": log.clusters, "level": 0.95}
+    one = snips(log.reward, log.a, log.propensity, **asked)
+    other = mean_value(log.reward, **asked) if log.b is None else snips(log.reward, log.b, log.propensity, **asked)
+    n = len(log.reward)
+    matches = np.random.default_rng(seed).random(n) < log.a * log.propensity.min() / log.propensity
+    m = max(int(matches.sum()), 1)
+    both = 2 * 1.96 * math.hypot(one.standard_error, other.standard_error)
+    return both, 2 * 1.96 * float(log.reward.std()) * math.sqrt(1 / m + 1 / n)
 
 
 def rows(name: str, found: list[tuple[float, ...]]) -> list[Row]:

@@ -49,7 +49,7 @@ def test_a_comparison_says_which_differences_are_for_whom(folder: str) -> None:
     assert "expected differences are for new ones" in out
     assert (
         "expected differences are for new ones"
-        not in evaluate("compare", "-p", "random,ucb1", "--limit", "5000", "--full").out
+        not in evaluate("compare", "-p", "random,ucb1", "--limit", "5000", "--bootstrap", "20", "--full").out
     )
 
 

@@ -179,7 +179,7 @@ def test_one_of_several_values_goes_by_its_singular() -> None:
     ],
 )
 def test_several_values_stand_together_or_alone(words: tuple[str, ...]) -> None:
-    run = evaluate("compare", *words, "-b", "random", "--limit", "500", "--json")
+    run = evaluate("compare", *words, "-b", "random", "--limit", "500", "--bootstrap", "0", "--json")
     assert run.code == 0, run.err
     plans = [variant["plan"] for variant in run.json["variants"]]
     assert [plan["policy"] for plan in plans] == ["random"] * 2 + ["ucb1:exploration=1.0"] * 2

@@ -255,7 +255,7 @@ def test_files_that_are_no_fits_are_refused(tmp_path: Path, shop: Path) -> None:
 
 def test_delays_from_on_the_command_line() -> None:
     words = ("compare", "-p", "delayed-klucb,ucb1", "-b", "ucb1", "-w", "200", "--limit", "4000", "--json")
-    run = evaluate(*words, "--delays-from", "first:20%")
+    run = evaluate(*words, "--delays-from", "first:20%", "--bootstrap", "0")
     assert run.code == 0, run.err
     assert [v["plan"]["displays_before"] for v in run.json["variants"]] == [800, 800]
     assert evaluate(*words, "--delays-from", "a fifth").code == 2

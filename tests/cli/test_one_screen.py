@@ -48,7 +48,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
         ),
         "compare": (
             show,
-            evaluator.compare(log, policies, windows=["1d", "7d"], baseline="random", reward_max=20),
+            evaluator.compare(log, policies, windows=["1d", "7d"], baseline="random", reward_max=20, bootstrap=20),
         ),
         "check": (show, evaluator.check(log)),
         "audit": (show, evaluator.audit(log, ["linucb", "random"], window="7d", twins=20)),

@@ -206,7 +206,7 @@ def test_a_warm_start_is_in_report_and_manifest(tmp_path: Path) -> None:
     (replayed,) = manifest_of(out)["replays"]
     assert (replayed["warm_start"]["file"], replayed["warm_start"]["rounds"]) == ("learned.npz", learned["rounds"])
     assert len(replayed["warm_start"]["sha256"]) == 64
-    compared = evaluate("compare", *words, "-p", "random", *later, "--json").json
+    compared = evaluate("compare", *words, "-p", "random", *later, "--bootstrap", "0", "--json").json
     alone = json.loads((out / "result.json").read_text())
     assert compared["variants"][0]["value"] == alone["value"]
     same = evaluate("replay", *words, "--warm-start", str(file))

@@ -97,7 +97,7 @@ def test_a_replay_accepts_what_its_definition_does(policy: str, n_actions: int) 
 @pytest.mark.parametrize("n_actions", WIDTHS)
 def test_a_comparison_that_ships_checks_logs_of_any_width(n_actions: int) -> None:
     log, _ = logged(n_actions)
-    found = evaluator.compare(log, ["random", "ucb1"], ship_if="uplift > 0")
+    found = evaluator.compare(log, ["random", "ucb1"], ship_if="uplift > 0", bootstrap=0)
     assert found.check is not None
     assert found.check["eligible actions"].verdict == "warn"
     assert found.results[0].rounds > N / 50

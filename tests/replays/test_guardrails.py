@@ -160,7 +160,7 @@ def test_the_command_states_them_answers_them_and_exits_with_0(tmp_path: Path) -
     planned = evaluate("replay", "-p", "ucb1", *asked, "--dry-run")
     validate(planned.json)
     assert planned.json["options"]["guardrails"] == ["complaint < +0.01", "complaint < 0.9"]
-    result = evaluate("compare", "-p", "ucb1,random", *asked, "--json")
+    result = evaluate("compare", "-p", "ucb1,random", *asked, "--bootstrap", "0", "--json")
     validate(result.json)
     assert evaluate("replay", "-p", "ucb1", *asked, "--json").json["schema"] == "evaluate.replay/2"
     bad = evaluate("replay", "-p", "ucb1", *asked[:2], "--guardrail", "complaint rises")

@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import evaluator
 from evaluator.audits.result import Audit
@@ -144,7 +145,8 @@ AUDITS = {
         {"window": 200, "repeats": 2},
     ),
 }
-TWINS = 100
+# Bias as large as the wall clock's, one delay law's or that of uncounted young displays shows on 40 twins, below.
+TWINS = 60
 # Where an action lacks long or short delays, its conversions may have been lost: no twin loses any, and audits say so.
 MAY_LACK_CONVERSIONS = ("delays by action, dropped", "delays by action in rounds, within the window only")
 
@@ -165,13 +167,13 @@ def test_replays_of_twins_equal_live_runs(name: str) -> None:
 @pytest.mark.parametrize("name", AUDITS)
 def test_intervals_hold(name: str) -> None:
     audit = audited(name)
-    # P(Binomial(100, .95) < 86) is 2e-4; anytime-valid intervals hold oftener still.
+    least = binom.ppf(2e-4, TWINS, 0.95)  # anytime-valid intervals hold oftener still
     for policy in audit.policies:
         for coverage in (policy.value_coverage, policy.regret_coverage, policy.uplift_coverage):
-            assert coverage.held >= 86
+            assert coverage.held >= least
             assert (coverage.twins, coverage.level) == (TWINS, 0.95)
     for pair in audit.pairs:
-        assert pair.coverage.held >= 86
+        assert pair.coverage.held >= least
         error = np.hypot(pair.spread / TWINS**0.5, pair.live_standard_error)
         assert abs(pair.difference - pair.live_difference) < 4 * error
     named = [of.name for of in audit.not_in_twins]

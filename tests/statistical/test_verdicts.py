@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
+from evaluator.checks.options import CheckOptions
+from evaluator.checks.run import CheckReport, check_log
+from evaluator.log import Log
 from tests.bench.verdicts import apart, earned_more, learning, steady
 from tests.untidy.kinds import KINDS
 
@@ -14,6 +20,21 @@ DEFECTS = ("swapped propensities", "stale propensities", "copied displays", "out
 TRAFFIC = ("tidy", "daily rhythm", "drift of the rates", "rates by hour", "heavy revenue", "sample of the traffic")
 # Half of 1 - level, which all lines together share.
 ERROR = 0.025
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _each_log_is_checked_once() -> Iterator[None]:
+    """Check a log once for all that is compared on it, by whatever rule: its check knows neither policies nor rules."""
+    done: dict[int, tuple[Log, CheckOptions, CheckReport]] = {}
+
+    def check_once(log: Log, how: CheckOptions, *advance: Any) -> CheckReport:
+        if id(log) not in done or done[id(log)][1] != how:
+            done[id(log)] = log, how, check_log(log, how, *advance)
+        return done[id(log)][2]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaluator.comparisons.result.check_log", check_once)
+        yield
 
 
 @pytest.mark.parametrize("kinds", [DEFECTS, TRAFFIC])

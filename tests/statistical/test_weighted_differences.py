@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,10 +14,14 @@ LOGS = 120
 # Half of 1 - level, and 4 standard errors of a share of so many logs.
 ERROR = 0.025 + 4 * math.sqrt(0.025 * 0.975 / LOGS)
 SILENT = ("heavy money",)
+# The world in which intervals are compared with others.
+NEAR = "near the logger"
 
 
-def found_in(name: str, logs: int = LOGS) -> Found:
-    return Found(*(np.array(column) for column in zip(*(on_log(name, seed) for seed in range(logs)), strict=True)))
+@cache
+def found_in(name: str) -> Found:
+    logs = (on_log(name, seed, widths=name == NEAR) for seed in range(LOGS))
+    return Found(*(np.array(column) for column in zip(*logs, strict=True)))
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -30,7 +35,7 @@ def test_an_end_that_is_concluded_from_is_seldom_wrong(name: str) -> None:
 
 
 def test_intervals_are_short_where_policies_are_alike_and_as_long_as_users_need() -> None:
-    near, users = found_in("near the logger", 50), found_in("few users")
+    near, users = found_in(NEAR), found_in("few users")
     assert np.median(near.unpaired / near.width) > 4
     assert np.median(near.matched / near.width) > 4
     # An interval that takes displays of one user for independent ones is too short.

@@ -94,7 +94,7 @@ def test_objects_are_converted_in_stretches_from_store_to_store(tmp_path: Path, 
 def test_workers_open_it_by_its_address(local: Path, bucket: Bucket) -> None:
     address = f"s3://{bucket.name}/log"
     convert(local, address)
-    asked: dict[str, Any] = {"window": 200, "horizon": 200}
+    asked: dict[str, Any] = {"window": 200, "horizon": 200, "bootstrap": 20}
     with ThreadPoolExecutor(2) as executor:
         for log in (address, load(address)):
             there = evaluator.compare(log, ["ucb1", "linucb"], executor=executor, **asked)
