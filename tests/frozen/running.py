@@ -77,7 +77,7 @@ class Runs:
             case "pages":
                 result, page = ((out / file).read_text("utf-8") for file in ("result.json", "report.html"))
                 return {"full": printed, "json": plain_json(json.loads(result)), "page": page_text(page)}
-            case "json" if shown.result is not None:
+            case "json" if hasattr(shown.result, "to_dict"):
                 return {"json": plain_json(json.loads(shown.again(as_json=True)))}
             case "json":
                 return {"json": plain_json(evaluate(*command.words, "--json").json)}
