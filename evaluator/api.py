@@ -24,7 +24,8 @@ from evaluator.comparisons.weighted_pairs import may_decide
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log
-from evaluator.log.clusters import LIKE_USERS, source_columns
+from evaluator.log.column import source_columns
+from evaluator.log.users import LIKE_USERS
 from evaluator.options.declaration import under_own_names
 from evaluator.options.keywords import (
     AuditKeywords,

@@ -12,7 +12,7 @@ from evaluator.checks.record import Check
 from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.estimates.standard_errors import clusters_text, effective, too_few
-from evaluator.log.clusters import Clusters
+from evaluator.log.column import Column
 from evaluator.log.schema import to_numpy
 
 Floats = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ class DesignEffects(NamedTuple):
     contrasts: float
 
 
-def dependence(t: Tables, clusters: Clusters | None, level: float) -> CheckResult:
+def dependence(t: Tables, clusters: Column | None, level: float) -> CheckResult:
     """Say how much wider intervals of expected and weighted values are to be, by the clusters that are named."""
     if clusters is None:
         return not_applicable(
@@ -88,11 +88,11 @@ def dependence(t: Tables, clusters: Clusters | None, level: float) -> CheckResul
     )  # fmt: skip
 
 
-def _of(clusters: Clusters) -> str:
+def _of(clusters: Column) -> str:
     return "part of the clock" if clusters.by.startswith("every:") else clusters.by
 
 
-def design_effects(reward: Floats, action: npt.NDArray[np.integer], clusters: Clusters) -> DesignEffects:
+def design_effects(reward: Floats, action: npt.NDArray[np.integer], clusters: Column) -> DesignEffects:
     """Return how much clusters add to variances, and a test of whether they do.
 
     With residuals e_i around the mean and S_g their sums by cluster, the design effect is G / (G - 1) sum S_g² / sum
@@ -110,7 +110,7 @@ def design_effects(reward: Floats, action: npt.NDArray[np.integer], clusters: Cl
     Examples
     --------
     >>> code = np.arange(4000) // 4
-    >>> same = design_effects((code % 2).astype(float), code % 3, Clusters("user", code.astype(np.int32), 1000, 0))
+    >>> same = design_effects((code % 2).astype(float), code % 3, Column("user", code.astype(np.int32), 1000, 0))
     >>> round(same.correlation, 2), round(same.mean, 2), same.p_value < 1e-6
     (1.0, 4.0, True)
     """
@@ -151,7 +151,7 @@ def _p_value(together: float, e: Floats, sizes: Floats) -> float:
     return float(gammaincc(shape, max(shape + z * math.sqrt(shape), 0.0)))
 
 
-def _of_actions(reward: Floats, action: Ints, clusters: Clusters, grown: float) -> tuple[float, float]:
+def _of_actions(reward: Floats, action: Ints, clusters: Column, grown: float) -> tuple[float, float]:
     """Return the design effects of the actions' values and of their differences to the mean reward.
 
     A value's influence of display i is e_i / share where its action is shown, and a difference's that less the

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from evaluator.checks.result import CheckResult
 from evaluator.checks.tables import Tables
-from evaluator.log.clusters import Clusters
+from evaluator.log.column import Column
 from evaluator.log.set_kinds import has_eligibility
 
 
@@ -51,7 +51,7 @@ class Check:
         return tuple(inspect.signature(self.run).parameters)[1:]
 
     def find(
-        self, tables: Tables, *, level: float, seed: int, clusters: Clusters | None, users: Clusters | None
+        self, tables: Tables, *, level: float, seed: int, clusters: Column | None, users: Column | None
     ) -> CheckResult:
         """Return what it finds in a log."""
         if self.of_all and has_eligibility(tables.logged.survey.log):

@@ -20,10 +20,11 @@ from evaluator.errors import UnknownNameError, nearest
 from evaluator.estimates.enough import NEEDED, expected_rewards
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
-from evaluator.log.clusters import read_clusters, read_users
+from evaluator.log.column import read_clusters
 from evaluator.log.costs import refunds_at_once
 from evaluator.log.meta import PropensityKind
 from evaluator.log.schema import to_numpy
+from evaluator.log.users import read_users
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import survey
 from evaluator.results.in_notebooks import ShownInNotebooks

@@ -37,7 +37,7 @@ from evaluator.checks.result import MOST_SHOWN, POWER_Z, CheckResult, judged, no
 from evaluator.checks.tables import Tables
 from evaluator.estimates.multiplicity import holm
 from evaluator.estimates.standard_errors import too_few
-from evaluator.log.clusters import Clusters
+from evaluator.log.column import Column
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -99,7 +99,7 @@ class _WearOut(NamedTuple):
     worth: float
 
 
-def wear_out(t: Tables, users: Clusters | None, level: float) -> CheckResult:
+def wear_out(t: Tables, users: Column | None, level: float) -> CheckResult:
     """Test that users convert as often after earlier displays as at their first, within users."""
     if users is None:
         return not_applicable(
@@ -164,7 +164,7 @@ def _change(lost: float) -> str:
     return f"{lost:.1%} less" if lost >= 0 else f"{-lost:.1%} more"
 
 
-def _read(t: Tables, users: Clusters) -> _Seen:
+def _read(t: Tables, users: Column) -> _Seen:
     """Return the displays that are compared; earlier ones are counted over the whole log."""
     log, follow, timeline = t.logged.survey.log, t.logged.follow_up, t.logged.timeline
     converted = np.unique(t.logged.survey.display[follow.counted(t.logged.survey.display)])

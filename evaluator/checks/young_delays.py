@@ -15,7 +15,8 @@ from evaluator.checks.tables import Tables
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.estimates.multiplicity import holm
 from evaluator.kernels.solving import squared_length
-from evaluator.log.schema import kept_columns, to_numpy
+from evaluator.log.column import grouping_columns, read_values, renumbered
+from evaluator.log.schema import to_numpy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -125,24 +126,21 @@ def young_delays(t: Tables, level: float) -> CheckResult:
 def _splits(t: Tables, rows: Ints) -> list[ConversionGroups]:
     """Return the groups by each coordinate of the contexts, and by each column that the log keeps."""
     log, coordinates = t.logged.survey.log, t.logged.coordinates
-    kept = kept_columns(log.schema.names)
-    columns = [*coordinates.reads, *kept]
-    if not columns:
-        return []
     displays, of = np.unique(t.logged.survey.display[rows], return_inverse=True)
-    read = log.take(displays, columns)
     out = []
     if coordinates.column is not None:
+        read = log.take(displays, coordinates.reads)
         values = coordinates.values({coordinates.column: to_numpy(read[coordinates.column])})[of]
         for j, edges in enumerate(coordinates.edges):
             names = [coordinates.bin_name(j, b) for b in range(len(edges) + 1)]
             told, group = coordinates.meaning[j], coordinates.bins(j, values[:, j])
             out.append(ConversionGroups("context", told.name, group, names, told.column))
-    for name in kept:
-        words = np.array([str(value) for value in read[name].to_pylist()])[of]
-        labels, group = np.unique(words, return_inverse=True)
-        if 1 < len(labels) <= _MOST_VALUES:
-            out.append(ConversionGroups("column", name, group, [f"{name} {label}" for label in labels.tolist()]))
+    for column in read_values(log, grouping_columns(log), displays):
+        if 1 < column.count <= _MOST_VALUES:
+            order = np.argsort(column.labels).tolist()
+            labels = [f"{column.by} {column.labels[i]}" for i in order]
+            group = renumbered(column.code, order, column.count).astype(np.int64)[of]
+            out.append(ConversionGroups("column", column.by, group, labels))
     return out
 
 

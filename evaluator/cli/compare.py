@@ -73,7 +73,7 @@ def compare_command(
     from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import MOST, VariantRuns
     from evaluator.comparisons.weighted_pairs import may_decide
-    from evaluator.log.clusters import LIKE_USERS
+    from evaluator.log.users import LIKE_USERS
     from evaluator.outputs.kept_folder import kept_beside
     from evaluator.policies.static import LoggingPolicy
 

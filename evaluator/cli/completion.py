@@ -114,9 +114,9 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
 
 
 def _complete_last(incomplete: str, words: Iterable[str]) -> list[str]:
-    """Return the words that complete the last word of a list with commas, each after the rest of the list."""
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
+    """Return the words that complete the last word of a list with commas or plus signs, after the others."""
+    at = max(incomplete.rfind(","), incomplete.rfind("+")) + 1
+    return [incomplete[:at] + word for word in words if word.startswith(incomplete[at:])]
 
 
 def _read_columns(given: dict[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from evaluator.estimates.contrast import Contrast, contrast_of
 from evaluator.estimates.paired import UNPAIRED, RewardSums, shown_alone
 from evaluator.estimates.simultaneous import difference_in_group, simultaneous_interval
 from evaluator.estimates.weighted_difference import WeightedDifference
-from evaluator.log.splits import Split
+from evaluator.log.column import Column
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
 from evaluator.replays.values.segment_values import GroupTest, tested_together
@@ -151,7 +151,7 @@ def segment_differences(
         for i in others:
             shortest = min(len(of) for j in (i, baseline) for of in lived[j].displays)
             none = why_none(plans[i], plans[baseline], min(rounds, shortest))
-            about = (i, baseline, split.column)
+            about = (i, baseline, split.by)
             if none:
                 nothing = GroupTest(0, math.nan, math.nan, differ=False)
                 found.append(SegmentDifferences(*about, (), split.pooled, nothing, none))
@@ -175,7 +175,7 @@ def _at_once(of: WeightedDifference, level: float, total: int) -> WeightedDiffer
 
 
 def _in_groups(
-    plan: ReplayPlan, a: FirstRounds, b: FirstRounds, split: Split, *, total: int, ordered: bool
+    plan: ReplayPlan, a: FirstRounds, b: FirstRounds, split: Column, *, total: int, ordered: bool
 ) -> tuple[tuple[GroupDifference, ...], GroupTest]:
     bounds, level = reward_bounds(plan), plan.options.level
     width = bounds.upper - bounds.lower
@@ -203,7 +203,7 @@ def _in_groups(
     return tuple(groups), test_of(split, evidence, level=level)
 
 
-def _sides(split: Split, a: FirstRounds, b: FirstRounds, bounds: RewardBounds) -> list[Contrast]:
+def _sides(split: Column, a: FirstRounds, b: FirstRounds, bounds: RewardBounds) -> list[Contrast]:
     """Return what the displays of each group that one of two replays alone showed add to the difference of totals."""
     repeats = []
     for shown_a, earned_a, shown_b, earned_b in zip(a.displays, a.rewards, b.displays, b.rewards, strict=True):
@@ -222,7 +222,7 @@ def _sides(split: Split, a: FirstRounds, b: FirstRounds, bounds: RewardBounds) -
     ]
 
 
-def _discordant(split: Split, a: FirstRounds, b: FirstRounds) -> list[int]:
+def _discordant(split: Column, a: FirstRounds, b: FirstRounds) -> list[int]:
     """Return how many different displays of each group one of two replays alone showed, in any repeat."""
     alone = [np.setxor1d(x, y) for x, y in zip(a.displays, b.displays, strict=True)]
     return different_displays(split, alone)

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.weighted_difference import Influence, PairedValues, influence, paired_values
-from evaluator.log.clusters import read_users
-from evaluator.log.splits import Split
+from evaluator.log.column import Column
+from evaluator.log.users import read_users
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.final import display_weights
 from evaluator.replays.values.rewards import eventual_rewards
@@ -77,7 +77,7 @@ def may_decide(policies: Sequence[Any], draws: int | None) -> bool:
     return frozen or draws != 0
 
 
-def weighted_in_groups(plans: Sequence[ReplayPlan], pair: tuple[int, int], split: Split) -> tuple[PairedValues, ...]:
+def weighted_in_groups(plans: Sequence[ReplayPlan], pair: tuple[int, int], split: Column) -> tuple[PairedValues, ...]:
     """Return the same of one pair in each group of a column, of its displays alone; nothing where a policy learns.
 
     Costs a scan of the log for each of the two.

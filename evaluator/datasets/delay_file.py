@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import EvaluatorError, ParameterError, SourceError, UsageError, WorkerError
 from evaluator.jobs.workers import in_folder, this_folder, this_worker
+from evaluator.log.column import BETWEEN, CROSS, parts_of
 from evaluator.log.delay_rows import DelayRows, delays_hash
 from evaluator.log.stamps import stamp_of
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
@@ -63,14 +65,14 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     source = Source(files=str(path))
     files: list[TablePart] = [*find_files(source, Path(), override=path)]
     names = column_names(files[0], source)
-    column = _delay_column(asked.delay_column, names, by, files[0].name)
+    groups = () if by is None else parts_of(by, names)
+    column = _delay_column(asked.delay_column, names, groups, files[0].name)
     of_row = followed if followed in names else None
     constant = None if followed is None or of_row is not None else _ticks(followed, unit, names)
     kinds: dict[str, Kind] = {column: "int"}
-    if by is not None:
-        if by in (column, of_row):
-            raise UsageError(f"`by='{by}'` is the column of the delays.", remedy="name a column of groups.")
-        kinds[by] = "text"
+    if {column, of_row} & {*groups}:
+        raise UsageError(f"`by='{by}'` is the column of the delays.", remedy="name a column of groups.")
+    kinds |= dict.fromkeys(groups, "text")
     if of_row is not None:
         kinds[of_row] = "int"
     breaches = Breaches(files, listed=asked.on_error == "quarantine")
@@ -80,7 +82,7 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     limit = frame[of_row] if of_row else pl.repeat(constant, frame.height, dtype=pl.Int64, eager=True)
     checked = breaches.check(frame)
     check_cells(checked, frame, kinds)
-    _check(frame, column, by, of_row, limit, checked)
+    _check(frame, column, groups, of_row, limit, checked)
     sound = pl.Series(checked.close())
     if asked.on_error == "stop":
         breaches.refuse()
@@ -94,16 +96,18 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
         tick=unit,
         delay=frame[column].to_numpy(),
         limit=limit.to_numpy() if cut else None,
-        group=None if by is None else np.array(frame[by].to_list(), object),
-        by=by or "",
+        group=np.array(frame.select(pl.concat_str(groups, separator=BETWEEN)).to_series().to_list(), object)
+        if groups
+        else None,
+        by=CROSS.join(groups),
         left_out=left_out_note([breaches]),
         stamp=stamp_of(frame[column].to_numpy()),
     )
     return DelayReading(rows, breaches.table().to_arrow())
 
 
-def _delay_column(column: str | None, names: list[str], by: str | None, file: str) -> str:
-    others = [name for name in names if name != by]
+def _delay_column(column: str | None, names: list[str], groups: Sequence[str], file: str) -> str:
+    others = [name for name in names if name not in groups]
     if column is None and len(others) == 1:
         return others[0]
     if column is None:
@@ -128,7 +132,12 @@ def _ticks(followed: str, unit: str, names: list[str]) -> int:
 
 
 def _check(
-    frame: pl.DataFrame, column: str, by: str | None, of_row: str | None, limit: pl.Series, checked: CheckedRows
+    frame: pl.DataFrame,
+    column: str,
+    groups: Sequence[str],
+    of_row: str | None,
+    limit: pl.Series,
+    checked: CheckedRows,
 ) -> None:
     delay = frame[column]
     sound = checked.sound
@@ -138,7 +147,7 @@ def _check(
     if of_row is not None:
         checked.add(of_row, sound & limit.is_null(), "missing", "say how long the display was followed")
     checked.add(column, sound & (delay > limit), "delay longer than its display was followed", remedy)
-    if by is not None:
+    for by in groups:
         checked.add(by, sound & frame[by].is_null(), "missing", "give every row a group")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -41,8 +41,9 @@ from evaluator.datasets.vw.decision_frames import FORMATS, has_times
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import UsageError
 from evaluator.log import Log
-from evaluator.log.clusters import LIKE_USERS, like_users
+from evaluator.log.column import CROSS, parts_of
 from evaluator.log.schema import OWN_COLUMNS, kept_columns
+from evaluator.log.users import LIKE_USERS, like_users
 
 # Rows whose display was listed before, of a first pass, which knows of none.
 NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})
@@ -279,9 +280,18 @@ def plan_reading(
         of_sets=list(of_sets),
         targets=target_columns(spec, files),
         vectors=vector_columns(spec, files),
-        kept=columns_to_keep(spec, asked.keep, lambda: _users(files[0], spec)) | target_actions(spec),
+        kept=columns_to_keep(spec, _uncrossed(asked.keep, files[0], spec), lambda: _users(files[0], spec))
+        | target_actions(spec),
         by_rounds=by_rounds,
     )
+
+
+def _uncrossed(keep: Sequence[str], file: TablePart, spec: FileSpec) -> list[str]:
+    """Return the columns to keep, those that are crossed each by itself."""
+    known: Collection[str] = ()
+    if any(CROSS in name for name in keep):
+        known = {*spec.keep, *([] if file.is_lines else column_names(file, spec.source))}
+    return [part for name in keep for part in parts_of(name, known)]
 
 
 def _users(file: TablePart, spec: FileSpec) -> list[str]:
@@ -373,7 +383,7 @@ def _another_name(spec: FileSpec, column: str) -> str:
 def check_kept(log: Log, keep: Sequence[str]) -> None:
     """Raise UsageError unless a log that is not read from files has the columns to keep."""
     kept = kept_columns(log.schema.names)
-    for column in keep:
+    for column in (part for name in keep for part in parts_of(name, kept)):
         if column not in (*kept, LIKE_USERS):
             raise UsageError(
                 f"Log {log.meta.name!r} keeps no column {column!r} (it keeps {', '.join(kept) or 'none'}).",

@@ -11,17 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.errors import DataError, ParameterError
+from evaluator.errors import DataError
+from evaluator.log.column import read_values
 from evaluator.log.contract import Log
-from evaluator.log.schema import WEIGHT, kept_columns, to_numpy, words
+from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.log.stamps import stamp_of
 from evaluator.log.times import DAY, TENTH, TENTHS, Periods, has_days, part_of, tenths, ticks_a_day
 from evaluator.log.traffic import TrafficCount
 from evaluator.units import SECONDS, Tick
 
 Ints = npt.NDArray[np.int64]
-# Group of the displays whose cell was empty.
-MISSING = "(missing)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +91,8 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     log
         Log whose conversions are studied.
     by
-        Name of what makes groups: ``action``, or a column that the log keeps (``keep`` of `evaluator.datasets.load`);
-        displays without a value are the group ``(missing)``. None for no groups.
+        Name of what makes groups: ``action``, or a column that the log keeps (``keep`` of `evaluator.datasets.load`),
+        crossed or not; displays without a value are the group ``(missing)``. None for no groups.
 
     Raises
     ------
@@ -109,9 +108,9 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     >>> rows.delay[:3], rows.limit, rows.displays
     (array([ 1, 49, 52]), None, 1000)
     """
-    _check_groups(log, by)
     meta = log.meta
     display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
+    columns = read_values(log, [] if by is None else [by], display)
     if not len(display):
         raise DataError(f"Log {meta.name!r} has no conversions, so there are no delays.", remedy="check the spec.")
     shown_at = np.empty(len(display), np.int64)
@@ -168,8 +167,8 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         tick=meta.tick,
         delay=delay,
         limit=limit,
-        group=None if by is None else _groups(log, display, by),
-        by=by or "",
+        group=np.array(columns[0].labels, object)[columns[0].code] if columns else None,
+        by=columns[0].by if columns else "",
         displays=round(float(by_part.sum()) / per),
         rate=(span[1] - span[0]) / (end - start) / meta.sampling_rate if end > start else float("nan"),
         periods=periods,
@@ -188,25 +187,6 @@ def delay_limits(until: int | None, window: int | None, shown_at: Ints) -> Ints 
     if until is None:
         return None if window is None else np.full(len(shown_at), window, np.int64)
     return until - shown_at if window is None else np.minimum(until - shown_at, window)
-
-
-def _groups(log: Log, display: Ints, by: str) -> npt.NDArray[Any]:
-    """Return the label of each conversion's display, shape (n,)."""
-    taken = log.take(display, [by])[by]
-    column: npt.NDArray[Any] = to_numpy(taken if by == "action" else words(taken))
-    if by == "action":
-        column = np.array(log.labels, object)[column]
-    column[column == None] = MISSING  # noqa: E711 elementwise
-    return column
-
-
-def _check_groups(log: Log, by: str | None) -> None:
-    kept = kept_columns(log.schema.names)
-    if by is not None and by not in ("action", *kept):
-        raise ParameterError(
-            f"`by='{by}'`: log {log.meta.name!r} keeps no such column (it keeps {', '.join(['action', *kept])}).",
-            remedy=f"read or convert its source anew with `keep=['{by}']`.",
-        )
 
 
 def delays_hash(rows: DelayRows) -> str:

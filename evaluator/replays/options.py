@@ -201,11 +201,12 @@ class ReplayOptions(BareReplayOptions):
     cluster_by: str | None = CLUSTER_BY.field()
     by: str | None = BY.but(
         default=None,
-        help="Source columns, by commas: value and uplift in every group of each, and whether groups differ",
+        help="Source columns, by commas: value and uplift in every group of each, and whether groups differ; of "
+        "device+country, in every pair",
         more="From the same replay: a group's rounds are those of its accepted displays, and the policy learns from "
         "all groups. Columns of numbers are cut at their quartiles; small groups are pooled and counted. In a "
         "comparison, the differences in every group, too. The log must keep the columns (`load`, option `keep`).",
-        example="device,country",
+        example="device,country,device+country",
         panel=ESTIMATE,
         question=DECIDES,
     ).field()
@@ -245,7 +246,7 @@ class ReplayOptions(BareReplayOptions):
         ParameterError
             A value does not fit; the message names the option, the value and what it takes.
         """
-        from evaluator.log.splits import columns_of
+        from evaluator.log.column import columns_of
         from evaluator.replays.guardrails import parse_guardrails
 
         super().__post_init__()
@@ -267,7 +268,6 @@ class ReplayOptions(BareReplayOptions):
     @property
     def keeps(self) -> list[str]:
         """Columns that the log must have kept from its source."""
-        from evaluator.log.clusters import source_columns
-        from evaluator.log.splits import columns_of
+        from evaluator.log.column import columns_of, source_columns
 
         return list(dict.fromkeys([*super().keeps, *source_columns(self.cluster_by), *columns_of(self.by)]))

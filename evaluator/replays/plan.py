@@ -13,10 +13,9 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss
-from evaluator.log.clusters import Clusters
+from evaluator.log.column import Column
 from evaluator.log.costs import number_of_costs
 from evaluator.log.schema import is_target
-from evaluator.log.splits import Split
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.conversion_share import followed_for
 from evaluator.replays.loop.samplers import SamplerName
@@ -111,8 +110,8 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     known: KnownDelays | None
     told: Survey
     findings: tuple[Finding, ...]
-    clusters: Clusters | None = None
-    splits: tuple[Split, ...] = ()
+    clusters: Column | None = None
+    splits: tuple[Column, ...] = ()
     capped: CapLoss | None = None
     start: WarmStart | None = None
     sets: EligibleSets | None = None

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from evaluator.findings.finding import Finding
 from evaluator.log.bounds import CapLoss
-from evaluator.log.clusters import Clusters
+from evaluator.log.column import Column
 from evaluator.log.meta import Objective, PropensityKind
 from evaluator.options.shared import ClockName
 from evaluator.replays.loop.samplers import SamplerName
@@ -178,7 +178,7 @@ class PlanFacts:
     reward_bound: RewardBound
     warm_start: WarmStart | None
     cap: CapLoss | None
-    clusters: Clusters | None
+    clusters: Column | None
     outcomes: Mapping[str, OutcomePlan]
     options: ReplayOptions
     counts: Mapping[str, Finite]

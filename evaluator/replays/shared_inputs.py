@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss, with_bounds, with_cap
-from evaluator.log.clusters import Clusters, read_clusters
+from evaluator.log.column import Column, read_clusters, read_groups
 from evaluator.log.costs import with_costs
-from evaluator.log.splits import Split, read_splits
 from evaluator.options.shared import PropensityMode
 from evaluator.replays.guardrails import parse_guardrails, refuse_unknown_outcomes
 from evaluator.replays.objective import objective_of
@@ -28,11 +27,11 @@ class Basis:
     survey: Survey
     propensities: Propensities
     known: KnownDelays | None
-    clusters: Clusters | None
+    clusters: Column | None
     capped: CapLoss | None
     sets: EligibleSets | None = None
     outcomes: Mapping[str, Survey] = field(default_factory=dict)
-    splits: tuple[Split, ...] = ()
+    splits: tuple[Column, ...] = ()
     _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
 
     def until(self, displays: int, mode: PropensityMode | None) -> tuple[Survey, Propensities]:
@@ -61,5 +60,5 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     sets = read_sets(surveyed.log)
     outcomes = {one.name: survey(surveyed.log.of_outcome(one.name)) for one in surveyed.log.meta.outcomes}
     found = resolve_propensities(surveyed, options.propensity)
-    splits = read_splits(surveyed.log, options.by)
+    splits = read_groups(surveyed.log, options.by)
     return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits)

@@ -11,7 +11,7 @@ import pytest
 from evaluator import check
 from evaluator.checks.dependence import NAME, design_effects
 from evaluator.checks.registry import number_tested
-from evaluator.log.clusters import Clusters
+from evaluator.log.column import Column
 from tests.cli.runs import evaluate
 from tests.logs import bernoulli_log
 from tests.statistical.users import Crowd
@@ -19,8 +19,8 @@ from tests.statistical.users import Crowd
 LOGS, LEVEL = 500, 0.04 / number_tested(clustered=True)
 
 
-def clusters_of(sizes: np.ndarray) -> Clusters:
-    return Clusters("user", np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), len(sizes), 0)
+def clusters_of(sizes: np.ndarray) -> Column:
+    return Column("user", np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), len(sizes), 0)
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["all actions alike", "one action only"])

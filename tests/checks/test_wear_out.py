@@ -16,7 +16,7 @@ from evaluator.checks.registry import number_tested
 from evaluator.checks.wear_out import NAME, _fitted, _left, earlier
 from evaluator.comparisons.verdict import Verdict
 from evaluator.log import Log
-from evaluator.log.clusters import read_users
+from evaluator.log.users import read_users
 from evaluator.replays.words.clusters import UNWORN
 from tests.checks.visits import Visits
 from tests.datasets.sources import dataset

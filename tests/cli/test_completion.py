@@ -56,6 +56,7 @@ def test_files_are_completed_that_can_be_read() -> None:
         ("evaluate check criteo_t", ["criteo_twin"]),
         ("evaluate simulate -s vernade2017-l", ["vernade2017-low"]),
         ("evaluate replay -d shop --cluster-by us", ["user"]),
+        ("evaluate replay -d shop --by ad,user+a", ["ad,user+ad"]),
         ("evaluate delays -d shop/spec.toml --by ", ["time", "user", "ad"]),
         ("evaluate delays --file delays.csv --delay-column d", ["delay_s"]),
         ("evaluate delays absent/spec.toml --by u", []),

@@ -13,12 +13,15 @@ import pytest
 from evaluator import study_delays
 from evaluator.datasets import convert, load
 from evaluator.datasets import frames as scan
+from evaluator.datasets.delay_file import read_delay_file
+from evaluator.datasets.delay_file_options import DelayFileOptions
 from evaluator.errors import SourceError, UsageError
 from evaluator.log import StoredLog
-from evaluator.log.clusters import LIKE_USERS, read_clusters
+from evaluator.log.column import read_clusters
 from evaluator.log.delay_rows import delay_rows
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import kept_columns
+from evaluator.log.users import LIKE_USERS
 from tests.cli.runs import evaluate
 from tests.datasets.sources import dataset, write_spec
 
@@ -84,6 +87,27 @@ def test_groups_that_differ_are_found_and_no_others(
         run = evaluate("delays", str(source), *words)
         assert run.code == 0, run.err
         assert run.json["groups"] == study.to_dict()["groups"]
+
+
+def test_crossed_columns_are_read_each_by_itself(shop: Path, tmp_path: Path) -> None:
+    log = load(shop, keep=["country+device"])
+    assert kept_columns(log.schema.names) == ["country", "device"]
+    shown = log.displays.take(log.conversions["display_id"])
+    pairs = zip(shown["country"].to_pylist(), shown["device"].to_pylist(), strict=True)
+    rows = delay_rows(log, by="country+device")
+    assert (rows.by, rows.group.tolist()) == ("country+device", [f"{c} + {d or '(missing)'}" for c, d in pairs])
+    stored = convert(shop, tmp_path / "log", keep=["country", "device"]).log
+    assert delay_rows(load(tmp_path / "log", keep=["country+device"]), by="country+device").group.tolist() == (
+        delay_rows(stored, by="country + device").group.tolist()
+    )
+    with pytest.raises(UsageError, match="keeps no column 'city'"):
+        load(tmp_path / "log", keep=["country+city"])
+    plus = dataset(tmp_path, ["t,ad,sold,a+b,a", "1,x,4,u,1", "2,y,,v,1"])
+    assert kept_columns(load(plus, keep=["a+b"]).schema.names) == ["a+b"]
+    file = tmp_path / "delays.csv"
+    file.write_text("delay,shop,kind\n1,x,a\n2,y,a\n3,x,b\n")
+    read = read_delay_file(file, DelayFileOptions(by="shop+kind")).rows
+    assert (read.by, read.group.tolist(), read.delay.tolist()) == ("shop+kind", ["x + a", "y + a", "x + b"], [1, 2, 3])
 
 
 def test_a_number_of_the_context_is_a_group_too(shop: Path) -> None:

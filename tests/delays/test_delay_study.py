@@ -176,7 +176,7 @@ def test_groups_of_another_column() -> None:
     log = replace(log, displays=log.displays.append_column("country", country))
     study = study_delays(log, by="country", **QUICK)
     assert [group.label for group in study.groups] == ["de", "fr"]
-    for column, said in (("region", r"it keeps action, country"), ("propensity", "keeps no such column")):
+    for column, said in (("region", r"it keeps action, country"), ("propensity", "keeps no column 'propensity'")):
         with pytest.raises(ParameterError, match=said):
             study_delays(log, by=column)
 

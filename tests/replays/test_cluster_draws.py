@@ -15,7 +15,7 @@ from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError
 from evaluator.estimates.standard_errors import clustered_error
 from evaluator.log import Log
-from evaluator.log.clusters import Clusters
+from evaluator.log.column import Column
 from evaluator.replays.values import resampled as bootstrap
 from evaluator.replays.values.bootstrap_refits import ClusterDraws
 from evaluator.replays.values.expected_values import expected_differences
@@ -24,8 +24,8 @@ from tests.logs import bernoulli_log
 N = 6000
 
 
-def clusters_of(code: np.ndarray) -> Clusters:
-    return Clusters("user", code.astype(np.int32), int(code.max()) + 1, 0)
+def clusters_of(code: np.ndarray) -> Column:
+    return Column("user", code.astype(np.int32), int(code.max()) + 1, 0)
 
 
 def in_blocks(code: np.ndarray, block: int, seed: int) -> list[np.ndarray]:

@@ -23,7 +23,7 @@ from evaluator.estimates.contrast import difference
 from evaluator.estimates.paired import sums_of
 from evaluator.estimates.simultaneous import mean_of, p_of_one_value
 from evaluator.log import Log
-from evaluator.log.splits import MISSING, read_split
+from evaluator.log.column import MISSING, read_groups
 from evaluator.replays.options import ReplayOptions
 from evaluator.reports.documents import show
 from evaluator.reports.terminal import ReportConsole
@@ -59,6 +59,31 @@ def test_policy_that_helps_one_group_and_harms_another() -> None:
     assert result.segment_table.num_rows == 2
 
 
+def test_what_helps_in_some_pairs_of_two_columns_and_harms_in_the_others_shows_where_they_are_crossed() -> None:
+    """By either column alone the uplift is 0; by both it is +.25 where they agree and -.25 where they do not."""
+    rng = np.random.default_rng(3)
+    a, b, action = rng.integers(0, 2, (3, N))
+    shown = np.flatnonzero(rng.random(N) < 0.4 + 0.25 * np.where(a == b, 1, -1) * np.where(action == 1, 1, -1))
+    log = build_log(time=np.arange(N), action=action, conversion_display=shown, conversion_time=shown, n_actions=2)
+    for name, values in {"device": np.array(["phone", "tv"])[a], "country": np.array(["de", "fr"])[b]}.items():
+        log = replace(log, displays=log.displays.append_column(name, pa.array(values)))
+    options = {"by": "device,country,device + country", "baseline": "fixed:action=0"}
+    found = compare(log, ["fixed:action=0", "fixed:action=1"], **options)
+    by_device, by_country, by_both = found.results[1].segments
+    assert [split.column for split in (by_device, by_country, by_both)] == ["device", "country", "device+country"]
+    assert (by_device.test.differ, by_country.test.differ, by_both.test.differ) == (False, False, True)
+    for split in (by_device, by_country):
+        assert all(group.uplift.low < 0.0 < group.uplift.high for group in split.groups)
+    truth = {
+        f"{d} + {c}": 0.25 if (d == "phone") == (c == "de") else -0.25 for d in ("phone", "tv") for c in ("de", "fr")
+    }
+    assert {group.label for group in by_both.groups} == set(truth)
+    assert all(group.uplift.low <= truth[group.label] <= group.uplift.high for group in by_both.groups)
+    assert {(one.column, one.group) for one in found.verdict.candidate.harmed} == {
+        ("device+country", pair) for pair, uplift in truth.items() if uplift < 0.0
+    }
+
+
 def test_intervals_have_the_share_of_the_error_that_their_number_leaves() -> None:
     """Those of one mean at that share of the error: of an uplift, which is of two, at half of it each."""
     log = segment_log(age=pa.array(np.arange(N) % 100))
@@ -67,7 +92,7 @@ def test_intervals_have_the_share_of_the_error_that_their_number_leaves() -> Non
     logged = np.zeros(N)
     logged[log.conversions["display_id"].to_numpy()] = 1.0
     for split in result.segments:
-        code = read_split(log, split.column).code
+        code = read_groups(log, split.column)[0].code
         for g, group in enumerate(split.groups):
             lived, all_shown = reward[code[display] == g], logged[code == g]
             alone = mean_interval(lived, upper=1.0, alpha=0.05 / total)
@@ -84,7 +109,7 @@ def test_intervals_have_the_share_of_the_error_that_their_number_leaves() -> Non
 def test_differences_are_those_of_the_groups_and_shorter_where_both_showed_the_same(options: dict[str, Any]) -> None:
     log = segment_log()
     found = compare(log, ["ucb1", "thompson", "ucb1:exploration=1"], baseline="ucb1", by="kind", **options)
-    code, earned = read_split(log, "kind").code, np.zeros(N)
+    code, earned = read_groups(log, "kind")[0].code, np.zeros(N)
     earned[log.conversions["display_id"].to_numpy()] = 1.0
     unpaired = 0.0
     for of in found.segments:
@@ -111,7 +136,7 @@ def test_a_reward_that_may_be_negative_moves_no_difference() -> None:
     values = log.conversions["value"].to_numpy() * 2.0 - 1.0
     sold = pa.table({**{n: log.conversions[n] for n in ("display_id", "time")}, "value": pa.array(values - 3.0)})
     log = log.with_conversions(sold).with_meta(reward_max=1.0, reward_min=-2.0)
-    code, earned = read_split(log, "kind").code, np.zeros(N)
+    code, earned = read_groups(log, "kind")[0].code, np.zeros(N)
     earned[log.conversions["display_id"].to_numpy()] = log.conversions["value"].to_numpy()
     found = compare(log, ["fixed:action=0", "fixed:action=1"], baseline="fixed:action=0", by="kind")
     for g, group in enumerate(found.segments[0].groups):
@@ -216,11 +241,11 @@ def test_numbers_are_split_at_quartiles_whose_ties_are_merged() -> None:
         age=pa.array(even.astype(float)), tied=pa.array(np.where(even < 600, 0, even)),
         gaps=pa.array([None if i % 4 == 0 else 1.5 for i in range(N)], pa.float64()),
     )  # fmt: skip
-    age = read_split(log, "age")
+    (age,) = read_groups(log, "age")
     assert age.labels == ("0 to 249", "250 to 499", "500 to 749", "750 to 999")
     assert np.bincount(age.code).tolist() == [N // 4] * 4
-    assert read_split(log, "tied").labels == ("0", "600 to 749", "750 to 999")
-    assert read_split(log, "gaps").labels == ("1.5", MISSING)
+    assert read_groups(log, "tied")[0].labels == ("0", "600 to 749", "750 to 999")
+    assert read_groups(log, "gaps")[0].labels == ("1.5", MISSING)
 
 
 def test_words_that_are_numbers_are_cut_where_they_are_more_than_could_be_named() -> None:
@@ -229,19 +254,19 @@ def test_words_that_are_numbers_are_cut_where_they_are_more_than_could_be_named(
         age=pa.array(number.astype(str)), code=pa.array(np.char.zfill(number.astype(str), 3)),
         hour=pa.array((number % 10).astype(str)),
     )  # fmt: skip
-    assert read_split(log, "age").labels == ("0 to 24", "25 to 49", "50 to 74", "75 to 99")
-    assert read_split(log, "code").pooled == 80
-    assert set(read_split(log, "hour").labels) == set("0123456789")
+    assert read_groups(log, "age")[0].labels == ("0 to 24", "25 to 49", "50 to 74", "75 to 99")
+    assert read_groups(log, "code")[0].pooled == 80
+    assert set(read_groups(log, "hour")[0].labels) == set("0123456789")
 
 
 def test_small_groups_are_pooled_and_counted() -> None:
     words = np.char.add("w", (np.arange(N) % 1000).astype(str))
     words[: N // 2] = "large"
-    split = read_split(segment_log(word=pa.array(words)), "word")
+    (split,) = read_groups(segment_log(word=pa.array(words)), "word")
     assert split.labels == ("large", "other (1,000 groups)")
     assert (split.code == 0).sum() == N // 2
     assert split.pooled == 1000
-    many = read_split(segment_log(word=pa.array(np.char.add("w", (np.arange(N) % 50).astype(str)))), "word")
+    (many,) = read_groups(segment_log(word=pa.array(np.char.add("w", (np.arange(N) % 50).astype(str)))), "word")
     assert len(many.labels) == 21
     assert many.labels[-1] == "other (30 groups)"
 

@@ -21,7 +21,7 @@ from scipy import stats
 from evaluator import Log, compare
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
-from evaluator.log.splits import read_split
+from evaluator.log.column import read_groups
 from evaluator.replays.result import ReplayResult
 from tests.logs import build_log
 from tests.untidy.defects import rows_of
@@ -120,7 +120,7 @@ def numbers(world: World, found: Comparison, level: float) -> Iterator[tuple[str
     line, logged = found.results[0], world.log.column("action")
     display, action, reward = first_rounds(line, line.rounds)
     for split in line.segments:
-        code = read_split(world.log, split.column).code
+        code = read_groups(world.log, split.column)[0].code
         for g, group in enumerate(split.groups):
             mine, members = code[display] == g, np.flatnonzero(code[: line.plan["displays_used"]] == g)
             assert (group.value.n, group.displays) == (mine.sum(), len(members))
@@ -131,7 +131,7 @@ def numbers(world: World, found: Comparison, level: float) -> Iterator[tuple[str
             yield "value", Found(group.value, value, z * variance(reward[mine]) ** 0.5)
             yield "uplift", Found(group.uplift, uplift, z * (variance(reward[mine]) * 1.5) ** 0.5)
     for of in found.segments:
-        code = read_split(world.log, of.column).code
+        code = read_groups(world.log, of.column)[0].code
         for g, difference in enumerate(of.groups):
             sides = []
             for i in (of.variant, of.reference):

@@ -18,6 +18,7 @@ from evaluator.delays.study.permuted_groups import GroupedDelays, permutation_te
 from evaluator.delays.usable import Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.multiplicity import holm
+from evaluator.log.column import renumbered
 from evaluator.results.json_documents import (
     Count,
     Level,
@@ -374,10 +375,7 @@ def _pooled(groups: ArrayLike, conversions: int, smallest: int) -> tuple[list[st
     order = np.lexsort((np.arange(names.size), -counts))
     large = [int(i) for i in order if counts[i] >= smallest]
     small = [int(i) for i in order if counts[i] < smallest]
-    new = np.empty(names.size, np.int64)
-    new[large] = np.arange(len(large))
-    new[small] = len(large)
     # A single small group is itself, whatever its size.
     labels = [str(names[i]) for i in large] + ([POOLED] if len(small) > 1 else [str(names[i]) for i in small])
     members = tuple(str(names[i]) for i in small) if len(small) > 1 else ()
-    return labels, new[codes], members
+    return labels, renumbered(codes, large, names.size).astype(np.int64), members

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.errors import DataError, ParameterError
-from evaluator.log.clusters import group_codes
+from evaluator.log.column import cross, read_values
 from evaluator.log.costs import cost_events, sales
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
@@ -187,8 +187,7 @@ def _delays_within(
 def _groups(survey: Survey, columns: tuple[str, ...]) -> Ints:
     """Return the group of each conversion's display, shape (c,): its action, and its values in other columns."""
     displays, of = np.unique(survey.display, return_inverse=True)
-    codes = group_codes(survey.log, displays, columns, asked="`immature='correct:{}'`")
     group: Ints = to_numpy(survey.log.take(displays, ["action"])["action"]).astype(np.int64)
-    for code in codes:
-        group = np.unique(group * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1].astype(np.int64)
+    for column in read_values(survey.log, columns, displays, asked="`immature='correct:{}'`", fractions=False):
+        group = cross(group, column.code)[2]
     return group[of]

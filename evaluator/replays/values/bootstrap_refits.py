@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.log.clusters import Clusters
+from evaluator.log.column import Column
 from evaluator.policies.base import Need
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.policy_delays import told_anew
@@ -93,7 +93,7 @@ class ClusterDraws:
         Random stream that all of it is drawn from.
     """
 
-    def __init__(self, clusters: Clusters, rng: np.random.Generator) -> None:
+    def __init__(self, clusters: Column, rng: np.random.Generator) -> None:
         g = clusters.count
         self._code = clusters.code
         self._copies = np.bincount(rng.integers(0, g, g), minlength=g).astype(np.uint16)

@@ -26,7 +26,7 @@ from evaluator.estimates.simultaneous import (
 )
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.findings.codes import GROUPS, ordered
-from evaluator.log.splits import Split
+from evaluator.log.column import Column
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
@@ -63,7 +63,7 @@ def with_segments(
     total = sum(len(split.labels) for split in plan.splits)
     found = [_values(plan, split, displays, rewards, logged, total) for split in plan.splits]
     tests = tested_together([one.test for one in found], alpha=1.0 - plan.options.level)
-    said = GROUPS.found(ASSUMED.format(columns=", ".join(split.column for split in plan.splits)))
+    said = GROUPS.found(ASSUMED.format(columns=", ".join(split.by for split in plan.splits)))
     return replace(
         result,
         segments=tuple(replace(one, test=test) for one, test in zip(found, tests, strict=True)),
@@ -73,7 +73,7 @@ def with_segments(
 
 def _values(
     plan: ReplayPlan,
-    split: Split,
+    split: Column,
     displays: Sequence[Ints],
     rewards: Sequence[Floats],
     logged: SparseRewards,
@@ -104,10 +104,10 @@ def _values(
                 logging_value=interval([mean_of(y)], int(y.n), shift=bounds.lower),
             )
         )
-    return SegmentValues(split.column, tuple(groups), split.pooled, test_of(split, uplifts, level=level))
+    return SegmentValues(split.by, tuple(groups), split.pooled, test_of(split, uplifts, level=level))
 
 
-def test_of(split: Split, groups: Sequence[Sequence[WeightedSum]], *, level: float) -> GroupTest:
+def test_of(split: Column, groups: Sequence[Sequence[WeightedSum]], *, level: float) -> GroupTest:
     """Return the test of "the number made of these sums is the same in all named groups", not yet adjusted."""
     named = groups[: split.named]
     told = sum(map(says_something, named))
@@ -116,7 +116,7 @@ def test_of(split: Split, groups: Sequence[Sequence[WeightedSum]], *, level: flo
 
 
 def group_sums(
-    split: Split, displays: Sequence[Ints], rewards: Sequence[Floats], bounds: RewardBounds
+    split: Column, displays: Sequence[Ints], rewards: Sequence[Floats], bounds: RewardBounds
 ) -> list[RewardSums]:
     """Return the sums of each group's rounds, mean over repeats.
 
@@ -136,14 +136,14 @@ def group_sums(
     ]
 
 
-def different_displays(split: Split, displays: Sequence[Ints]) -> list[int]:
+def different_displays(split: Column, displays: Sequence[Ints]) -> list[int]:
     """Return how many different displays of each group were shown in any repeat."""
     shown = displays[0] if len(displays) == 1 else np.unique(np.concatenate(displays))
     counts: list[int] = np.bincount(split.code[shown], minlength=len(split.labels)).tolist()
     return counts
 
 
-def _members(split: Split, n: int) -> list[Ints]:
+def _members(split: Column, n: int) -> list[Ints]:
     """Return the displays of each group, in order, among the first n of the log."""
     code = split.code[:n]
     return [np.flatnonzero(code == g) for g in range(len(split.labels))]

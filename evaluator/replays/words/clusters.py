@@ -13,14 +13,14 @@ from evaluator.findings.codes import (
     UNNAMED_CLUSTERS,
 )
 from evaluator.findings.finding import Finding
-from evaluator.log.clusters import Clusters, Codes
+from evaluator.log.column import Codes, Column
 from evaluator.replays.plan import ReplayPlan
 
 UNWORN = NO_WEAR_OUT.found("a display's outcome does not depend on the user's earlier displays")
 INDEPENDENT = "displays are independent and identically distributed over the log's time"
 
 
-def assumption_of(clusters: Clusters | None) -> Finding:
+def assumption_of(clusters: Column | None) -> Finding:
     """Return what intervals assume about the dependence of displays, and which of them allow for it."""
     if clusters is None:
         return INDEPENDENT_DISPLAYS.found(INDEPENDENT)
@@ -33,7 +33,7 @@ def assumption_of(clusters: Clusters | None) -> Finding:
     )
 
 
-def check_clusters(clusters: Clusters | None, used: int) -> None:
+def check_clusters(clusters: Column | None, used: int) -> None:
     """Refuse clusters whose spread nobody could know.
 
     Raises

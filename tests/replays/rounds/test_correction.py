@@ -101,6 +101,14 @@ def test_values_of_a_column_may_be_numbers_flags_or_empty() -> None:
         )
 
 
+def test_columns_are_crossed_by_commas_and_by_plus_signs() -> None:
+    log = TWO.draw(3)
+    other = replace(log, displays=log.displays.append_column("parity", pa.array(np.arange(len(log)) % 2)))
+    listed, crossed = (correction_of(other, rule).delays for rule in ("correct:device,parity", "correct:device+parity"))
+    assert len(listed.weight) == 4 * log.n_actions
+    np.testing.assert_allclose(np.sort(crossed.weight), np.sort(listed.weight), rtol=1e-12)
+
+
 def test_the_assumption_is_printed() -> None:
     log = TWO.draw(4)
 
@@ -122,9 +130,9 @@ def refused(log: Log, rule: str) -> str:
 def test_what_cannot_be_corrected_by_is_refused() -> None:
     log = TWO.draw(4)
     log = replace(log, displays=log.displays.append_column("price", pa.array(np.zeros(len(log)))))
-    assert "keeps no such column (it keeps device, price)" in refused(log, "correct:country")
-    assert "keeps no such column" in refused(log, "correct:time")
-    assert "type double are no groups" in refused(log, "correct:price")
+    assert "keeps no column 'country' (it keeps action, device, price)" in refused(log, "correct:country")
+    assert "keeps no column 'time'" in refused(log, "correct:time")
+    assert "type double, which are no groups" in refused(log, "correct:price")
     for rule in ("keep", "correct:", "correct:device,", "drop:device"):
         assert "drop, correct (delays by action), or correct:COLUMN" in refused(log, rule)
     with pytest.raises(ParameterError, match="twins have no such columns"):
