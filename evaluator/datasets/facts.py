@@ -136,7 +136,7 @@ class OutcomeFacts:
     events
         Number of its events.
     value_per_display
-        Sum of their values a display.
+        Sum of their values a display; below 0 where rewards are taken back.
     observed_until, attribution_window
         Time up to which they were followed, and longest delay that the log records, in ticks; None where there is none.
     value_max
@@ -147,7 +147,7 @@ class OutcomeFacts:
 
     name: str
     events: Count
-    value_per_display: NotNegative
+    value_per_display: Finite
     observed_until: int | None
     attribution_window: Count | None
     value_max: Finite | None

@@ -192,9 +192,6 @@ def reward_kinds(log: Log) -> list[RewardKind]:
 
 def refunds_at_once(log: Log) -> Log:
     """Return a log in which a display's conversions are one, at its first sale, worth their sum; others as they are."""
-    if counted := counted_outcomes(log.meta):
-        names = " and ".join(one.name for one in counted)
-        log = log.with_meta(notes=(*log.meta.notes, f"{names} counts as a reward, and nothing here is of it"))
     sold = sales(log.conversions)
     if sold is None:
         return log

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator import audit, load, replay
+from evaluator.datasets.summary import log_facts
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, LogError, ParameterError
 from evaluator.log import Log, Outcome
@@ -117,6 +118,8 @@ def test_a_folder_keeps_it_and_other_folders_stay_of_the_version_before(tmp_path
     kept = load(tmp_path / "kept")
     assert kept.meta.outcomes == damaged().meta.outcomes
     assert kept.outcomes.equals(damaged().outcomes)
+    (facts,) = log_facts(kept).to_dict()["outcomes"]
+    assert facts["value_per_display"] == pytest.approx(to_numpy(kept.outcomes["value"]).sum() / N)
 
 
 FRAME = pa.table({"at": [1, 2, 3, 4], "ad": list("abab"), "sold": [2, None, 5, None], "back": [9, None, None, 12],

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import LogError
-from evaluator.log import Log
-from evaluator.log.reward_kinds import cost_events, reward_kinds
+from evaluator.log import Log, LogMeta
+from evaluator.log.reward_kinds import RewardKind, cost_events, reward_kinds
 from evaluator.log.schema import to_numpy
 from evaluator.log.stamps import FEW_SHARE, TOLD_APART, delays_within_stamps
 from evaluator.log.traffic import TrafficCount, counted_by
@@ -261,15 +261,18 @@ def _followed_until(log: Log, shown_at: npt.NDArray[np.int64]) -> npt.NDArray[np
     if not known:
         return None
     last = max(*known, int(to_numpy(log.conversions["time"]).max(initial=0)), int(shown_at.max(initial=0)))
-    until, longest = log.meta.observed_until, log.meta.attribution_window
-    ends = np.full(len(shown_at), last if until is None else until)
-    if until is not None and longest is not None:
-        ends = np.minimum(ends, shown_at + longest)
+    ends = _ended(log.meta, shown_at, last)
     for kind in kinds:
         if kind.of is not None:
-            shown, until, longest = shown_at[kind.at], kind.observed_until, kind.attribution_window
-            ends[kind.at] = last if until is None else until if longest is None else np.minimum(until, shown + longest)
+            ends[kind.at] = _ended(kind, shown_at[kind.at], last)
     return ends
+
+
+def _ended(of: LogMeta | RewardKind, shown_at: npt.NDArray[np.int64], last: int) -> npt.NDArray[np.int64]:
+    until, longest = of.observed_until, of.attribution_window
+    if until is None or longest is None:
+        return np.full(len(shown_at), last if until is None else until)
+    return np.minimum(until, shown_at + longest)
 
 
 def _within_stamps(found: Survey, own: npt.NDArray[np.bool_]) -> Survey:
