@@ -22,7 +22,7 @@ from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.column import read_clusters
 from evaluator.log.meta import PropensityKind
-from evaluator.log.reward_kinds import refunds_at_once
+from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once
 from evaluator.log.schema import to_numpy
 from evaluator.log.users import read_users
 from evaluator.replays.rounds.propensity import resolve_propensities
@@ -105,7 +105,7 @@ class CheckReport(JsonDocument, ShownInNotebooks):
     assumption
         Clause that says what an estimate that uses these propensities rests on.
     left_out
-        Sentence on the rows that were left out of the log, empty where none were.
+        Sentences on the rows that were left out of the log, and on rewards that no check sees; empty without any.
     options
         Options of the checks, as they were asked for.
     replay
@@ -181,6 +181,7 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
     Refunds are taken off the sale at once: tests of delays are of sales, tests of rewards of what is left of them.
     Cost: about seven passes of few columns, one of them with the contexts; memory grows with the conversions only.
     """
+    unseen = [f"No check sees {one.name}, which counts as a reward." for one in counted_outcomes(log.meta)]
     log = refunds_at_once(log)
     users = read_users(log, options.cluster_by)
     level = options.false_alarms / number_tested(clustered=options.cluster_by is not None, users=users is not None)
@@ -203,7 +204,7 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
         actions=log.n_actions,
         propensity=propensities.kind,
         assumption=propensities.assumption,
-        left_out=log.meta.left_out,
+        left_out=" ".join(filter(None, [log.meta.left_out, *unseen])),
         options=options,
         replay=in_replay(tables),
         checks=with_causes(

@@ -28,10 +28,6 @@ Mask = npt.NDArray[np.bool_]
 KIND = "kind"
 _CONVERSION, _COST = "", "(cost)"
 SALES, REFUNDS = "sales", "refunds"
-SAID = (
-    "refunds are taken off at once: a display that sold something is worth, when it first sells, what is left in the "
-    "end; nothing here tells how late refunds come"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,4 +200,4 @@ def refunds_at_once(log: Log) -> Log:
         "time": pa.array(time[order[first]]),
         "value": pa.array(np.add.reduceat(value, first)),
     }
-    return log.with_conversions(pa.table(table)).with_meta(notes=(*log.meta.notes, SAID))
+    return log.with_conversions(pa.table(table))

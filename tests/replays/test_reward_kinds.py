@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator import audit, load, replay
+from evaluator import audit, check, load, replay
 from evaluator.datasets.summary import log_facts
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, LogError, ParameterError
@@ -149,3 +149,8 @@ def test_rewards_need_a_window() -> None:
         log.with_meta(attribution_window=None, observed_until=N - 1).validated()
     with pytest.raises(LogError, match="is told to policies, and is no reward"):
         log.with_meta(outcomes=(replace(log.meta.outcomes[0], reward=False),)).validated()
+
+
+def test_a_check_says_that_it_does_not_see_it() -> None:
+    assert check(damaged()).left_out == "No check sees returned damaged, which counts as a reward."
+    assert check(plain()).left_out == ""
