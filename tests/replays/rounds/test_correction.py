@@ -105,7 +105,8 @@ def test_values_of_a_column_may_be_numbers_flags_or_empty() -> None:
 def test_columns_are_crossed_by_commas_and_by_plus_signs() -> None:
     log = TWO.draw(3)
     other = replace(log, displays=log.displays.append_column("parity", pa.array(np.arange(len(log)) % 2)))
-    listed, crossed = (correction_of(other, rule).delays for rule in ("correct:device,parity", "correct:device+parity"))
+    rules = "correct:device,parity", "correct:device+parity"
+    listed, crossed = (correction_of(other, rule).kinds[0][1] for rule in rules)
     assert len(listed.weight) == 4 * log.n_actions
     np.testing.assert_allclose(np.sort(crossed.weight), np.sort(listed.weight), rtol=1e-12)
 
