@@ -116,6 +116,8 @@ def _outcome(spec: FileSpec, name: str) -> EventKind:
     least = of.value_min
     if least is None and of.source is None and not isinstance(of.value, str) and of.value < 0:
         least = of.value
+    if of.reward:  # a reward is bounded on both sides, so that its intervals hold
+        least, most = least or 0.0, most or 0.0
     return EventKind(
         table=f"outcomes.{name}",
         columns=of,

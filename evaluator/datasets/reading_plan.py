@@ -291,7 +291,13 @@ def _uncrossed(keep: Sequence[str], file: TablePart, spec: FileSpec) -> list[str
     known: Collection[str] = ()
     if any(CROSS in name for name in keep):
         known = {*spec.keep, *([] if file.is_lines else column_names(file, spec.source))}
-    return [part for name in keep for part in parts_of(name, known)]
+    return _parts(keep, known)
+
+
+def _parts(keep: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return the columns to keep, those that are crossed each by itself; every log has the action to cross with."""
+    crossed = ((name, part) for name in keep for part in parts_of(name, known))
+    return [part for name, part in crossed if part != "action" or name == part]
 
 
 def _users(file: TablePart, spec: FileSpec) -> list[str]:
@@ -383,7 +389,7 @@ def _another_name(spec: FileSpec, column: str) -> str:
 def check_kept(log: Log, keep: Sequence[str]) -> None:
     """Raise UsageError unless a log that is not read from files has the columns to keep."""
     kept = kept_columns(log.schema.names)
-    for column in (part for name in keep for part in parts_of(name, kept)):
+    for column in _parts(keep, kept):
         if column not in (*kept, LIKE_USERS):
             raise UsageError(
                 f"Log {log.meta.name!r} keeps no column {column!r} (it keeps {', '.join(kept) or 'none'}).",

@@ -135,7 +135,11 @@ class OutcomeEvents(Conversion):
     ] = None
 
     reward: Annotated[
-        bool, Field(description="whether they count into the reward, beside the conversions; may then be below 0")
+        bool,
+        Field(
+            description="whether they count into the reward, beside the conversions: between value_min and value_max, "
+            "0 where absent"
+        ),
     ] = False
     told: Annotated[
         bool | None, Field(description="whether policies are told of them as they come; as `reward` when absent")

@@ -130,7 +130,8 @@ def parts_of(name: str, known: Collection[str]) -> tuple[str, ...]:
 
 def source_columns(by: str | None) -> list[str]:
     """Return what a source must keep to cluster its displays: the columns that are named, if any, crossed or not."""
-    named = CROSS.join(part for part in (by or "").split(CROSS) if not part.strip().startswith(EVERY))
+    parts = [part.strip() for part in (by or "").split(CROSS)]
+    named = CROSS.join(part for part in parts if not part.startswith(EVERY))
     return [named] if named else []
 
 
@@ -188,8 +189,10 @@ def read_groups(log: Log, by: str | None) -> tuple[Column, ...]:
             f"`by='{by}'`: displays of log {log.meta.name!r} have weights, by which no group's logged mean is known.",
             remedy="leave `by` out, or evaluate a log of all displays.",
         )
-    parts = [_parts(log, name, BY) for name in columns_of(by)]
-    cut = ((of, *_crossed([_cut(log, part) for part in of])) for of in parts)
+    crossed = [_parts(log, name, BY) for name in columns_of(by)]
+    # Crossed in another order, the pairs are the same.
+    parts = {frozenset(of): of for of in reversed(crossed)}.values()
+    cut = ((of, *_crossed([_cut(log, part) for part in of])) for of in reversed(parts))
     return tuple(_pooled(_as_column(*of), fewest=FEWEST * log.n_actions) for of in cut)
 
 

@@ -175,10 +175,9 @@ def reward_kinds(log: Log) -> list[RewardKind]:
     meta, sold, found = log.meta, sales(log.conversions), _codes(log.conversions)
     own = meta.observed_until, meta.attribution_window
     kinds = [RewardKind(SALES, None, sold, *own)]
-    if sold is None:
-        return kinds
-    back = ~sold if found is None else ~sold & (found[1] == 0)
-    kinds += [RewardKind(REFUNDS, None, back, *own)] if back.any() else []
+    if sold is not None:
+        back = ~sold if found is None else ~sold & (found[1] == 0)
+        kinds += [RewardKind(REFUNDS, None, back, *own)] if back.any() else []
     if found is None:
         return kinds
     of_outcomes = ((one, np.asarray(found[1] == found[0].index(one.name))) for one in counted_outcomes(meta))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from evaluator.log.column import EVERY, Column, read_clusters
+from evaluator.log.column import CROSS, EVERY, Column, parts_of, read_clusters
 from evaluator.log.contract import Log
 from evaluator.log.schema import kept_columns
 
@@ -27,7 +27,8 @@ def read_users(log: Log, named: str | None) -> Column | None:
         Log whose displays are of users.
     named
         Choice of clusters (`read_clusters`), if any. A column that it names is that of the users, unless the log keeps
-        one whose name says so more plainly, such as ``user_id``, and which has the values of many.
+        one whose name says so more plainly, such as ``user_id``, and which has the values of many. Parts of the clock
+        beside it say nothing of users.
 
     Examples
     --------
@@ -35,14 +36,17 @@ def read_users(log: Log, named: str | None) -> Column | None:
     >>> read_users(load("synthetic", limit=1000), "every:100") is None
     True
     """
-    alike = like_users(kept_columns(log.schema.names))
-    if named is not None and not named.startswith(EVERY) and (_place(named) is not None or not alike):
+    kept = kept_columns(log.schema.names)
+    alike = like_users(kept)
+    parts = () if named is None else parts_of(named, kept)
+    named = CROSS.join(part for part in parts if not part.startswith(EVERY))
+    if named and (_place(named) is not None or not alike):
         return read_clusters(log, named)
     for name in alike:
         found = read_clusters(log, name)
         if found.count - found.unnamed >= _FEWEST_USERS:
             return found
-    return None if named is None or named.startswith(EVERY) else read_clusters(log, named)
+    return read_clusters(log, named) if named else None
 
 
 def like_users(names: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss, with_bounds, with_cap
 from evaluator.log.column import Column, read_clusters, read_groups
-from evaluator.log.reward_kinds import with_rewards
+from evaluator.log.reward_kinds import refuse_counted, with_rewards
 from evaluator.options.shared import PropensityMode
 from evaluator.replays.guardrails import parse_guardrails, refuse_unknown_outcomes
 from evaluator.replays.objective import objective_of
@@ -48,6 +48,7 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     capped = None
     log = with_bounds(log, least=options.reward_min, most=options.reward_max)
     if options.cap is not None:
+        refuse_counted(log, "capped rewards (`cap`)")
         log, capped = with_cap(log, options.cap)
     log = with_rewards(log, costs=objective_of(log, options.objective) == "profit")
     surveyed = survey(log)

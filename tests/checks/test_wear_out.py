@@ -98,6 +98,10 @@ def test_kinds_of_users_are_no_users_and_plain_names_win() -> None:
     log = bernoulli_log(2_000, [0.2, 0.3], mean_delay=10, seed=1)
     kinds = with_column(log, "customer", np.array(["new", "old"])[np.arange(2_000) % 2])
     assert read_users(kinds, "every:100") is None
+    for crossed in ("customer+every:100", "every:100+customer"):  # days of a user are no users
+        by_kind = read_users(kinds, crossed)
+        assert by_kind is not None
+        assert by_kind.by == "customer"
     both = with_column(with_column(kinds, "session", np.arange(2_000) // 3), "visitor_id", np.arange(2_000) % 500)
     for named in (None, "every:100", "session"):
         found = read_users(both, named)

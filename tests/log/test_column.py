@@ -84,7 +84,7 @@ def test_crossed_columns_are_clusters_and_the_clock_can_be_crossed() -> None:
     assert (found.by, found.code.tolist()) == ("user+shop", [0, 4 - 1, 1, 2, 0, 4])
     assert (found.count, found.unnamed) == (5, 2)
     assert read_clusters(log, "user+every:1d").code.tolist() == [0, 4, 1, 2, 2, 3]
-    assert source_columns("user+every:1d+shop") == ["user+shop"]
+    assert source_columns("user + every:1d + shop") == ["user+shop"]
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -109,6 +109,8 @@ def test_crossed_columns_have_a_group_for_each_pair(tmp_path: Path, stored: bool
     assert alone.labels == ("phone", "tv")
     assert both.labels[:2] == ("de + phone", "de + tv")
     assert numbers.labels[:2] == ("phone + 0 to 24", "phone + 25 to 49")
+    once = read_groups(log, "device, country+device, device+device, device + country")
+    assert [column.by for column in once] == ["device", "country+device"]
     by = read_values(log, ["device+country", "action+device"], np.arange(n))
     assert [by[0].labels[g] for g in by[0].code] == pairs
     assert set(by[1].labels) == {"a0 + phone", "a0 + tv"}

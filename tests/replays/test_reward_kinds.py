@@ -131,13 +131,15 @@ def test_a_spec_declares_it() -> None:
     of = {"time": "back", "value": "loss", "reward": True, "attribution_window": "20s", "value_min": -2.0}
     log = Log.from_frames(FRAME, **ROLES, outcomes={"damaged": of})
     assert log.meta.outcomes == (
-        Outcome(name="damaged", attribution_window=20, observed_until=12, reward=True, told=True, value_min=-2.0),
-    )
+        Outcome(name="damaged", attribution_window=20, observed_until=12, value_max=0.0, reward=True, told=True,
+                value_min=-2.0),
+    )  # fmt: skip
     assert log.outcomes["value"].to_pylist() == [-2.0, -1.0]
     for wrong, said in (
         ({**of, "reward": False}, "told and value_min are of rewards"),
         ({**of, "reward": False, "value_min": None}, "value below 0"),
         ({**of, "value_min": -1.5}, "less than value_min = -1.5"),
+        ({**of, "value_min": None}, "less than value_min = 0"),
     ):
         with pytest.raises(EvaluatorError, match=said):
             Log.from_frames(FRAME, **ROLES, outcomes={"damaged": {k: v for k, v in wrong.items() if v is not None}})
@@ -154,3 +156,26 @@ def test_rewards_need_a_window() -> None:
 def test_a_check_says_that_it_does_not_see_it() -> None:
     assert check(damaged()).left_out == "No check sees returned damaged, which counts as a reward."
     assert check(plain()).left_out == ""
+
+
+def test_what_is_bounded_by_0_is_known_and_nothing_advises_what_cannot_help() -> None:
+    found = replay(damaged(), "ucb1", window=500)
+    assert "nobody knows" not in " ".join(found.warnings)
+    assert found.outcomes[0].value.kind.startswith("anytime-valid")
+
+
+def test_capped_rewards_know_of_conversions_alone() -> None:
+    with pytest.raises(LogError, match="capped rewards"):
+        replay(damaged(), "random", cap=0.5)
+
+
+def test_an_outcome_that_was_not_seen_keeps_its_window_where_young_displays_are_corrected() -> None:
+    log = damaged(N - 1, 1_500).with_meta(observed_until=N + 500)
+    empty = log.changed(outcomes=log.outcomes.slice(0, 0))
+    assert replay(empty, "logging", immature="correct").plan["displays_used"] == N - 1_500
+
+
+def test_the_largest_reward_of_a_plan_is_of_what_is_not_told_too() -> None:
+    log = damaged(told=False)
+    more = log.with_meta(outcomes=(replace(log.meta.outcomes[0], value_max=2.0),))
+    assert replay(more, "ucb1", window=500).plan["reward_bound"]["largest"] >= 3.0

@@ -167,13 +167,16 @@ def fit_correction(survey: Survey, follow_ups: Sequence[FollowUp], columns: tupl
     group = _groups(survey, columns)
     times = np.ones(len(survey.display), np.int64)
     groups = int(group.max(initial=0)) + 1
-    fitted = ((of, _delays_within(survey, group, of, times, groups)) for of in follow_ups)
+    fitted = [(of, _delays_within(survey, group, of, times, groups)) for of in follow_ups]
     kinds = tuple((of, delays) for of, delays in fitted if delays is not None)
     if not kinds:
         raise DataError(
             "`immature='correct'`: the log has no conversions to fit delays to.", remedy="use `immature='drop'`."
         )
-    return Correction(kinds, group, columns, min(of.until - delays.reached(LEAST_SEEN) for of, delays in kinds))
+    ends = [of.until - delays.reached(LEAST_SEEN) for of, delays in kinds]
+    # Nothing corrects an outcome of which no event was seen.
+    ends += [of.until - of.needed for of, delays in fitted if delays is None and of.kind.of is not None]
+    return Correction(kinds, group, columns, min(ends))
 
 
 def _delays_within(
