@@ -12,7 +12,7 @@ from evaluator.checks.record import Check
 from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.estimates.standard_errors import clusters_text, effective, too_few
-from evaluator.log.column import Column
+from evaluator.log.column import Column, source_columns
 from evaluator.log.schema import to_numpy
 
 Floats = npt.NDArray[np.float64]
@@ -89,7 +89,7 @@ def dependence(t: Tables, clusters: Column | None, level: float) -> CheckResult:
 
 
 def _of(clusters: Column) -> str:
-    return "part of the clock" if clusters.by.startswith("every:") else clusters.by
+    return clusters.by if source_columns(clusters.by) else "part of the clock"
 
 
 def design_effects(reward: Floats, action: npt.NDArray[np.integer], clusters: Column) -> DesignEffects:

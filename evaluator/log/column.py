@@ -131,7 +131,9 @@ def parts_of(name: str, known: Collection[str]) -> tuple[str, ...]:
 def source_columns(by: str | None) -> list[str]:
     """Return what a source must keep to cluster its displays: the columns that are named, if any, crossed or not."""
     parts = [part.strip() for part in (by or "").split(CROSS)]
-    named = CROSS.join(part for part in parts if not part.startswith(EVERY))
+    columns = [part for part in parts if not part.startswith(EVERY)]
+    # A column's own name may have a plus sign with spaces around it.
+    named = by if columns == parts else CROSS.join(columns)
     return [named] if named else []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from evaluator.log.column import CROSS, EVERY, Column, parts_of, read_clusters
+from evaluator.log.column import Column, read_clusters, source_columns
 from evaluator.log.contract import Log
 from evaluator.log.schema import kept_columns
 
@@ -36,10 +36,8 @@ def read_users(log: Log, named: str | None) -> Column | None:
     >>> read_users(load("synthetic", limit=1000), "every:100") is None
     True
     """
-    kept = kept_columns(log.schema.names)
-    alike = like_users(kept)
-    parts = () if named is None else parts_of(named, kept)
-    named = CROSS.join(part for part in parts if not part.startswith(EVERY))
+    alike = like_users(kept_columns(log.schema.names))
+    named = next(iter(source_columns(named)), "")
     if named and (_place(named) is not None or not alike):
         return read_clusters(log, named)
     for name in alike:
