@@ -14,7 +14,7 @@ from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
 from evaluator.log.relabel_actions import in_order
-from evaluator.log.reward_kinds import cost_events, reward_kinds
+from evaluator.log.reward_kinds import cost_events
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
@@ -124,7 +124,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         used,
         vectors,
         window.revealed(surveyed, clock),
-        told=_told(log, costs=told_costs),
+        told=_told(surveyed, costs=told_costs),
         playable=playable,
     )
     if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
@@ -188,10 +188,10 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     return with_outcomes(replace(plan, findings=ordered(said)), basis.outcomes)
 
 
-def _told(log: Log, *, costs: bool) -> npt.NDArray[np.bool_] | None:
+def _told(survey: Survey, *, costs: bool) -> npt.NDArray[np.bool_] | None:
     """Return which events that count as rewards a policy is told of, shape (c,); None where it is of all."""
-    untold = [kind.marked(log.conversions.num_rows) for kind in reward_kinds(log) if not kind.told]
-    of_costs = cost_events(log.conversions)
+    untold = [kind.marked(len(survey.display)) for kind in survey.kinds if not kind.told]
+    of_costs = cost_events(survey.log.conversions)
     untold += [] if of_costs is None or costs else [of_costs]
     return ~np.any(untold, axis=0) if untold else None
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator import audit, check, load, replay
+from evaluator import audit, check, load, plan, replay
 from evaluator.datasets.summary import log_facts
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, LogError, ParameterError
@@ -162,6 +162,11 @@ def test_what_is_bounded_by_0_is_known_and_nothing_advises_what_cannot_help() ->
     found = replay(damaged(), "ucb1", window=500)
     assert "nobody knows" not in " ".join(found.warnings)
     assert found.outcomes[0].value.kind.startswith("anytime-valid")
+    (of,) = plan(damaged(), "ucb1", window=500).outcomes.values()
+    assert (of.rewards.smallest, of.rewards.largest) == (-LOSS, 0.0)  # known to earn nothing, so 0 is no absent bound
+    empty = damaged().changed(outcomes=damaged().outcomes.slice(0, 0)).with_meta(reward_max=None)
+    nothing = plan(empty.with_conversions(empty.conversions.slice(0, 0)), "random").rewards
+    assert (nothing.most, nothing.bounded) == (1.0, False)
 
 
 def test_capped_rewards_know_of_conversions_alone() -> None:

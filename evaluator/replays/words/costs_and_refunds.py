@@ -18,7 +18,7 @@ from evaluator.findings.codes import (
 )
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
-from evaluator.log.reward_kinds import has_costs, reward_kinds
+from evaluator.log.reward_kinds import has_costs
 from evaluator.log.schema import to_numpy
 from evaluator.replays.conversion_share import share_within
 from evaluator.replays.objective import is_of_profit
@@ -66,7 +66,7 @@ def of_refunds(plan: ReplayPlan) -> list[Finding]:
     if plan.cdf is None:
         return said
     value = to_numpy(log.conversions["value"])
-    for kind in reward_kinds(log)[1:]:
+    for kind in plan.survey.kinds[1:]:
         if kind.told and value[kind.at].sum() < 0.0:
             said += _said_of_late(plan, kind.name, np.flatnonzero(kind.marked(len(value))), value)
     return said
