@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,44 @@ Mask = npt.NDArray[np.bool_]
 KIND = "kind"
 _CONVERSION, _COST = "", "(cost)"
 SALES, REFUNDS = "sales", "refunds"
+
+
+class EventKind(NamedTuple):
+    """A kind of events that a log which was read has, rewards or not, as plain values.
+
+    Parameters
+    ----------
+    name
+        Name of the kind: ``conversions`` where all are sales, else ``sales`` or ``refunds``; or that of the outcome.
+    outcome
+        Whether the events are an outcome's.
+    """
+
+    name: str
+    outcome: bool = False
+
+    def of(self, log: Log) -> Log:
+        """Return the log whose conversions are the events of this kind, followed as these were."""
+        if self.outcome:
+            return log.of_outcome(self.name)
+        sold = sales(log.conversions)
+        if sold is None or self == ALL_CONVERSIONS:
+            return log
+        return log.with_conversions(log.conversions.filter(pa.array(sold == (self.name == SALES))))
+
+
+ALL_CONVERSIONS = EventKind("conversions")
+
+
+def event_kinds(log: Log) -> list[EventKind]:
+    """Return the kinds of events that a log which was read has some of: conversions first, then outcomes.
+
+    Conversions are sales and refunds where some have a value below 0. A log without any event has conversions, none.
+    """
+    sold = sales(log.conversions)
+    own = [ALL_CONVERSIONS] if sold is None else [EventKind(SALES)] * bool(sold.any()) + [EventKind(REFUNDS)]
+    seen = set(log.outcomes[OUTCOME].unique().to_pylist())
+    return [*own, *(EventKind(one.name, True) for one in log.meta.outcomes if one.name in seen)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator import audit, check, load, plan, replay
+from evaluator import audit, check, load, plan, replay, study_delays
 from evaluator.datasets.summary import log_facts
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, LogError, ParameterError
 from evaluator.log import Log, Outcome
 from evaluator.log.schema import to_numpy
+from tests.cli.runs import validate
 from tests.logs import bernoulli_log, with_outcome
 
 LOSS, N, RATES = 1.5, 4000, np.array([0.02, 0.3, 0.1])
@@ -143,6 +144,39 @@ def test_a_spec_declares_it() -> None:
     ):
         with pytest.raises(EvaluatorError, match=said):
             Log.from_frames(FRAME, **ROLES, outcomes={"damaged": {k: v for k, v in wrong.items() if v is not None}})
+
+
+@pytest.mark.parametrize("reward", [True, False])
+def test_its_delays_are_studied_as_those_of_sales_are(reward: bool) -> None:
+    until, window = N + 500, 1_500
+    log = damaged(until, window)
+    about = log.meta.outcomes[0]
+    if not reward:
+        values = pa.array(np.ones(len(log.outcomes)))
+        at = log.outcomes.schema.get_field_index("value")
+        plainly = replace(about, reward=False, told=False, value_min=None, value_max=1.0)
+        log = log.with_meta(outcomes=(plainly,)).changed(outcomes=log.outcomes.set_column(at, "value", values))
+    found = study_delays(log, windows=[200], families=["geometric", "lognormal"], bootstraps=20)
+    assert (
+        found.to_dict() | {"outcomes": {}}
+        == study_delays(
+            log.without_outcomes(), windows=[200], families=["geometric", "lognormal"], bootstraps=20
+        ).to_dict()
+    )
+    (of,) = found.outcomes.values()
+    assert of.conversions == len(log.outcomes)
+    assert of.fit.longest == window
+    # Given a delay of at most the window, of a geometric law; the simultaneous band holds it at all delays at once.
+    law = (1.0 - (1.0 - 1 / 200) ** of.fit.delays) / (1.0 - (1.0 - 1 / 200) ** window)
+    naive = np.searchsorted(np.sort(of.rows.delay), of.fit.delays, side="right") / of.conversions
+    off = np.abs(law - of.fit.cdf).max()
+    assert off < 1.95 / of.conversions**0.5  # Massart's bound at .001, of delays that are seen whole
+    assert off < np.abs(law - naive).max()  # young displays show short delays only
+    assert of.choice is not None
+    assert of.choice.comparison.best_fit.family == "geometric"
+    validate(json.loads(json.dumps(found.to_dict())))
+    assert f"delays of {len(log.outcomes):,} {NAME} events (called conversions below)" in " ".join(found.page().split())
+    assert f"{NAME} events" in str(found)
 
 
 def test_rewards_need_a_window() -> None:
