@@ -28,7 +28,7 @@ Mask = npt.NDArray[np.bool_]
 # none. It is a dictionary, which lists costs where these count, even of displays that cost nothing.
 KIND = "kind"
 _CONVERSION, _COST = "", "(cost)"
-SALES, REFUNDS = "sales", "refunds"
+SALES, REFUNDS, REVENUE, COSTS = "sales", "refunds", "revenue", "cost"
 
 
 class EventKind(NamedTuple):
@@ -37,7 +37,8 @@ class EventKind(NamedTuple):
     Parameters
     ----------
     name
-        Name of the kind: ``conversions`` where all are sales, else ``sales`` or ``refunds``; or that of the outcome.
+        Name of the kind: that of the outcome; ``sales`` and ``refunds``, conversions of at least 0 and below; both
+        together, ``conversions`` or ``revenue``; or ``cost``, what each display cost, above 0.
     outcome
         Whether the events are an outcome's.
     """
@@ -49,13 +50,42 @@ class EventKind(NamedTuple):
         """Return the log whose conversions are the events of this kind, followed as these were."""
         if self.outcome:
             return log.of_outcome(self.name)
+        # What is known of a display's sum bounds none of its parts: after a refund it may buy again.
+        unknown: dict[str, float | None] = {"reward_min": None, "reward_max": None}
+        if self.name == COSTS:
+            spent = _costs(log)
+            columns = [spent["display_id"], spent["time"], pc.negate(spent["value"])]
+            costs = pa.table(dict(zip(CONVERSIONS, columns, strict=True))).cast(pa.schema(CONVERSIONS))
+            return log.with_conversions(costs).with_meta(observed_until=None, attribution_window=None, **unknown)
         sold = sales(log.conversions)
-        if sold is None or self == ALL_CONVERSIONS:
+        if sold is None or self.name not in (SALES, REFUNDS):
             return log
-        return log.with_conversions(log.conversions.filter(pa.array(sold == (self.name == SALES))))
+        if self.name == REFUNDS:
+            unknown["reward_max"] = 0.0
+        return log.with_conversions(log.conversions.filter(pa.array(sold == (self.name == SALES)))).with_meta(**unknown)
+
+    def may_be_below_0(self, log: Log) -> bool:
+        """Whether values of the kind may be below 0."""
+        if self.outcome:
+            return log.outcome_named(self.name).reward
+        return self.name not in (SALES, COSTS) and sales(log.conversions) is not None
 
 
 ALL_CONVERSIONS = EventKind("conversions")
+
+
+def kind_named(log: Log, name: str) -> EventKind:
+    """Return the kind of events of a log with this name: an outcome, or one of its money.
+
+    Raises
+    ------
+    UnknownNameError
+        The log has no such events.
+    """
+    has = [SALES, REVENUE] + [REFUNDS] * (sales(log.conversions) is not None) + [COSTS] * has_costs(log)
+    if name in has and all(one.name != name for one in log.meta.outcomes):
+        return EventKind(name)
+    return EventKind(log.outcome_named(name).name, True)
 
 
 def event_kinds(log: Log) -> list[EventKind]:

@@ -39,7 +39,7 @@ from evaluator.replays.subsampled_log import even_conversions, refuse_on_parts
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, displays_of, warm_start
 from evaluator.replays.words.clusters import check_clusters, said_of_clusters
-from evaluator.replays.words.costs_and_refunds import said_of_outcome
+from evaluator.replays.words.costs_and_refunds import said_of_kind
 from evaluator.replays.words.plan import assumptions, warnings
 
 
@@ -271,23 +271,27 @@ def _sampler(
     return sampler
 
 
-# The plan of an outcome is that of the replay with the events in the place of the conversions. It is never replayed:
-# the rounds are those of the policy, which saw the conversions alone. From it follow which rounds can be judged,
-# what they brought, and how much they can at most, by the same rules as for rewards.
+# The plan of a kind of events is that of the replay with these events in the place of the conversions. It is never
+# replayed: the rounds are those of the policy, whatever it saw. From it follow which rounds can be judged, what they
+# brought, and how much they can at most, by the same rules as for rewards.
 
 
 def with_outcomes(plan: ReplayPlan, surveys: Mapping[str, Survey]) -> ReplayPlan:
-    """Return a plan that values outcomes, too, and warns where that is hard.
+    """Return a plan that values outcomes, and other kinds that guardrails limit, too, and warns where that is hard.
 
     Parameters
     ----------
     plan
         Plan of the replay.
     surveys
-        Survey, by name of the outcome, of the log whose conversions are its events.
+        Survey, by name of the outcome or kind, of the log whose conversions are its events.
     """
-    plans = {name: _valued(plan, survey) for name, survey in surveys.items()}
-    said = [line for name, of in plans.items() for line in said_of_outcome(name, of)]
+    plans, outcomes = {name: _valued(plan, survey) for name, survey in surveys.items()}, plan.log.meta.outcomes
+    said = [
+        line
+        for name, of in plans.items()
+        for line in said_of_kind(name, of, outcome=any(one.name == name for one in outcomes))
+    ]
     return replace(plan, outcomes=plans, findings=ordered((*plan.findings, *said)))
 
 

@@ -98,37 +98,38 @@ def _said_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[
     ]
 
 
-def said_of_outcome(name: str, plan: ReplayPlan) -> list[Finding]:
-    """Return the warnings on an outcome, by the plan whose rewards are its events."""
+def said_of_kind(name: str, plan: ReplayPlan, *, outcome: bool) -> list[Finding]:
+    """Return the warnings on an outcome, or another kind of events, by the plan whose rewards are its events."""
     meta, said = plan.log.meta, []
+    of = f"Outcome {name}" if outcome else name.capitalize()
     if not len(plan.rounds):
         long = plan.window.describe(plan.clock) if meta.attribution_window is None else ticks_words(
             meta.attribution_window, meta.tick_seconds
         )  # fmt: skip
         said.append(
             OUTCOME_NOT_FOLLOWED.found(
-                f"Outcome {name}: no replayed display was followed for {long}, so nothing is known of it.", about=name
+                f"{of}: no replayed display was followed for {long}, so nothing is known of it.", about=name
             )
         )
     elif not plan.maturity.known:
         said.append(
             OUTCOME_FOLLOW_UP_UNKNOWN.found(
-                f"Outcome {name}: nothing says how long after a display such an event may come, and the log stops "
+                f"{of}: nothing says how long after a display such an event may come, and the log stops "
                 "looking: young displays count with what was seen of them, too little.",
                 "Name its attribution_window.",
                 about=name,
             )
         )
-    if not plan.bounded:
+    for end in plan.rewards.ends_seen:
+        most = getattr(plan.rewards, end)
         said.append(
             OUTCOME_MAXIMUM_UNKNOWN.found(
-                f"Outcome {name}: the largest value of a display seen, {plan.rewards.largest:g}, is taken as the "
-                "largest "
-                "possible, which nobody knows: where larger ones are, its intervals, and what guardrails say by "
+                f"{of}: the {end} value of a display seen, {most:g}, is taken as the {end} possible, which "
+                f"nobody knows: where {end.removesuffix('st')}r ones are, its intervals, and what guardrails say by "
                 "them, hold less often than they say.",
-                "Name its value_max in the spec.",
+                "Name its value_max in the spec." if outcome else "",
                 about=name,
-                largest=plan.rewards.largest,
+                **{end: most},
             )
         )
     return said
