@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.scenario import Part, flight_parts
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.errors import ParameterError
@@ -26,6 +25,7 @@ from evaluator.units import NO_WINDOW, ROUND
 from evaluator.worlds.live_counts import COUNTS, Regrets
 from evaluator.worlds.live_loop import live_call, play_live
 from evaluator.worlds.live_parts import FreshVectors, LiveSets, LiveWorld
+from evaluator.worlds.scenarios.scenario import Part, flight_parts
 
 CHECKPOINTS = 200
 # Numbers of the contexts of one round.

@@ -8,10 +8,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from evaluator.datasets import generate, load
-from evaluator.datasets.scenario import BernoulliScenario, LinearScenario, Scenario
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.worlds.scenarios.scenario import BernoulliScenario, LinearScenario, Scenario
 
 N = 40_000
 SIGMAS = 4

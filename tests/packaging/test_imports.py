@@ -29,13 +29,15 @@ ALLOWED: dict[str, set[str] | None] = {
     "estimates": set(),
     "delays": {"kernels"},
     "delays/study": {"delays", "estimates", "kernels", "log", "replays/rounds"},
-    "datasets": {"delays", "log", "datasets/criteo", "datasets/promotions", "datasets/shop"},
-    "datasets/criteo": {"datasets"},
-    "datasets/promotions": {"datasets", "delays", "log"},
-    "datasets/shop": {"datasets"},
+    "datasets": {"delays", "log", "worlds/criteo", "worlds/scenarios", "worlds/shop"},
     "policies": {"delays", "kernels"},
+    "worlds/criteo": set(),
+    "worlds/scenarios": {"delays", "log"},
+    "worlds/shop": set(),
     "worlds": {"kernels", "policies", "replays/loop", "replays/rounds"},
-    "simulations": {"datasets", "delays", "kernels", "policies", "replays/loop", "replays/rounds", "worlds"},
+    "simulations": {
+        "datasets", "delays", "kernels", "policies", "replays/loop", "replays/rounds", "worlds", "worlds/scenarios",
+    },
     "replays/rounds": {"delays", "kernels", "log"},
     "replays/loop": {"kernels", "policies", "replays/rounds"},
     "replays/learned": {"delays", "kernels", "log", "policies", "replays/loop", "replays/rounds"},
@@ -50,13 +52,13 @@ ALLOWED: dict[str, set[str] | None] = {
     },
     "reports": {
         "audits", "checks", "comparisons", "datasets", "delays", "delays/study", "estimates", "log", "replays",
-        "simulations",
+        "simulations", "worlds/scenarios",
     },
     "cli": None,
 }  # fmt: skip
 # Third parties that only these folders touch.
 FENCES = {
-    "polars": {"datasets"},
+    "polars": {"datasets", "worlds/criteo", "worlds/scenarios", "worlds/shop"},
     "obstore": {"datasets"},
     "pyarrow": {
         "results",
@@ -69,6 +71,7 @@ FENCES = {
         "simulations",
         "audits",
         "reports",
+        "worlds/scenarios",
     },
     "distributed": {"jobs"},
     "typer": {"cli"},
@@ -77,7 +80,7 @@ FENCES = {
     "vl_convert": {"reports"},
     "jinja2": {"reports"},
     "numba": {"kernels"},
-    "pydantic": {"datasets", "delays", "reports", "results"},
+    "pydantic": {"datasets", "delays", "reports", "results", "worlds/criteo", "worlds/scenarios"},
 }  # fmt: skip
 
 
