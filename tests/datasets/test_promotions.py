@@ -19,7 +19,7 @@ from evaluator.errors import SpecError, UsageError
 from evaluator.log import Log
 from evaluator.log.eligible import unpack
 from evaluator.log.schema import to_numpy
-from evaluator.simulations.scenarios import load_problem
+from evaluator.worlds.load_scenario import load_problem
 from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
 
 DAY_MS = 86_400_000

@@ -34,10 +34,11 @@ ALLOWED: dict[str, set[str] | None] = {
     "worlds/criteo": set(),
     "worlds/scenarios": {"delays", "log"},
     "worlds/shop": set(),
-    "worlds": {"kernels", "policies", "replays/loop", "replays/rounds"},
-    "simulations": {
-        "datasets", "delays", "kernels", "policies", "replays/loop", "replays/rounds", "worlds", "worlds/scenarios",
+    "worlds": {
+        "datasets", "delays", "kernels", "log", "policies", "replays", "replays/loop", "replays/rounds",
+        "worlds/scenarios",
     },
+    "simulations": {"policies", "worlds", "worlds/scenarios"},
     "replays/rounds": {"delays", "kernels", "log"},
     "replays/loop": {"kernels", "policies", "replays/rounds"},
     "replays/learned": {"delays", "kernels", "log", "policies", "replays/loop", "replays/rounds"},
@@ -47,8 +48,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "comparisons": {"checks", "datasets", "estimates", "log", "policies", "replays", "replays/loop"},
     "checks": {"delays", "delays/study", "estimates", "kernels", "log", "replays", "replays/rounds"},
     "audits": {
-        "checks", "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop",
-        "replays/rounds", "worlds",
+        "checks", "comparisons", "delays", "estimates", "log", "policies", "replays", "replays/loop", "worlds",
     },
     "reports": {
         "audits", "checks", "comparisons", "datasets", "delays", "delays/study", "estimates", "log", "replays",
@@ -71,7 +71,7 @@ FENCES = {
         "simulations",
         "audits",
         "reports",
-        "worlds/scenarios",
+        "worlds",
     },
     "distributed": {"jobs"},
     "typer": {"cli"},

@@ -23,8 +23,8 @@ from evaluator.policies.running import has_random_ties
 from evaluator.policies.user import UserPolicy
 from evaluator.simulations import LinearProblem, Problem, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.scenarios import load_problem
 from evaluator.worlds import live_loop
+from evaluator.worlds.load_scenario import load_problem
 from evaluator.worlds.scenarios.scenario import BernoulliScenario, Flight, flight_parts
 from evaluator.worlds.scenarios.synthetic import generate
 from tests.simulations.problems import bernoulli, linear

@@ -14,7 +14,7 @@ from evaluator.delays.laws import DelayLaw, exponential, fixed, geometric
 from evaluator.policies import names, resolve
 from evaluator.simulations import BernoulliProblem, LinearProblem, Simulation, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.scenarios import load_problem
+from evaluator.worlds.load_scenario import load_problem
 from evaluator.worlds.scenarios.scenario import BernoulliScenario
 
 SIGMAS = 4
