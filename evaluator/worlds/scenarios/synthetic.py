@@ -8,8 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
-from evaluator.datasets.scenario import Delay, LinearScenario, Scenario, ScenarioArrivals, flight_parts
 from evaluator.delays import laws
 from evaluator.delays.law_names import LAWS
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
@@ -21,6 +19,8 @@ from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import ELIGIBLE, fixed_size_lists
 from evaluator.streams import Stream, child_streams
 from evaluator.units import ROUND, SECONDS, Tick, is_whole
+from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
+from evaluator.worlds.scenarios.scenario import Delay, LinearScenario, Scenario, ScenarioArrivals, flight_parts
 
 # Of logs whose displays arrive in time.
 TICK: Tick = "ms"
@@ -69,11 +69,11 @@ def generate(
         The argument `displays` is below 1 or `seed` is negative; or so many displays never arrive, or are more than fit
         in memory.
     SourceError, SpecError
-        A delay law cannot be made; see `evaluator.datasets.synthetic.scenario_laws`.
+        A delay law cannot be made; see `evaluator.worlds.scenarios.synthetic.scenario_laws`.
 
     Examples
     --------
-    >>> from evaluator.datasets.scenario import BernoulliScenario
+    >>> from evaluator.worlds.scenarios.scenario import BernoulliScenario
     >>> generate(BernoulliScenario(kind="bernoulli", means=[0.1, 0.9]), displays=1000)
     Log('synthetic', displays=1000, conversions=515, actions=2, tick='round')
     """

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.make_options import MadeFiles
 from evaluator.outputs.atomic import whole_folder
 from evaluator.outputs.failures import writing
 from evaluator.streams import Stream, random_stream
@@ -39,8 +38,8 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
 
 
-def make_shop(out: Path) -> MadeFiles:
-    """Write the shop's folder; errors as of `evaluator.datasets.make`."""
+def make_shop(out: Path) -> dict[str, int]:
+    """Write the shop's folder; return numbers of rows by name; errors as of `evaluator.datasets.make`."""
     rows = draw()
     texts = {name: importlib.resources.files(__package__).joinpath(name).read_text("utf-8") for name in WRITTEN}
     texts["README.md"] = texts["README.md"].format(folder=out.as_posix(), rates=_rates_as_rows(), **_said())
@@ -54,8 +53,7 @@ def make_shop(out: Path) -> MadeFiles:
             # By way of memory: what Polars says of a full disk is no OSError.
             table.write_csv(csv := BytesIO())
             (folder / f"{name}.csv").write_bytes(csv.getvalue())
-    counts = {name: len(table) for name, table in tables.items()}
-    return MadeFiles(out, out / "truth.json", out / "truth.csv", counts)
+    return {name: len(table) for name, table in tables.items()}
 
 
 def truth() -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.criteo.parameters import Category, DailyArrivals, KnotLaw, SizeLaw
+from evaluator.worlds.criteo.parameters import Category, DailyArrivals, KnotLaw, SizeLaw
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.promotions.promotion_scenario import Promotion, PromotionsScenario
-from evaluator.datasets.synthetic import DAY_S, TICK, arrival_times, log_streams, scenario_laws, size_and_seed
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.log import Log, LogMeta, Outcome
 from evaluator.log.eligible import pack, unpack
@@ -18,6 +16,8 @@ from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import COST, ELIGIBLE, OUTCOME, fixed_size_lists, to_numpy
 from evaluator.results.json_documents import Finite, NotNegative
 from evaluator.units import SECONDS
+from evaluator.worlds.scenarios.promotion_scenario import Promotion, PromotionsScenario
+from evaluator.worlds.scenarios.synthetic import DAY_S, TICK, arrival_times, log_streams, scenario_laws, size_and_seed
 
 UNSUBSCRIBE = "unsubscribe"
 CUSTOMER, AGE = "customer", "age"

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.scenario import Part, flight_parts
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.errors import ParameterError
@@ -19,13 +18,13 @@ from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.running import has_random_ties, refuse_choosing_among
 from evaluator.replays.rounds.eligible_actions import stated_actions
-from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.problem import BernoulliProblem, LinearProblem, Problem
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
 from evaluator.worlds.live_counts import COUNTS, Regrets
 from evaluator.worlds.live_loop import live_call, play_live
 from evaluator.worlds.live_parts import FreshVectors, LiveSets, LiveWorld
+from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem
+from evaluator.worlds.scenarios.scenario import Part, flight_parts
 
 CHECKPOINTS = 200
 # Numbers of the contexts of one round.
@@ -61,7 +60,7 @@ class Truth(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stage:
+class ScenarioRuns:
     """All that a run depends on, but for its number.
 
     Parameters
@@ -130,18 +129,29 @@ class Stage:
         }  # fmt: skip
 
 
-def set_stage(problem: Problem, policies: Sequence[Any], options: SimulateOptions) -> Stage:
+def prepare_runs(
+    problem: Problem, policies: Sequence[Any], *, horizon: int, window: int | None, delays: str, seed: int
+) -> ScenarioRuns:
     """Return what the runs of policies in a problem need.
+
+    Parameters
+    ----------
+    problem, policies
+        Problem to play in, and descriptions of the policies, no two alike.
+    horizon, window
+        Number of rounds T, and window in rounds; None where nothing is cut off.
+    delays
+        Delay CDF that policies are told: ``known`` for the problem's, else a law in rounds or a file.
+    seed
+        Seed of all runs.
 
     Raises
     ------
     ParameterError
         The options, the problem and the policies do not fit.
     """
-    horizon = options.horizon or problem.horizon
-    window = options.window_rounds(problem.window)
     _check(problem, policies)
-    cdf = _told(problem, options, min(horizon, window or NO_WINDOW))
+    cdf = _told(problem, delays, min(horizon, window or NO_WINDOW))
     parts = _parts(problem, horizon)
     playable = None if parts is None else len({action for part in parts for action in part.eligible})
     shared = Setting(
@@ -156,7 +166,7 @@ def set_stage(problem: Problem, policies: Sequence[Any], options: SimulateOption
     sets = tuple(_sets(parts, policy, setting) for policy, setting in zip(policies, settings, strict=True))
     world = _world(problem, shared)
     truth = _truth(problem, shared, parts)
-    return Stage(policies, settings, shared, world, problem.dimension, truth, parts, sets, told_zeros, options.seed)
+    return ScenarioRuns(policies, settings, shared, world, problem.dimension, truth, parts, sets, told_zeros, seed)
 
 
 def world_stream(seed: int, run: int) -> np.random.Generator:
@@ -196,10 +206,10 @@ def _check(problem: Problem, policies: Sequence[Any]) -> None:
             )
 
 
-def _told(problem: Problem, options: SimulateOptions, reach: int) -> DelayCDF | None:
+def _told(problem: Problem, delays: str, reach: int) -> DelayCDF | None:
     """Return the delay CDF for policies that need one, with few steps."""
-    if options.delays != "known":
-        cdf = given_cdf(options.delays, reach=reach, ticks_per_round=lambda tick: _one_round(options.delays, tick))
+    if delays != "known":
+        cdf = given_cdf(delays, reach=reach, ticks_per_round=lambda tick: _one_round(delays, tick))
     elif len(problem.laws) == 1:
         cdf = problem.laws[0].delay_cdf(reach)
     else:

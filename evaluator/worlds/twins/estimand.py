@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.truth import LogTruth
 from evaluator.delays.cdf import DelayCDF
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.units import NO_WINDOW
+from evaluator.worlds.twins.truth import LogTruth
 
 Floats = npt.NDArray[np.float64]
 # Pairs of a display and a delay that a mean is taken of, and the step of the lattice.

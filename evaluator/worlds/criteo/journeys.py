@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.criteo.parameters import TwinParameters
-from evaluator.datasets.criteo.quantiles import ArrivalQuantiles, draw, durations, sizes
+from evaluator.worlds.criteo.parameters import TwinParameters
+from evaluator.worlds.criteo.quantiles import ArrivalQuantiles, draw, durations, sizes
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import polars as pl
 from scipy.special import expit, ndtri
 
-from evaluator.datasets.criteo.parameters import AmountLaw, Campaigns, TwinParameters
-from evaluator.datasets.criteo.quantiles import category_shares, draw, durations
 from evaluator.errors import SpecError
+from evaluator.worlds.criteo.parameters import AmountLaw, Campaigns, TwinParameters
+from evaluator.worlds.criteo.quantiles import category_shares, draw, durations
 
 Floats = npt.NDArray[np.float64]
 GOLDEN = (5**0.5 - 1) / 2

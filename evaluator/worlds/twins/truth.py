@@ -10,13 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audits.arrivals import DisplayTimes, HourFactors, converted_and_shown, fit_hours, read_traffic
-from evaluator.audits.display_column import taken
-from evaluator.audits.logger import fit_logger_among, fit_twin_logger
-from evaluator.audits.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
-from evaluator.audits.twin_delays import DelayLaws, fit_delay_laws, shares_within_window
-from evaluator.audits.twin_money import TwinMoney, fit_money, sales_alone
-from evaluator.audits.twin_sets import TwinSets, all_vectors, best_order_value, read_twin_sets
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError
 from evaluator.log import Log, LogMeta
@@ -30,6 +23,13 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.shared_inputs import Basis, read_basis
 from evaluator.replays.values.rewards import logged_rewards
 from evaluator.units import ROUND
+from evaluator.worlds.twins.arrivals import DisplayTimes, HourFactors, converted_and_shown, fit_hours, read_traffic
+from evaluator.worlds.twins.display_column import taken
+from evaluator.worlds.twins.logger import fit_logger_among, fit_twin_logger
+from evaluator.worlds.twins.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
+from evaluator.worlds.twins.twin_delays import DelayLaws, fit_delay_laws, shares_within_window
+from evaluator.worlds.twins.twin_money import TwinMoney, fit_money, sales_alone
+from evaluator.worlds.twins.twin_sets import TwinSets, all_vectors, best_order_value, read_twin_sets
 
 # Contexts that rounds are drawn from, evenly spaced over the log, and entries of a table of them by action.
 POOL, POOL_CELLS = 100_000, 20_000_000
@@ -63,7 +63,7 @@ class LogTruth:
         Delay law of each action, in ticks of the twins.
     cdf
         Delay CDF of all actions together, in ticks of the twins; in a truth made for one law
-        (`evaluator.audits.estimand`) the CDF of that law.
+        (`evaluator.worlds.twins.estimand`) the CDF of that law.
     hours
         Factors of all rates by the hour of the day.
     displays

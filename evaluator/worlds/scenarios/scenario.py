@@ -13,11 +13,13 @@ Probability = Annotated[float, Field(ge=0, le=1, strict=False)]
 Positive = Annotated[float, Field(gt=0, strict=False)]
 
 
-class _Part(BaseModel):
+class ScenarioPart(BaseModel):
+    """A table of a scenario: frozen, strict, unknown keys refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Delay(_Part):
+class Delay(ScenarioPart):
     """Delay distribution in rounds, or in the unit that a scenario's arrivals name.
 
     Laws of continuous variables are rounded up (`evaluator.delays.laws`).
@@ -81,7 +83,7 @@ class Delay(_Part):
             raise ValueError("name the column of the cdf or of the density, not both")
 
 
-class ScenarioArrivals(_Part):
+class ScenarioArrivals(ScenarioPart):
     """Traffic in time: displays come at random at a rate that follows the hour, grows and jumps; delays are durations.
 
     The rate t seconds after the start is displays_per_day growth^(t / 1 day) (1 - amplitude cos(2 pi (t - trough_s) /
@@ -103,7 +105,7 @@ class ScenarioArrivals(_Part):
         return self
 
 
-class ScenarioFlight(_Part):
+class ScenarioFlight(ScenarioPart):
     """Rounds between which an action is eligible; an action with several flights has several, one without always is."""
 
     action: Annotated[int, Field(ge=0, description="its index")]
@@ -113,7 +115,7 @@ class ScenarioFlight(_Part):
     )
 
 
-class _Scenario(_Part):
+class _Scenario(ScenarioPart):
     displays: Annotated[int, Field(ge=1)] = 100_000
     seed: Annotated[int, Field(ge=0)] = 0
     delay: Delay = Delay()

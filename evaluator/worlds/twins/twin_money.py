@@ -10,13 +10,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.twin_delays import DelayLaws
-from evaluator.audits.twin_refunds import ActionPools, SoldDisplays, TwinRefunds, fit_refunds, own_or_all, pools_of
 from evaluator.log import Log
 from evaluator.log.meta import LogMeta
 from evaluator.log.reward_kinds import cost_events, has_costs, sales
 from evaluator.log.schema import COST, to_numpy
 from evaluator.replays.rounds.survey import Survey
+from evaluator.worlds.twins.twin_delays import DelayLaws
+from evaluator.worlds.twins.twin_refunds import (
+    ActionPools,
+    SoldDisplays,
+    TwinRefunds,
+    fit_refunds,
+    own_or_all,
+    pools_of,
+)
 
 # Sales of an action from which its values are drawn; of fewer, values are those of all.
 _FEWEST = 10

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.datasets.scenario import Flight, flight_parts
 from evaluator.delays.laws import DelayLaw
 from evaluator.errors import ParameterError
+from evaluator.worlds.scenarios.scenario import Flight, flight_parts
 
 DEFAULT_HORIZON = 10_000
 # When a policy hears of a zero reward: when the window closes, by the silence until then; or it is told, after a delay.
@@ -35,8 +35,8 @@ class BernoulliProblem:
         Rule for zero rewards. ``window``: nobody is told of a zero, as in a log of conversions. ``told``: policies that
         take zeros (`evaluator.policies.base.Policy.takes_zeros`) are told of each, after a delay of the arm's law.
     flights
-        Rounds between which arms are eligible (`evaluator.datasets.scenario.Flight`): an arm arrives, retires, and may
-        come again; one without any is always eligible, and in every round one is.
+        Rounds between which arms are eligible (`evaluator.worlds.scenarios.scenario.Flight`): an arm arrives, retires,
+        and may come again; one without any is always eligible, and in every round one is.
 
     Raises
     ------

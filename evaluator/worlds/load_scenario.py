@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluator.datasets.resolve import dataset_spec, spec_path
-from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.spec import ScenarioSpec
-from evaluator.datasets.synthetic import scenario_laws
 from evaluator.errors import UsageError
-from evaluator.simulations.problem import DEFAULT_HORIZON, BernoulliProblem, LinearProblem, Problem
+from evaluator.worlds.scenarios.problem import DEFAULT_HORIZON, BernoulliProblem, LinearProblem, Problem
+from evaluator.worlds.scenarios.scenario import BernoulliScenario, LinearScenario
+from evaluator.worlds.scenarios.synthetic import scenario_laws
 
 
 def load_problem(scenario: str | Path) -> Problem:

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.means_in_blocks import mean_of_columns
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.delays.cdf import DelayCDF
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
+from evaluator.worlds.twins.means_in_blocks import mean_of_columns
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

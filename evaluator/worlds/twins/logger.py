@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audits.twin_sets import Truths, all_vectors
 from evaluator.kernels.solving import solved, standard_of
 from evaluator.log import Log
 from evaluator.log.eligible import unpack
@@ -17,6 +16,7 @@ from evaluator.log.vectors_of_displays import display_vectors
 from evaluator.replays.rounds.fitted import context_model
 from evaluator.replays.rounds.propensity import Propensities
 from evaluator.replays.rounds.weights import choice_weights
+from evaluator.worlds.twins.twin_sets import Truths, all_vectors
 
 Floats = npt.NDArray[np.float64]
 

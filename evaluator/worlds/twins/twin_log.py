@@ -12,11 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.audits.arrivals import DisplayTimes
-from evaluator.audits.display_column import DisplayColumn, spans
-from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_money import LogCosts, draw_events
-from evaluator.audits.twin_sets import TwinSets
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import members
 from evaluator.log.ragged_vectors import uneven_lists
@@ -30,6 +25,11 @@ from evaluator.log.schema import (
     read,
 )
 from evaluator.streams import Stream, child_streams, seed_sequence
+from evaluator.worlds.twins.arrivals import DisplayTimes
+from evaluator.worlds.twins.display_column import DisplayColumn, spans
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_money import LogCosts, draw_events
+from evaluator.worlds.twins.twin_sets import TwinSets
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -280,7 +280,7 @@ class TwinLog(Log):
 
 
 # Displays are drawn some at a time, from streams that give the same numbers however many are taken at once; what is
-# kept of each is its action and its entry of the truth's pool (`evaluator.audits.twin_log`).
+# kept of each is its action and its entry of the truth's pool (`evaluator.worlds.twins.twin_log`).
 
 
 def replay_seed(seed: int, twin: int) -> int:

@@ -16,20 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets.criteo.campaigns import Amounts, CampaignTruth, Categories, ids, last_click, truth
-from evaluator.datasets.criteo.journeys import Journeys, Users, journey_sizes, plan_journeys, plan_users
-from evaluator.datasets.criteo.parameters import TwinParameters
-from evaluator.datasets.criteo.quantiles import ArrivalQuantiles, draw
-from evaluator.datasets.make_options import MadeFiles
-from evaluator.datasets.resolve import dataset_spec
-from evaluator.datasets.spec import FileSpec
-from evaluator.errors import ParameterError, UsageError
+from evaluator.errors import ParameterError
 from evaluator.outputs.atomic import whole_files
 from evaluator.outputs.checksums import described
 from evaluator.outputs.failures import writing
 from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import is_whole
+from evaluator.worlds.criteo.campaigns import Amounts, CampaignTruth, Categories, ids, last_click
+from evaluator.worlds.criteo.campaigns import truth as known_truth
+from evaluator.worlds.criteo.journeys import Journeys, Users, journey_sizes, plan_journeys, plan_users
+from evaluator.worlds.criteo.parameters import TwinParameters
+from evaluator.worlds.criteo.quantiles import ArrivalQuantiles, draw
 
 FEWEST_ROWS = 1_000
 _LEVEL = 1  # of gzip, the fastest
@@ -51,36 +49,47 @@ TOP = 10
 
 
 def make_twin(
-    dataset: str | Path,
-    out: str | Path,
+    twin: TwinParameters,
+    name: str,
+    path: Path,
     *,
+    truth: Path,
+    table: Path,
     rows: int,
     seed: int,
     jobs: int | None,
     advance: Callable[[int], None] | None,
-) -> MadeFiles:
-    """Write a twin and its truth, as `evaluator.datasets.make` says."""
-    twin, name = _twin(dataset)
+) -> dict[str, int]:
+    """Write a twin and its truth, as `evaluator.datasets.make` says; return numbers of rows by name.
+
+    Parameters
+    ----------
+    twin, name
+        Parameters of the twin, and the name of its dataset.
+    path, truth, table
+        Files to write: the data, gzipped; the truth as JSON; its rates by context and action as Parquet.
+    rows, seed, jobs, advance
+        As of `evaluator.datasets.make`.
+    """
     if not FEWEST_ROWS <= rows <= twin.rows:
         raise ParameterError(f"rows={rows}.", remedy=f"give {FEWEST_ROWS:,} to {twin.rows:,} rows.")
     jobs = min(4, os.cpu_count() or 1) if jobs is None else jobs
     if not is_whole(seed, 0) or not is_whole(jobs, 1):
         raise ParameterError(f"seed={seed}, jobs={jobs}.", remedy="seed is 0 to 2^63 - 1, jobs 1 to 2^63 - 1.")
-    path = Path(out)
-    made = MadeFiles(path, path.with_name(f"{path.name}.truth.json"), path.with_name(f"{path.name}.truth.parquet"), {})
-    with whole_files([made.table, made.truth, made.path]) as (table, text, data), writing(made.path):
+    with whole_files([table, truth, path]) as (rates, text, data), writing(path):
         plan, known = plan_twin(twin, rows=rows, seed=seed)
         document = truth_document(twin, known, plan.journeys, plan.categories)
         document["realised"] = {"rows": rows, "users": plan.users.total, **document["realised"]}
         # By way of memory: what Polars says of a full disk is no OSError.
         truth_table(known, once=document["rewards_per_converted_row"]).write_parquet(parquet := BytesIO())
-        table.write_bytes(parquet.getvalue())
+        rates.write_bytes(parquet.getvalue())
         _write(plan, data, jobs, advance)
         # Which file it is the truth of does not hang on a name.
-        files = described([table, data])
-        head = {"schema": SCHEMA, "dataset": name, "seed": seed, "table": made.table.name, "files": files}
+        files = described([rates, data])
+        head = {"schema": SCHEMA, "dataset": name, "seed": seed, "table": table.name, "files": files}
         text.write_text(json.dumps({**head, **document}, indent=1) + "\n", encoding="utf-8")
-    return MadeFiles(made.path, made.truth, made.table, document["realised"])
+    counts: dict[str, int] = document["realised"]
+    return counts
 
 
 def plan_twin(twin: TwinParameters, *, rows: int, seed: int) -> tuple[ChunkPlan, CampaignTruth]:
@@ -88,7 +97,7 @@ def plan_twin(twin: TwinParameters, *, rows: int, seed: int) -> tuple[ChunkPlan,
     journey_rng, user_rng, count_rng = (random_stream(Stream.CRITEO_TWIN, seed, k) for k in range(OF_CHUNKS))
     per_journey = journey_sizes(twin, rows)
     n_others = rows - int(per_journey.sum())
-    known = truth(twin, conversion_rate=1 - n_others / rows)
+    known = known_truth(twin, conversion_rate=1 - n_others / rows)
     converts = known.joint * known.conversion_rate
     stays = known.joint - converts
     clock = ArrivalQuantiles(twin.arrivals)
@@ -116,15 +125,6 @@ def _chunk_edges(clock: ArrivalQuantiles, chunks: int) -> np.ndarray[Any, np.dty
     """Return whole seconds between stretches of about equally many displays."""
     inner = clock.times(np.arange(1, chunks) / chunks)
     return np.concatenate([[0], inner, [clock.seconds]])
-
-
-def _twin(dataset: str | Path) -> tuple[TwinParameters, str]:
-    spec = dataset_spec(dataset)
-    if not isinstance(spec, FileSpec) or spec.twin is None:
-        raise UsageError(
-            f"{dataset} cannot be made: its spec has no [twin] section.", remedy="criteo_twin can; others are read."
-        )
-    return spec.twin, spec.name
 
 
 def _write(plan: ChunkPlan, path: Path, jobs: int, advance: Callable[[int], None] | None) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_expit
 
-from evaluator.audits.means_in_blocks import mean_of_columns
 from evaluator.kernels.solving import solved, standard_of, varying
+from evaluator.worlds.twins.means_in_blocks import mean_of_columns
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,21 +7,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from evaluator.datasets.scenario import Delay, Positive, Probability, ScenarioArrivals
-from evaluator.datasets.spec_sections import Name, Section
+from evaluator.worlds.scenarios.scenario import Delay, Positive, Probability, ScenarioArrivals, ScenarioPart
 
+Name = Annotated[str, Field(min_length=1)]
 Day = Annotated[float, Field(ge=0, le=10_000, strict=False)]
 Amount = Annotated[float, Field(ge=0, le=1e9, strict=False)]
 
 
-class Flight(Section):
+class Flight(ScenarioPart):
     """A stretch of time in which a promotion is eligible."""
 
     start: Annotated[Day, Field(alias="from", description="days since the log begins")] = 0.0
     until: Annotated[Day | None, Field(description="the same, itself not included; for good when absent")] = None
 
 
-class Promotion(Section):
+class Promotion(ScenarioPart):
     """An action of the shop: the product that it sells, the customers who see it, and its side effects."""
 
     label: Name
@@ -56,7 +56,7 @@ class Promotion(Section):
         return self
 
 
-class PromotionsScenario(Section):
+class PromotionsScenario(ScenarioPart):
     """Log of a shop: eligible actions, costs, sales that may be refunded, unsubscribes, two columns to group by."""
 
     kind: Literal["promotions"]

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.rates import rates_by_action
-from evaluator.audits.twin_delays import DelayLaws
 from evaluator.delays.by_group import group_cdfs
 from evaluator.delays.cdf import DelayCDF
+from evaluator.worlds.twins.rates import rates_by_action
+from evaluator.worlds.twins.twin_delays import DelayLaws
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -190,8 +190,8 @@ def fit_refunds(shown: SoldDisplays, sales: DelayLaws, longest: int | None, left
 
     A sale's chance to come back is the number of refunds seen over that of sales, each counted with the chance that its
     refund would have been seen by now: by action, drawn towards the mean as rates of conversions are
-    (`evaluator.audits.rates.rates_by_action`). Lags are fitted as delays are, right-truncated where a display was not
-    followed to its end, by action where the log can tell these apart (`evaluator.delays.by_group`).
+    (`evaluator.worlds.twins.rates.rates_by_action`). Lags are fitted as delays are, right-truncated where a display was
+    not followed to its end, by action where the log can tell these apart (`evaluator.delays.by_group`).
 
     Parameters
     ----------
