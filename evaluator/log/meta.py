@@ -13,6 +13,8 @@ Objective = Literal["profit", "revenue"]
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
 
 
+# Kinds of conversions, told apart by their sign.
+SALES, REFUNDS = "sales", "refunds"
 # Fields that bound what a display may earn.
 BOUNDS = ("reward_min", "reward_max")
 # In the note on rows that a quarantine left out.

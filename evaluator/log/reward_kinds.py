@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from evaluator.errors import LogError
 from evaluator.log.contract import Log
-from evaluator.log.meta import LogMeta, Outcome
+from evaluator.log.meta import REFUNDS, SALES, LogMeta, Outcome
 from evaluator.log.schema import CONVERSIONS, COST, OUTCOME, to_numpy
 
 Ints = npt.NDArray[np.int64]
@@ -27,7 +27,6 @@ Mask = npt.NDArray[np.bool_]
 # none. It is a dictionary, which lists costs where these count, even of displays that cost nothing.
 KIND = "kind"
 _CONVERSION, _COST = "", "(cost)"
-SALES, REFUNDS = "sales", "refunds"
 
 
 @dataclass(frozen=True, eq=False)

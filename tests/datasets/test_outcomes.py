@@ -224,6 +224,8 @@ def test_a_row_that_breaks_a_rule_of_an_outcome_takes_its_conversion_along(tmp_p
         (CLICK + "value = -1.0\n", r"click`: value is below 0: count"),
         ('[outcomes.click]\ntime = "at"\n[outcomes.click.source]\nfiles = "e.csv"\n',
          r"`\$\.outcomes\.click\.source\.display` is missing"),
+        ('[outcomes.refunds]\nindicator = "clicked"\nimmediate = true\n',
+         r"\[outcomes\.refunds\] has a name of conversions, of which refunds are below 0: rename it"),
         ('[context]\ncolumns = ["clicked"]\n' + CLICK, r"'clicked', which is known only after the outcome"),
     ],
 )  # fmt: skip
@@ -244,6 +246,10 @@ def test_an_outcome_in_its_own_table_needs_an_id(tmp_path: Path) -> None:
 
 def test_messages_on_frames_speak_python() -> None:
     frame = pl.DataFrame({"t": [1, 2], "a": ["x", "y"], "s": [1, None], "late": [None, 9]})
+    with pytest.raises(SpecError, match=r"outcomes\['sales'\] has a name of conversions"):
+        Log.from_frames(
+            frame, time="t", action="a", conversion_time="s", unit="s", outcomes={"sales": {"time": "late"}}
+        )
     said = r"Column 'late': event later after its display than attribution_window = 5 \(displays row 2: '9'\)"
     with pytest.raises(LogError, match=said + r"; raise attribution_window in outcomes\['left'\]\."):
         Log.from_frames(frame, time="t", action="a", conversion_time="s", unit="s",

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.column import cross, read_values
-from evaluator.log.reward_kinds import SALES, RewardKind
+from evaluator.log.meta import SALES
+from evaluator.log.reward_kinds import RewardKind
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 
