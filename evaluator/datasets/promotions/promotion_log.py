@@ -12,7 +12,7 @@ import pyarrow as pa
 from evaluator.datasets.promotions.promotion_scenario import Promotion, PromotionsScenario
 from evaluator.datasets.synthetic import DAY_S, TICK, arrival_times, log_streams, scenario_laws, size_and_seed
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
-from evaluator.log import Log, LogMeta, Outcome
+from evaluator.log import EventKind, Log, LogMeta
 from evaluator.log.eligible import pack, unpack
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import COST, ELIGIBLE, OUTCOME, fixed_size_lists, to_numpy
@@ -109,7 +109,7 @@ def generate_promotions(
             reward_min=0.0,
             counts={"displays": n, "sales": len(sold), "refunds": len(back), "unsubscribes": len(left)},
             notes=("Synthetic log: its truth is known.",),
-            outcomes=(Outcome(name=UNSUBSCRIBE, value_max=1.0),),
+            outcomes=(EventKind(name=UNSUBSCRIBE, value_max=1.0),),
         ),
     ).validated()
     return log.with_meta(fingerprint=content_hash(log))

@@ -176,7 +176,7 @@ def fit_correction(survey: Survey, follow_ups: Sequence[FollowUp], columns: tupl
         )
     ends = [of.until - delays.reached(LEAST_SEEN) for of, delays in kinds]
     # Nothing corrects an outcome of which no event was seen.
-    ends += [of.until - of.needed for of, delays in fitted if delays is None and of.kind.of is not None]
+    ends += [of.until - of.needed for of, delays in fitted if delays is None and not of.kind.of_conversions]
     return Correction(kinds, group, columns, min(ends))
 
 
