@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from evaluator.errors import LogError
 from evaluator.log.contract import Log
-from evaluator.log.meta import LogMeta, Outcome
+from evaluator.log.meta import REFUNDS, SALES, EventKind, LogMeta
 from evaluator.log.schema import CONVERSIONS, COST, OUTCOME, to_numpy
 
 Ints = npt.NDArray[np.int64]
@@ -27,35 +27,19 @@ Mask = npt.NDArray[np.bool_]
 # none. It is a dictionary, which lists costs where these count, even of displays that cost nothing.
 KIND = "kind"
 _CONVERSION, _COST = "", "(cost)"
-SALES, REFUNDS = "sales", "refunds"
 
 
-@dataclass(frozen=True, eq=False)
-class RewardKind:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RewardKind(EventKind):
     """Events of one kind that count as rewards, and that come some time after their display.
 
     Parameters
     ----------
-    name
-        Name of the kind: ``sales``, ``refunds``, or that of the outcome.
-    of
-        Outcome whose events they are; None for sales and refunds.
     rows
         Which conversions are of the kind, shape (c,); None where all are.
-    observed_until, attribution_window
-        End of their follow-up, and longest delay, in ticks, as in `LogMeta`.
     """
 
-    name: str
-    of: Outcome | None
     rows: Mask | None
-    observed_until: int | None
-    attribution_window: int | None
-
-    @property
-    def told(self) -> bool:
-        """Whether policies are told of them."""
-        return self.of is None or self.of.told
 
     @cached_property
     def at(self) -> slice | Ints:
@@ -72,7 +56,7 @@ def has_costs(log: Log) -> bool:
     return COST in log.schema.names
 
 
-def counted_outcomes(meta: LogMeta) -> list[Outcome]:
+def counted_outcomes(meta: LogMeta) -> list[EventKind]:
     """Return the outcomes that count as rewards."""
     return [one for one in meta.outcomes if one.reward]
 
@@ -173,15 +157,15 @@ def reward_kinds(log: Log) -> list[RewardKind]:
     Refunds are there where the log has any. Costs, which come with their display, are no such kind.
     """
     meta, sold, found = log.meta, sales(log.conversions), _codes(log.conversions)
-    own = meta.observed_until, meta.attribution_window
-    kinds = [RewardKind(SALES, None, sold, *own)]
+    own = vars(meta.conversions)
+    kinds = [RewardKind(**{**own, "name": SALES}, rows=sold)]
     if sold is not None:
         back = ~sold if found is None else ~sold & (found[1] == 0)
-        kinds += [RewardKind(REFUNDS, None, back, *own)] if back.any() else []
+        kinds += [RewardKind(**{**own, "name": REFUNDS}, rows=back)] if back.any() else []
     if found is None:
         return kinds
-    of_outcomes = ((one, np.asarray(found[1] == found[0].index(one.name))) for one in counted_outcomes(meta))
-    kinds += [RewardKind(one.name, one, at, one.observed_until, one.attribution_window) for one, at in of_outcomes]
+    for one in counted_outcomes(meta):
+        kinds.append(RewardKind(**vars(one), rows=np.asarray(found[1] == found[0].index(one.name))))
     return kinds
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
-from evaluator.log import Log, LogMeta, Outcome
+from evaluator.log import EventKind, Log, LogMeta
 from evaluator.log.eligible import pack, unpack
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import COST, ELIGIBLE, OUTCOME, fixed_size_lists, to_numpy
@@ -109,7 +109,7 @@ def generate_promotions(
             reward_min=0.0,
             counts={"displays": n, "sales": len(sold), "refunds": len(back), "unsubscribes": len(left)},
             notes=("Synthetic log: its truth is known.",),
-            outcomes=(Outcome(name=UNSUBSCRIBE, value_max=1.0),),
+            outcomes=(EventKind(name=UNSUBSCRIBE, value_max=1.0),),
         ),
     ).validated()
     return log.with_meta(fingerprint=content_hash(log))
