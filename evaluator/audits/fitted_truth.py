@@ -10,7 +10,7 @@ from evaluator.audits.estimand import ClaimsByLaw
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims
 from evaluator.audits.truth import LogTruth, fit_truth
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.log import Log
 from evaluator.log.reward_kinds import refuse_counted
 from evaluator.log.schema import is_target

@@ -18,7 +18,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
 from evaluator.audits.truth import LogTruth
 from evaluator.audits.twin_log import TwinLog, draw_twin, replay_seed
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.policies.base import Setting
 from evaluator.replays.loop.samplers import SamplerName

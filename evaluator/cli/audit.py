@@ -55,8 +55,7 @@ def audit_command(
     from evaluator.audits.run import run_audit, steps
     from evaluator.comparisons.log_places import place_of
     from evaluator.log.users import LIKE_USERS
-    from evaluator.outputs.kept_folder import kept_beside
-    from evaluator.outputs.kept_jobs import KeptJobs
+    from evaluator.outputs.kept_folder import KeptJobs, kept_beside
     from evaluator.reports.result_files import write_audit
 
     asked = AuditOptions(**auditing)

@@ -69,7 +69,7 @@ def compare_command(
     from evaluator.comparisons.candidates import pairs_to_expect
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
-    from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, with_logging
+    from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import MOST, VariantRuns
     from evaluator.comparisons.weighted_pairs import may_decide

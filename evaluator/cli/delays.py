@@ -125,7 +125,7 @@ def _spread(
 ) -> Iterator[Spread]:  # fmt: skip
     """Give the workers, the folder of kept results and the progress bar with which a study of `todo` steps runs."""
     from evaluator.delays.study.studied_rows import Spread
-    from evaluator.outputs.kept_jobs import KeptJobs
+    from evaluator.outputs.kept_folder import KeptJobs
 
     store = None if folder is None else KeptJobs(folder, o.note)
     with (

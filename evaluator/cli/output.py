@@ -106,7 +106,7 @@ def refuse_one_place(**outputs: Path | None) -> None:
 
 
 def _write_to(place: Path, out: Path) -> Save:
-    from evaluator.outputs.failures import writing
+    from evaluator.outputs.staging import writing
 
     def save(write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
         with writing(out):

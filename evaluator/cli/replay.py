@@ -79,7 +79,7 @@ def replay_command(
     from evaluator.arguments import as_description
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
-    from evaluator.comparisons.resampled_replay import execute_in_jobs, refuse_nothing_to_spread
+    from evaluator.comparisons.variant_runs import execute_in_jobs, refuse_nothing_to_spread
     from evaluator.outputs.kept_folder import kept_beside
     from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import fill_file, refuse_unsavable

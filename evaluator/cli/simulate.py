@@ -57,8 +57,7 @@ def simulate_command(
     where that is too wide for the terminal, after all of it, and the rest with --full.
     """
     from evaluator.arguments import as_descriptions
-    from evaluator.outputs.kept_folder import kept_beside
-    from evaluator.outputs.kept_jobs import KeptJobs
+    from evaluator.outputs.kept_folder import KeptJobs, kept_beside
     from evaluator.reports.result_files import write_simulation
     from evaluator.simulations import simulate
     from evaluator.simulations.scenarios import load_problem

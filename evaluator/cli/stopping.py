@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from evaluator.cli import options
-from evaluator.outputs.signals import undo_all
+from evaluator.outputs.locks import undo_all
 
 # Seconds that the main thread has to end by itself.
 GRACE = 0.6

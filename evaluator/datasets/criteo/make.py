@@ -26,7 +26,7 @@ from evaluator.datasets.spec import FileSpec
 from evaluator.errors import ParameterError, UsageError
 from evaluator.outputs.atomic import whole_files
 from evaluator.outputs.checksums import described
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import is_whole

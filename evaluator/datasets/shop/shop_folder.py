@@ -16,7 +16,7 @@ import polars as pl
 
 from evaluator.datasets.make_options import MadeFiles
 from evaluator.outputs.atomic import whole_folder
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 from evaluator.streams import Stream, random_stream
 
 # What a person would have written; their texts are files of this package.
