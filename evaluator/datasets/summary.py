@@ -47,7 +47,7 @@ from evaluator.log.reward_kinds import has_costs
 from evaluator.log.schema import ACTION_SET, COST, ELIGIBLE, kept_columns, to_numpy
 from evaluator.log.set_kinds import EligibleByPart
 from evaluator.options.keywords import ReadingKeywords
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 from evaluator.store_addresses import is_address
 from evaluator.worlds.scenarios.promotion_log import true_values
 from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
