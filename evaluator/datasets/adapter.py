@@ -27,7 +27,7 @@ from evaluator.datasets.assembly import (
 )
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.duplicates import repeated
-from evaluator.datasets.events import REWARDS, EventKind
+from evaluator.datasets.events import REWARDS, EventRules
 from evaluator.datasets.frames import missing_values
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.join_by_id import AskedDisplays, SecondTable
@@ -48,7 +48,7 @@ from evaluator.datasets.stretches.parallelism import ONE_PASS, AtOnce
 from evaluator.datasets.stretches.pass_result import Taken
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
-from evaluator.log import Log, Outcome
+from evaluator.log import Log
 from evaluator.log.fingerprint import content_hash
 
 # How often, and after how many seconds, a folder is removed again that others write in.
@@ -102,11 +102,11 @@ def read_tables(
     plan = plan_reading(spec, tables, others, of_sets, asked)
     with _waiting_room(into) as new_spool:
         seconds = {
-            kind.table: SecondTable(
-                kind, plan.spec.time, plan.others[kind.table], plan.zones, listed=plan.listed, new_spool=new_spool
+            rules.table: SecondTable(
+                rules, plan.spec.time, plan.others[rules.table], plan.zones, listed=plan.listed, new_spool=new_spool
             )
-            for kind in plan.events
-            if kind.table in plan.others
+            for rules in plan.events
+            if rules.table in plan.others
         }
         who = None if workers is None or into is None else workers(plan, new_spool, into)
         sets = find_sets(plan.spec, plan.of_sets, plan.zones, listed=plan.listed)
@@ -221,8 +221,8 @@ def _finish(
     if passed_over:
         counts["lines_passed_over"] = sum(of.total() for of in plan.passed_over.values())
     found = [
-        seconds[kind.table].named(rows, intake.asked[kind.table]) if kind.table in seconds else rows
-        for kind, rows in zip(plan.events, intake.found(), strict=True)
+        seconds[rules.table].named(rows, intake.asked[rules.table]) if rules.table in seconds else rows
+        for rules, rows in zip(plan.events, intake.found(), strict=True)
     ]
     if REWARDS in seconds:
         # A display that the second table names counts as one with a conversion.
@@ -233,10 +233,10 @@ def _finish(
     if by_outcome:
         counts["quarantined_by_outcome"] = intake.breaches.rows
     counted = []
-    for kind in plan.events:
-        events, said = _count_events(plan, intake, kind, seconds.get(kind.table), found.pop(0), breaches)
+    for rules in plan.events:
+        events, said = _count_events(plan, intake, rules, seconds.get(rules.table), found.pop(0), breaches)
         counted.append(events)
-        counts |= {} if kind.outcome else said
+        counts |= {} if rules.kind.name else said
     outcomes = counted[0]
     counts["quarantined"] = sum(b.rows for b in breaches)
     kept = choose_displays(intake, plan.asked.actions, propensity_kind(spec), judged_until=outcomes.judged_until)
@@ -254,7 +254,7 @@ def _finish(
         done.workers.write(made, done.taken, parts_of(kept.displays), into)
     else:
         on_disk(made.all(), into, kept.kept_labels())
-    conversions, others = event_tables(plan.events, counted, numbers.found())
+    conversions, others = event_tables(counted, numbers.found())
     counts["conversions_dropped_by_actions"] = outcomes.events.height - conversions.num_rows
     counts |= {"displays": kept.displays, "conversions": conversions.num_rows}
     counts |= {"events_of_other_outcomes": others.num_rows} if spec.outcomes else {}
@@ -267,22 +267,9 @@ def _finish(
     meta = log_meta(
         spec,
         counts=counts,
-        observed_until=outcomes.observed_until,
-        attribution_window=outcomes.attribution_window,
+        kinds=[of.kind for of in counted],
         notes=[*plan.notes, *outcomes.notes, *filter(None, [passed_over, left_out_note(breaches, by_outcome)])],
         propensities=kept.propensities,
-        outcomes=[
-            Outcome(
-                name=kind.outcome,
-                attribution_window=of.attribution_window,
-                observed_until=of.observed_until,
-                value_max=kind.most,
-                reward=kind.reward,
-                told=kind.told,
-                value_min=kind.least,
-            )
-            for kind, of in zip(plan.events[1:], counted[1:], strict=True)
-        ],
         encoder=None if vectors is None else vectors.encoder(lambda column: missing_values(spec.source, column)),
     )
     quarantine = pl.concat([b.table() for b in breaches]).to_arrow()
@@ -296,7 +283,7 @@ def _finish(
 def _count_events(
     plan: ReadingPlan,
     intake: Intake,
-    kind: EventKind,
+    rules: EventRules,
     second: SecondTable | None,
     found: pl.DataFrame,
     breaches: list[Breaches],
@@ -310,18 +297,18 @@ def _count_events(
             counts["conversion_rows_beyond_limit"] = beyond
         if not plan.listed:
             second.breaches.refuse()
-        refuse_many(second.breaches.rows, second.rows, second.breaches, plan.most_left_out, f"rows of {kind.word}s")
+        refuse_many(second.breaches.rows, second.rows, second.breaches, plan.most_left_out, f"rows of {rules.word}s")
     sound = found if second is None or found["sound"].all() else found.filter("sound")
     counts["conversion_rows_of_quarantined"] = found.height - sound.height
     intake.order.refuse()
-    late = Breaches(plan.others.get(kind.table, plan.files), listed=plan.listed)
+    late = Breaches(plan.others.get(rules.table, plan.files), listed=plan.listed)
     events = find_outcomes(
-        sound, plan.spec, kind, late,
+        sound, plan.spec, rules, late,
         times=lambda: (frame[TIME].to_numpy() for frame in intake.spool.frames()),
-        last=intake.last_time, window=None if kind.outcome else plan.asked.attribution_window,
+        last=intake.last_time, window=None if rules.kind.name else plan.asked.attribution_window,
     )  # fmt: skip
     if not plan.listed:
         late.refuse()
-    refuse_many(late.rows, sound.height, late, plan.most_left_out, f"{kind.word}s")
+    refuse_many(late.rows, sound.height, late, plan.most_left_out, f"{rules.word}s")
     breaches.append(late)
     return events, counts | events.counts

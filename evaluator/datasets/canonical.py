@@ -34,7 +34,7 @@ from evaluator.log.eligible import SetCodes, any_eligible, sizes
 from evaluator.log.log_files import LogFile
 from evaluator.log.parquet import open_parquet, read_whole
 from evaluator.log.schema import ELIGIBLE, WEIGHT, no_outcomes, to_numpy
-from evaluator.outputs.ownership import refuse_foreign
+from evaluator.outputs.atomic import refuse_foreign
 from evaluator.units import is_whole
 
 # What each file has always had; in version 1 there is nothing else to know it by.

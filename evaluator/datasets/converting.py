@@ -19,10 +19,9 @@ from evaluator.datasets.stretches.parallelism import AtOnce
 from evaluator.errors import OutputExistsError, OutputInUseError, ParameterError, UsageError
 from evaluator.log import StoredLog
 from evaluator.options.keywords import ReadingKeywords
-from evaluator.outputs.atomic import refuse_existing, whole_folder
-from evaluator.outputs.failures import writing
-from evaluator.outputs.ownership import refuse_sources
-from evaluator.outputs.signals import undone_if_abandoned
+from evaluator.outputs.atomic import refuse_existing, refuse_sources, whole_folder
+from evaluator.outputs.locks import undone_if_abandoned
+from evaluator.outputs.staging import writing
 from evaluator.units import is_whole
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import CODE, ContextCodes
 from evaluator.datasets.duplicates import SeenIds, hashed
-from evaluator.datasets.events import REWARDS, EventKind, event_rows
+from evaluator.datasets.events import REWARDS, EventRules, event_rows
 from evaluator.datasets.join_by_id import ASKED, AskedDisplays
 from evaluator.datasets.labels import KEPT, Labels
 from evaluator.datasets.per_action_columns import (
@@ -114,7 +114,7 @@ class Intake:
     breaches: Breaches
     order: TimeOrder
     codes: ContextCodes
-    events: Sequence[EventKind]
+    events: Sequence[EventRules]
     asked: Mapping[str, AskedDisplays]
     sets: SetSource | None
     repeated: pl.DataFrame
@@ -147,7 +147,7 @@ class Intake:
     _places: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        own = [kind.columns.time for kind in self.events if kind.table not in self.asked]
+        own = [rules.columns.time for rules in self.events if rules.table not in self.asked]
         self._times = TimeGuesses(self.spec.time, [c for c in (self.spec.display.time, *own) if c is not None])
         self.ties = self._shuffler = TieShuffler(
             self._write, TIME, shuffle=self.spec.time.ties == "shuffle", new_spool=self.new_spool, limit=self.limit,
@@ -200,9 +200,9 @@ class Intake:
         for one in following:
             asked = {table: self.asked[table].join(waiting) for table, waiting in one.asked.items()}
             found = [rows.with_columns(pl.col("display") + before) for rows in one.found]
-            for i, kind in enumerate(self.events):
-                if kind.table in asked:
-                    found[i] = found[i].with_columns(pl.col(ASKED) + asked[kind.table])
+            for i, rules in enumerate(self.events):
+                if rules.table in asked:
+                    found[i] = found[i].with_columns(pl.col(ASKED) + asked[rules.table])
             self._found.append(found)
             self._places.append(one.places + before)
             self.ids.join(one.ids)
@@ -268,7 +268,7 @@ class Intake:
         ids = None if self.spec.display.id is None else hashed(frame[self.spec.display.id])
         if self.ids is not None and ids is not None:
             self.ids.add(ids)
-        own = {kind.table: self._own(frame, rows, kind) for kind in self.events if kind.table not in self.asked}
+        own = {rules.table: self._own(frame, rows, rules) for rules in self.events if rules.table not in self.asked}
         sound = rows.close()
         if self.breaches.listed and REWARDS in own:
             self.left_out.see(sound, says_converted(frame, self.spec.conversion))
@@ -280,20 +280,20 @@ class Intake:
             place = {"display": number, "shown": frame[self.spec.display.time], "sound": sound}
             ids = ids.hstack(pl.DataFrame(place))
         found = []
-        for kind in self.events:
-            if kind.table in self.asked:
+        for rules in self.events:
+            if rules.table in self.asked:
                 assert ids is not None
-                found.append(self.asked[kind.table].wanted(ids))
+                found.append(self.asked[rules.table].wanted(ids))
                 continue
-            at = own[kind.table]["display"].to_numpy()
+            at = own[rules.table]["display"].to_numpy()
             # A row may have broken a rule of a later kind.
-            found.append(own[kind.table].with_columns(pl.Series("display", number[at])).filter(pl.Series(sound[at])))
+            found.append(own[rules.table].with_columns(pl.Series("display", number[at])).filter(pl.Series(sound[at])))
         return frame if sound.all() else frame.filter(pl.Series(sound)), found
 
-    def _own(self, frame: pl.DataFrame, rows: CheckedRows, kind: EventKind) -> pl.DataFrame:
+    def _own(self, frame: pl.DataFrame, rows: CheckedRows, rules: EventRules) -> pl.DataFrame:
         place = pl.int_range(frame.height, dtype=pl.Int64, eager=True)
         shown = frame.select(display=place, shown=self.spec.display.time, **{FILE: FILE, LINE: LINE})
-        return event_rows(frame, shown, kind, rows)
+        return event_rows(frame, shown, rules, rows)
 
     def _set_aside(self, read: tuple[pl.DataFrame, list[pl.DataFrame]]) -> None:
         frame, found = read

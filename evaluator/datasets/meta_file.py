@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluator.datasets.log_folders import LogFolder, StoredFile, stored_file
 from evaluator.errors import EvaluatorError, SourceError
-from evaluator.log import LogMeta, Outcome
+from evaluator.log import EventKind, LogMeta
 from evaluator.log.encoder import encoder_of
 from evaluator.log.log_files import LogFile, opened
 from evaluator.log.meta import Objective, PropensityKind
@@ -93,7 +93,7 @@ class _Encoded(_Sealed):
 
 
 class _Outcome(_Strict):
-    """What `Outcome` may hold."""
+    """What `EventKind` may hold."""
 
     name: str
     attribution_window: Ticks | None
@@ -108,7 +108,7 @@ class _WithOutcomes(_Encoded):
 
 
 class _Kind(_Outcome):
-    """What `Outcome` may hold where some count as rewards."""
+    """What `EventKind` may hold where some count as rewards."""
 
     reward: bool = False
     told: bool = False
@@ -236,7 +236,7 @@ def read_meta(folder: LogFolder) -> MetaFile:
         except SourceError as error:
             raise damaged(path, error.what) from None
     if "outcomes" in said:
-        said["outcomes"] = tuple(Outcome(**one) for one in said["outcomes"])
+        said["outcomes"] = tuple(EventKind(**one) for one in said["outcomes"])
     files = {name: StoredFile(**known) for name, known in document.get("files", {}).items()}
     return MetaFile(version, LogMeta(**{**said, "notes": tuple(said["notes"])}), files)
 

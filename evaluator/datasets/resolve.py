@@ -17,20 +17,20 @@ from evaluator.datasets.make_options import MADE
 from evaluator.datasets.opening import files_read, queries, read_spec_tables
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.outcomes import cut_log
-from evaluator.datasets.promotions.promotion_log import generate_promotions
-from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.reading_plan import check_kept
 from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.stretches.parallelism import ONE_PASS, AtOnce
-from evaluator.datasets.synthetic import delay_files, generate
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError, UnknownNameError, UsageError, nearest, nearest_file
 from evaluator.log import Log
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.options.signatures import shows
+from evaluator.worlds.scenarios.promotion_log import generate_promotions
+from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
+from evaluator.worlds.scenarios.synthetic import delay_files, generate
 
 # Names of columns that say what they hold, the surest first.
 _NAMES = {

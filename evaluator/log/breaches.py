@@ -146,6 +146,8 @@ def _of_rewards(log: LogTables) -> Iterator[Breach]:
         if one.reward and any(until is not None and window is None for until, window in windows):
             problem = f"outcome {one.name!r} is a reward, and nothing says how long after a display rewards may come"
             remedy = "name the attribution_window of the conversions, and of the outcome"
+        elif one.reward and one.of_conversions:
+            problem, remedy = f"outcome {one.name!r} has a name of conversions", "rename it"
         elif one.told and not one.reward:
             problem, remedy = f"outcome {one.name!r} is told to policies, and is no reward", "count it as a reward"
         else:

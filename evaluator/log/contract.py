@@ -39,7 +39,7 @@ from evaluator.errors import LogError, UnknownNameError, nearest
 from evaluator.inputs.frame_roles import MadeFromFrames
 from evaluator.log.breaches import PARTS, find_breaches
 from evaluator.log.log_tables import LogTables
-from evaluator.log.meta import BOUNDS, Outcome
+from evaluator.log.meta import BOUNDS, EventKind
 from evaluator.log.schema import OUTCOME, no_outcomes, to_numpy
 from evaluator.results.in_notebooks import ShownInNotebooks
 
@@ -175,7 +175,7 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
         meta = replace(self.meta, outcomes=())
         return self.changed(outcomes=no_outcomes(), meta=meta).as_sound_as(self)
 
-    def outcome_named(self, name: str) -> Outcome:
+    def outcome_named(self, name: str) -> EventKind:
         """Return what the log says of an outcome; errors as of `of_outcome`."""
         known = {one.name: one for one in self.meta.outcomes}
         if name not in known:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 
 from evaluator.errors import LogError
 from evaluator.log.contract import Log
-from evaluator.log.meta import LogMeta, Outcome
+from evaluator.log.meta import REFUNDS, SALES, EventKind, LogMeta
 from evaluator.log.schema import CONVERSIONS, COST, OUTCOME, to_numpy
 
 Ints = npt.NDArray[np.int64]
@@ -28,54 +27,39 @@ Mask = npt.NDArray[np.bool_]
 # none. It is a dictionary, which lists costs where these count, even of displays that cost nothing.
 KIND = "kind"
 _CONVERSION, _COST = "", "(cost)"
-SALES, REFUNDS, REVENUE, COSTS = "sales", "refunds", "revenue", "cost"
+REVENUE, COSTS = "revenue", "cost"
 
 
-class EventKind(NamedTuple):
-    """A kind of events that a log which was read has, rewards or not, as plain values.
+def events_of(log: Log, name: str) -> Log:
+    """Return the log whose conversions are the events of a kind, followed as these were.
 
     Parameters
     ----------
+    log
+        Log, as it was read.
     name
-        Name of the kind: that of the outcome; ``sales`` and ``refunds``, conversions of at least 0 and below; both
-        together, ``conversions`` or ``revenue``; or ``cost``, what each display cost, above 0.
-    outcome
-        Whether the events are an outcome's.
+        Name of the kind: that of an outcome; ``sales`` and ``refunds``, the conversions of at least 0 and below;
+        ``cost``, what each display cost, above 0; ``revenue``, or empty, for all conversions.
     """
-
-    name: str
-    outcome: bool = False
-
-    def of(self, log: Log) -> Log:
-        """Return the log whose conversions are the events of this kind, followed as these were."""
-        if self.outcome:
-            return log.of_outcome(self.name)
-        # What is known of a display's sum bounds none of its parts: after a refund it may buy again.
-        unknown: dict[str, float | None] = {"reward_min": None, "reward_max": None}
-        if self.name == COSTS:
-            spent = _costs(log)
-            columns = [spent["display_id"], spent["time"], pc.negate(spent["value"])]
-            costs = pa.table(dict(zip(CONVERSIONS, columns, strict=True))).cast(pa.schema(CONVERSIONS))
-            return log.with_conversions(costs).with_meta(observed_until=None, attribution_window=None, **unknown)
-        sold = sales(log.conversions)
-        if sold is None or self.name not in (SALES, REFUNDS):
-            return log
-        if self.name == REFUNDS:
-            unknown["reward_max"] = 0.0
-        return log.with_conversions(log.conversions.filter(pa.array(sold == (self.name == SALES)))).with_meta(**unknown)
-
-    def may_be_below_0(self, log: Log) -> bool:
-        """Whether values of the kind may be below 0."""
-        if self.outcome:
-            return log.outcome_named(self.name).reward
-        return self.name not in (SALES, COSTS) and sales(log.conversions) is not None
+    if any(one.name == name for one in log.meta.outcomes):
+        return log.of_outcome(name)
+    # What is known of a display's sum bounds none of its parts: after a refund it may buy again.
+    unknown: dict[str, float | None] = {"reward_min": None, "reward_max": None}
+    if name == COSTS:
+        spent = _costs(log)
+        columns = [spent["display_id"], spent["time"], pc.negate(spent["value"])]
+        costs = pa.table(dict(zip(CONVERSIONS, columns, strict=True))).cast(pa.schema(CONVERSIONS))
+        return log.with_conversions(costs).with_meta(observed_until=None, attribution_window=None, **unknown)
+    sold = sales(log.conversions)
+    if sold is None or name not in (SALES, REFUNDS):
+        return log
+    if name == REFUNDS:
+        unknown["reward_max"] = 0.0
+    return log.with_conversions(log.conversions.filter(pa.array(sold == (name == SALES)))).with_meta(**unknown)
 
 
-ALL_CONVERSIONS = EventKind("conversions")
-
-
-def kind_named(log: Log, name: str) -> EventKind:
-    """Return the kind of events of a log with this name: an outcome, or one of its money.
+def name_kind(log: Log, name: str) -> str:
+    """Return the name of a kind of events that the log has: of an outcome, or of its money.
 
     Raises
     ------
@@ -83,48 +67,39 @@ def kind_named(log: Log, name: str) -> EventKind:
         The log has no such events.
     """
     has = [SALES, REVENUE] + [REFUNDS] * (sales(log.conversions) is not None) + [COSTS] * has_costs(log)
-    if name in has and all(one.name != name for one in log.meta.outcomes):
-        return EventKind(name)
-    return EventKind(log.outcome_named(name).name, True)
+    return name if name in has else log.outcome_named(name).name
 
 
-def event_kinds(log: Log) -> list[EventKind]:
-    """Return the kinds of events that a log which was read has some of: conversions first, then outcomes.
+def may_be_below_0(log: Log, name: str) -> bool:
+    """Whether values of a kind of events may be below 0."""
+    if any(one.name == name for one in log.meta.outcomes):
+        return log.outcome_named(name).reward
+    return name not in (SALES, COSTS) and sales(log.conversions) is not None
 
-    Conversions are sales and refunds where some have a value below 0. A log without any event has conversions, none.
+
+def event_kinds(log: Log) -> list[str]:
+    """Return the names of the kinds of events that a log which was read has some of: conversions first, then outcomes.
+
+    Conversions are sales and refunds where some have a value below 0, else one kind with an empty name, though there
+    be none.
     """
     sold = sales(log.conversions)
-    own = [ALL_CONVERSIONS] if sold is None else [EventKind(SALES)] * bool(sold.any()) + [EventKind(REFUNDS)]
     seen = set(log.outcomes[OUTCOME].unique().to_pylist())
-    return [*own, *(EventKind(one.name, True) for one in log.meta.outcomes if one.name in seen)]
+    own = [""] if sold is None else [SALES] * bool(sold.any()) + [REFUNDS]
+    return [*own, *(one.name for one in log.meta.outcomes if one.name in seen)]
 
 
-@dataclass(frozen=True, eq=False)
-class RewardKind:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RewardKind(EventKind):
     """Events of one kind that count as rewards, and that come some time after their display.
 
     Parameters
     ----------
-    name
-        Name of the kind: ``sales``, ``refunds``, or that of the outcome.
-    of
-        Outcome whose events they are; None for sales and refunds.
     rows
         Which conversions are of the kind, shape (c,); None where all are.
-    observed_until, attribution_window
-        End of their follow-up, and longest delay, in ticks, as in `LogMeta`.
     """
 
-    name: str
-    of: Outcome | None
     rows: Mask | None
-    observed_until: int | None
-    attribution_window: int | None
-
-    @property
-    def told(self) -> bool:
-        """Whether policies are told of them."""
-        return self.of is None or self.of.told
 
     @cached_property
     def at(self) -> slice | Ints:
@@ -141,7 +116,7 @@ def has_costs(log: Log) -> bool:
     return COST in log.schema.names
 
 
-def counted_outcomes(meta: LogMeta) -> list[Outcome]:
+def counted_outcomes(meta: LogMeta) -> list[EventKind]:
     """Return the outcomes that count as rewards."""
     return [one for one in meta.outcomes if one.reward]
 
@@ -242,15 +217,15 @@ def reward_kinds(log: Log) -> list[RewardKind]:
     Refunds are there where the log has any. Costs, which come with their display, are no such kind.
     """
     meta, sold, found = log.meta, sales(log.conversions), _codes(log.conversions)
-    own = meta.observed_until, meta.attribution_window
-    kinds = [RewardKind(SALES, None, sold, *own)]
+    own = vars(meta.conversions)
+    kinds = [RewardKind(**{**own, "name": SALES}, rows=sold)]
     if sold is not None:
         back = ~sold if found is None else ~sold & (found[1] == 0)
-        kinds += [RewardKind(REFUNDS, None, back, *own)] if back.any() else []
+        kinds += [RewardKind(**{**own, "name": REFUNDS}, rows=back)] if back.any() else []
     if found is None:
         return kinds
-    of_outcomes = ((one, np.asarray(found[1] == found[0].index(one.name))) for one in counted_outcomes(meta))
-    kinds += [RewardKind(one.name, one, at, one.observed_until, one.attribution_window) for one, at in of_outcomes]
+    for one in counted_outcomes(meta):
+        kinds.append(RewardKind(**vars(one), rows=np.asarray(found[1] == found[0].index(one.name))))
     return kinds
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from evaluator.log.eligible import SETS, beyond, holds, set_bytes, sizes
 from evaluator.log.log_tables import LogTables
-from evaluator.log.meta import Outcome
+from evaluator.log.meta import EventKind
 from evaluator.log.ragged_vectors import first_vectors
 from evaluator.log.schema import ACTION_SET, ELIGIBLE, OUTCOME, Columns, to_numpy
 from evaluator.log.times import with_date
@@ -110,10 +110,9 @@ def check_conversions(add: Add, log: LogTables) -> None:
     log
         Log of the right structure.
     """
-    meta = log.meta
-    rewards = Outcome(name="", attribution_window=meta.attribution_window, observed_until=meta.observed_until)
-    bounds = [(one, one.problem, one.remedy) for one in bounds_of(meta.reward_min, meta.reward_max)]
-    _check(add, log, "conversions", {rewards: bounds})
+    kind = log.meta.conversions
+    bounds = [(one, one.problem, one.remedy) for one in bounds_of(kind.value_min, kind.value_max)]
+    _check(add, log, "conversions", {kind: bounds})
 
 
 def check_outcomes(add: Add, log: LogTables) -> None:
@@ -121,7 +120,7 @@ def check_outcomes(add: Add, log: LogTables) -> None:
     _check(add, log, "outcomes", {one: _bounds_of_outcome(one) for one in log.meta.outcomes})
 
 
-def _bounds_of_outcome(one: Outcome) -> list[_Bounded]:
+def _bounds_of_outcome(one: EventKind) -> list[_Bounded]:
     return [
         (
             of,
@@ -133,7 +132,7 @@ def _bounds_of_outcome(one: Outcome) -> list[_Bounded]:
     ]
 
 
-def _check(add: Add, log: LogTables, table: str, kinds: Mapping[Outcome, Sequence[_Bounded]]) -> None:
+def _check(add: Add, log: LogTables, table: str, kinds: Mapping[EventKind, Sequence[_Bounded]]) -> None:
     events = getattr(log, table)
     of = to_numpy(events["display_id"])
     if not _are_sound(log, table, events, of, kinds):
@@ -141,7 +140,7 @@ def _check(add: Add, log: LogTables, table: str, kinds: Mapping[Outcome, Sequenc
 
 
 def _are_sound(
-    log: LogTables, table: str, events: pa.Table, of: Ints, kinds: Mapping[Outcome, Sequence[_Bounded]]
+    log: LogTables, table: str, events: pa.Table, of: Ints, kinds: Mapping[EventKind, Sequence[_Bounded]]
 ) -> bool:
     """Whether nothing is wrong with events, which then are sorted: those of a batch of displays at a time."""
     if not len(of):
@@ -173,7 +172,7 @@ def _shown(log: LogTables, of: npt.NDArray[Any]) -> Ints:
 
 
 def _look(
-    add: Add, log: LogTables, table: str, events: pa.Table, shown: Ints, kinds: Mapping[Outcome, Sequence[_Bounded]]
+    add: Add, log: LogTables, table: str, events: pa.Table, shown: Ints, kinds: Mapping[EventKind, Sequence[_Bounded]]
 ) -> None:
     """Check events, given the times of their displays, and the sums that a display reaches with each kind of event."""
     rows = {kind: np.ones(events.num_rows, np.bool_) for kind in kinds}

@@ -19,7 +19,7 @@ from evaluator.errors import ParameterError, UnknownNameError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.contrast import difference
 from evaluator.log import Log
-from evaluator.log.reward_kinds import EventKind, kind_named
+from evaluator.log.reward_kinds import may_be_below_0, name_kind
 from evaluator.results.json_documents import Finite, Positive
 
 Quantity = Literal["value", "uplift", "relative uplift"]
@@ -131,8 +131,8 @@ def parse_guardrails(texts: Sequence[str] | None) -> list[Guardrail]:
     return found
 
 
-def limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[EventKind]:
-    """Return the kinds of events that guardrails limit, each once.
+def limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[str]:
+    """Return the names of the kinds of events that guardrails limit, each once.
 
     Raises
     ------
@@ -144,10 +144,10 @@ def limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[EventKind]:
     kinds = []
     for one in guardrails:
         try:
-            kinds.append(kind_named(log, one.outcome))
+            kinds.append(name_kind(log, one.outcome))
         except UnknownNameError as error:
             raise UnknownNameError(f"`guardrails` {one.text!r}: {error.what}", remedy=error.remedy) from None
-        if one.quantity == "relative uplift" and kinds[-1].may_be_below_0(log):
+        if one.quantity == "relative uplift" and may_be_below_0(log, one.outcome):
             raise ParameterError(
                 f"`guardrails` {one.text!r}: values of {one.outcome} may be below 0, and no share of them is defined.",
                 remedy=f"limit the difference itself: '{one.outcome} > -0.001'.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss, with_bounds, with_cap
 from evaluator.log.column import Column, read_clusters, read_groups
-from evaluator.log.reward_kinds import EventKind, refuse_counted, with_rewards
+from evaluator.log.reward_kinds import events_of, refuse_counted, with_rewards
 from evaluator.options.shared import PropensityMode
 from evaluator.replays.guardrails import limited_kinds, parse_guardrails
 from evaluator.replays.objective import objective_of
@@ -58,8 +58,8 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
         surveyed, apart = survey(log.after(known.displays)), apart.after(known.displays)
     clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
     sets = read_sets(surveyed.log)
-    kinds = dict.fromkeys([*(EventKind(one.name, True) for one in apart.meta.outcomes), *limited])
-    outcomes = {kind.name: survey(kind.of(apart)) for kind in kinds}
+    kinds = dict.fromkeys([*(one.name for one in apart.meta.outcomes), *limited])
+    outcomes = {name: survey(events_of(apart, name)) for name in kinds}
     found = resolve_propensities(surveyed, options.propensity)
     splits = read_groups(surveyed.log, options.by)
     return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits)

@@ -32,7 +32,7 @@ from evaluator.datasets.meta_file import (
 )
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError
-from evaluator.log import Log, LogMeta, Outcome, Selection, StoredLog
+from evaluator.log import EventKind, Log, LogMeta, Selection, StoredLog
 from evaluator.log.fingerprint import content_hash
 from tests.datasets.sources import ROWS, dataset
 from tests.logs import build_log
@@ -79,7 +79,7 @@ def test_a_folder_says_all_that_a_log_says_of_itself() -> None:
     assert "outcomes" in _WithOutcomes.model_fields  # since the fourth
     del own["encoder"], own["outcomes"]
     assert set(_Kind.model_fields) - set(_Outcome.model_fields) == {"reward", "told", "value_min"}  # since the sixth
-    assert list(_Kind.model_fields) == [field.name for field in dataclasses.fields(Outcome)]
+    assert list(_Kind.model_fields) == [field.name for field in dataclasses.fields(EventKind)]
     written = {name: field for name, field in _About.model_fields.items() if name != "schema_version"}
     assert list(written) == list(own)
     for name, field in written.items():

@@ -35,9 +35,7 @@ from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.jobs.software import loaded
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows, delays_hash
-from evaluator.log.reward_kinds import ALL_CONVERSIONS, EventKind
-from evaluator.outputs.kept_folder import kept_beside
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs, kept_beside
 from evaluator.streams import seed_stream, state_of
 from tests.cli.runs import validate
 from tests.delays.laws import truncated_draws
@@ -222,9 +220,9 @@ def test_a_worker_with_another_log_is_refused(tmp_path: Path, small_jobs: None) 
     job = LawJob("exponential", 0)
     with at_a_place(LOG, None, {}) as (log, place):
         rows = delay_rows(log, by="action")
-        studied = StudiedDelays(place, "action", ALL_CONVERSIONS, 0, delays_hash(rows))
+        studied = StudiedDelays(place, "action", "", 0, delays_hash(rows))
         assert "exponential" in compute_jobs([replace(job, studied=studied)], loaded())[0]
-        for other in (replace(studied, kind=EventKind("refunds")), replace(studied, by=None)):
+        for other in (replace(studied, kind="refunds"), replace(studied, by=None)):
             with pytest.raises(WorkerError, match="is refused: it reads other delays than the command does"):
                 compute_jobs([replace(job, studied=other)], loaded())
         moved = Path(place.dataset)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator.errors import LogError
-from evaluator.log import Log, Outcome, find_breaches
+from evaluator.log import EventKind, Log, find_breaches
 from evaluator.log.schema import BATCH
 from tests.logs import build_log
 
@@ -123,7 +123,7 @@ def test_an_empty_log_and_a_single_action_are_refused() -> None:
 
 def with_events(n: int) -> Log:
     """A log of two actions whose displays all have an event of another kind."""
-    click = Outcome(name="click", attribution_window=5, observed_until=None, value_max=1.0)
+    click = EventKind(name="click", attribution_window=5, observed_until=None, value_max=1.0)
     log = build_log(time=np.arange(n), action=np.arange(n) % 2, n_actions=2, outcomes=(click,))
     events = {"outcome": ["click"] * n, "display_id": np.arange(n), "time": np.arange(n) + 3, "value": np.ones(n)}
     return replace(log, outcomes=pa.table(events))

@@ -16,7 +16,7 @@ from evaluator.datasets.canonical import first_displays, only_actions, open_cano
 from evaluator.datasets.meta_file import OUTCOMES
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import LogError, SourceError, UnknownNameError
-from evaluator.log import Log, Outcome, StoredLog, find_breaches, shuffle_ties
+from evaluator.log import EventKind, Log, StoredLog, find_breaches, shuffle_ties
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.relabel_actions import in_order
 from tests.logs import build_log, with_outcome
@@ -75,7 +75,7 @@ def test_events_of_no_outcome_or_out_of_order_are_found() -> None:
     assert (unnamed.column, unnamed.rows.tolist(), unnamed.values) == ("outcome", [2, 3], ("unsubscribe",) * 2)
     (unsorted,) = find_breaches(log.changed(outcomes=log.outcomes.take(pa.array([1, 0, 2, 3, 4]))))
     assert (unsorted.column, unsorted.problem, unsorted.rows.tolist()) == ("display_id", "not sorted by display", [1])
-    (twice,) = find_breaches(log.with_meta(outcomes=(Outcome(name="click"), Outcome(name="click"))))
+    (twice,) = find_breaches(log.with_meta(outcomes=(EventKind(name="click"), EventKind(name="click"))))
     assert twice.problem == "outcome 'click' is there twice"
     (missing,) = find_breaches(replace(log, outcomes=log.outcomes.drop_columns(["value"])))
     assert (missing.table, missing.column, missing.problem) == ("outcomes", "value", "column 'value' is missing")
@@ -105,7 +105,7 @@ def test_a_log_without_events_of_its_outcomes_has_no_file_of_them(tmp_path: Path
     log = with_outcome(plain(), "click", [], [])
     found = stored(log, tmp_path / "log")
     assert not (tmp_path / "log" / OUTCOMES).exists()
-    assert found.meta.outcomes == (Outcome(name="click"),)
+    assert found.meta.outcomes == (EventKind(name="click"),)
     assert found.outcomes.num_rows == 0
 
 

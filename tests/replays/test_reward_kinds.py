@@ -16,7 +16,7 @@ from evaluator import audit, check, load, plan, replay, study_delays
 from evaluator.datasets.summary import log_facts
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, LogError, ParameterError
-from evaluator.log import Log, Outcome
+from evaluator.log import EventKind, Log
 from evaluator.log.schema import to_numpy
 from tests.cli.runs import validate
 from tests.logs import bernoulli_log, with_outcome
@@ -132,7 +132,7 @@ def test_a_spec_declares_it() -> None:
     of = {"time": "back", "value": "loss", "reward": True, "attribution_window": "20s", "value_min": -2.0}
     log = Log.from_frames(FRAME, **ROLES, outcomes={"damaged": of})
     assert log.meta.outcomes == (
-        Outcome(name="damaged", attribution_window=20, observed_until=12, value_max=0.0, reward=True, told=True,
+        EventKind(name="damaged", attribution_window=20, observed_until=12, value_max=0.0, reward=True, told=True,
                 value_min=-2.0),
     )  # fmt: skip
     assert log.outcomes["value"].to_pylist() == [-2.0, -1.0]

@@ -18,7 +18,7 @@ from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit
 from evaluator.delays.study.joint_rate import check_joint, study_joint
 from evaluator.delays.study.newest import NewestDelays, newest_delays
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.records import PeriodRate, Quantile, StudyWindow
+from evaluator.delays.study.records import PeriodRate, StudyWindow, quantiles_of
 from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.studied_rows import Spread, StudiedRows
 from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
@@ -27,7 +27,8 @@ from evaluator.delays.study.words import mixture, sight, words
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows
-from evaluator.log.reward_kinds import ALL_CONVERSIONS, REFUNDS, EventKind, event_kinds
+from evaluator.log.meta import REFUNDS
+from evaluator.log.reward_kinds import event_kinds, events_of
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
 from evaluator.units import duration_ticks, parse_whole, without_ticks
@@ -48,10 +49,9 @@ def study_log(log: Log, options: DelayOptions, *, by: str | None, spread: Spread
         check_joint(log)  # before what takes long
     first, *others = event_kinds(log)
     apart = replace(options, joint=False)
-    study = _study_kind(log, apart if first.name == REFUNDS else options, by=by, kind=first, spread=spread)
+    study = _study_kind(log, apart if first == REFUNDS else options, by=by, kind=first, spread=spread)
     more = {kind: _study_kind(log, apart, by=by, kind=kind, spread=spread) for kind in others}
-    outcomes = {kind.name: of for kind, of in more.items() if kind.outcome}
-    return replace(study, refunds=more.get(EventKind(REFUNDS)), outcomes=outcomes)
+    return replace(study, refunds=more.pop(REFUNDS, None), outcomes=more)
 
 
 def steps(log: Log | None, options: DelayOptions, *, grouped: bool) -> int:
@@ -68,8 +68,8 @@ def _pair_steps(options: DelayOptions) -> int:
     return options.groups * (options.groups - 1) // 2
 
 
-def _study_kind(log: Log, options: DelayOptions, *, by: str | None, kind: EventKind, spread: Spread) -> DelayStudy:
-    log = kind.of(log)
+def _study_kind(log: Log, options: DelayOptions, *, by: str | None, kind: str, spread: Spread) -> DelayStudy:
+    log = events_of(log, kind)
     rows = delay_rows(log, by=by)
     in_rounds = None
     if rows.tick_seconds is not None and any(_is_rounds(window) for window in options.windows or ()):
@@ -93,7 +93,7 @@ def study_rows(
     *,
     in_rounds: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None] | None = None,
     by: str | None = None,
-    kind: EventKind = ALL_CONVERSIONS,
+    kind: str = "",
     spread: Spread = _HERE,
 ) -> DelayStudy:
     """Return the study of delays alone, all that there is of a bare file: `joint` needs a log.
@@ -159,7 +159,7 @@ def study_rows(
         options=options,
         sight=(*sight(rows, fit), *mixture(rows, newest)),
         fit=fit,
-        quantiles=_quantiles(fit),
+        quantiles=quantiles_of(fit, LEVELS),
         choice=choice,
         windows=tuple(
             StudyWindow(text, ticks, count, window_shares(rounds, [count])[0], True)
@@ -221,13 +221,6 @@ def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | Non
 def _whole(ticks: float) -> float:
     """Return ticks that are whole but for rounding as whole ones: a delay of 7 d comes within 7 d, in any unit."""
     return float(round(ticks)) if abs(ticks - round(ticks)) <= 1e-13 * abs(ticks) else ticks
-
-
-def _quantiles(fit: NonparametricFit) -> tuple[Quantile, ...]:
-    at = np.minimum(np.searchsorted(fit.naive, LEVELS), fit.delays.size - 1)
-    low, high = fit.quantile_intervals(LEVELS)
-    found = zip(LEVELS, fit.delays[at], fit.quantiles(LEVELS), low, high, strict=True)
-    return tuple(Quantile(*map(float, row)) for row in found)
 
 
 def _laws(

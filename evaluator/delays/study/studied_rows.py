@@ -25,8 +25,8 @@ from evaluator.jobs.software import loaded
 from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
-from evaluator.log.reward_kinds import EventKind
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.log.reward_kinds import events_of
+from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.streams import seed_stream
 
 # Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.
@@ -114,7 +114,7 @@ class StudiedDelays:
     by
         Name of what makes groups of a log's delays; None for no groups.
     kind
-        Kind of the events that are studied.
+        Name of the kind of events that are studied; empty for all conversions.
     seed
         Seed of the study.
     content
@@ -123,7 +123,7 @@ class StudiedDelays:
 
     place: DelayPlace | None
     by: str | None
-    kind: EventKind
+    kind: str
     seed: int
     content: str
 
@@ -163,7 +163,7 @@ class Spread:
     executor: Executor | None = None
     place: DelayPlace | None = None
 
-    def workers(self, rows: DelayRows, *, by: str | None, kind: EventKind, seed: int, jobs: int | None) -> DelayWorkers:
+    def workers(self, rows: DelayRows, *, by: str | None, kind: str, seed: int, jobs: int | None) -> DelayWorkers:
         """Return whoever computes the jobs of a study of some rows, in so many threads where it is this process."""
         studied = None
         if self.kept is not None or self.executor is not None:
@@ -174,7 +174,7 @@ class Spread:
 def _open(studied: StudiedDelays) -> StudiedRows:
     assert studied.place is not None
     there = studied.place.opened()
-    rows = there if isinstance(there, DelayRows) else delay_rows(studied.kind.of(there), by=studied.by)
+    rows = there if isinstance(there, DelayRows) else delay_rows(events_of(there, studied.kind), by=studied.by)
     if delays_hash(rows) != studied.content:
         raise WorkerError(
             f"Worker {this_worker()} is refused: it reads other delays than the command does.",
