@@ -187,9 +187,51 @@ def test_rewards_need_a_window() -> None:
         log.with_meta(outcomes=(replace(log.meta.outcomes[0], reward=False),)).validated()
 
 
-def test_a_check_says_that_it_does_not_see_it() -> None:
-    assert check(damaged()).left_out == "No check sees returned damaged, which counts as a reward."
-    assert check(plain()).left_out == ""
+def with_defect(defect: str = "") -> Log:
+    """A log whose goods come back in another way in its second half, or are no longer looked for at its end."""
+    log, rng = plain(), np.random.default_rng(5)
+    action, late = log.column("action"), np.arange(N) >= N // 2
+    rate = np.array([0.15, 0.3, 0.2])[action] * np.where(late & (defect == "drift of conversion rates"), 2.0, 1.0)
+    of = np.flatnonzero(rng.random(N) < rate)
+    wait = rng.geometric(np.where(late[of] & (defect == "drift of delays"), 1 / 120, 1 / 40))
+    value = -rng.lognormal(0.0, 0.3, len(of)) * np.where(late[of] & (defect == "drift of values"), 100.0, 1.0)
+    window = 400
+    seen = (wait <= window) & (wait + of < (N - 500 if defect == "immature displays" else N))
+    found = with_outcome(
+        log.with_meta(attribution_window=1_000, reward_max=1.0), NAME, of[seen], (of + wait)[seen], value[seen],
+        reward=True, told=True, value_min=-1_000.0, value_max=0.0, attribution_window=window, observed_until=N,
+    )  # fmt: skip
+    return found.validated()
+
+
+DEFECTS = ("drift of conversion rates", "drift of delays", "drift of values", "immature displays")
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_check_sees_what_is_wrong_with_it_alone(defect: str) -> None:
+    found = check(with_defect(defect))
+    one = found[defect]
+    assert one.verdict in ("warn", "fail")
+    assert one.numbers["kind"] == NAME
+    assert one.what.startswith(f"Of {NAME}, whose events are called conversions here: ")
+    alarmed = {of.name for of in found.checks if of.verdict in ("warn", "fail")}
+    assert alarmed & set(DEFECTS) == {defect}
+
+
+def test_a_check_passes_it_where_nothing_is_wrong() -> None:
+    log = with_defect()
+    found = check(log)
+    assert found.left_out == ""
+    assert not {one.name for one in found.checks if one.verdict in ("warn", "fail")} & set(DEFECTS)
+    assert found[DEFECTS[0]].numbers["kind"] in ("conversions", NAME)
+    assert "kind" not in check(plain())[DEFECTS[0]].numbers
+    # What a replay has to tell from is what displays earn in all, of those followed for every kind.
+    earned = to_numpy(log.conversions["value"]).sum() + to_numpy(log.outcomes["value"]).sum()
+    logger = found["replay of the logger"]
+    assert logger.numbers["log_mean"] == pytest.approx(earned / N)
+    assert logger.verdict == "pass"
+    assert found.replay.rounds == pytest.approx((N - 399) / 3)  # the first is shown at 0
+    assert check(plain()).replay.rounds == pytest.approx(N / 3)
 
 
 def test_what_is_bounded_by_0_is_known_and_nothing_advises_what_cannot_help() -> None:
