@@ -9,7 +9,7 @@ from pathlib import Path
 from evaluator.errors import OutputExistsError
 
 # Files by which a folder is recognised as a converted log, together with the first file of its displays.
-LOG_FILES = ("meta.json", "conversions.parquet", "actions.parquet")
+LOG_FILES = ("meta.json", "actions.parquet")
 DISPLAYS = ("displays.parquet", "displays-00001.parquet")
 
 

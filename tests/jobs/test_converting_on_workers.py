@@ -90,7 +90,7 @@ def converted(spec: Path, out: Path, workers: Executor, **options: Any) -> str:
     assert len(log.paths) == -(-ROWS // PART)
     assert said == []
     assert {path.name for path in out.iterdir()} == {
-        *(path.name for path in log.paths), "actions.parquet", "conversions.parquet", "meta.json",
+        *(path.name for path in log.paths), "actions.parquet", "events.parquet", "meta.json",
     }  # fmt: skip
     return content_hash(log)
 
