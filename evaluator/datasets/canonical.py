@@ -37,7 +37,7 @@ from evaluator.log.events import CONVERSION, OUTCOME, code_kinds, mark_kind, mer
 from evaluator.log.log_files import LogFile
 from evaluator.log.parquet import open_parquet, read_whole
 from evaluator.log.schema import ELIGIBLE, KIND, WEIGHT, to_numpy
-from evaluator.outputs.ownership import refuse_foreign
+from evaluator.outputs.atomic import refuse_foreign
 from evaluator.units import is_whole
 
 # What each file has always had; in version 1 there is nothing else to know it by.

@@ -6,10 +6,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.options import Deduplicate
-from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
-from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.spec_sections import (
     ActionSet,
     ActionTimes,
@@ -25,6 +22,9 @@ from evaluator.datasets.spec_sections import (
 from evaluator.datasets.time_section import Time
 from evaluator.log.meta import REFUNDS, SALES
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
+from evaluator.worlds.criteo.parameters import TwinParameters
+from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
+from evaluator.worlds.scenarios.scenario import BernoulliScenario, LinearScenario
 
 # Until when events were followed. Text beside the two words is a date, as the displays' times are.
 Until = Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | Name

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.audits import display_column
 from evaluator.audits.fitted_truth import Fitted, fit
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import replay_twin
-from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_log import draw_twin
 from evaluator.errors import OutputError
 from evaluator.log import Log
 from evaluator.streams import Stream, child_streams
+from evaluator.worlds.twins import display_column
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_log import draw_twin
 from tests.audits.test_truth import logistic_log, truth_of
 from tests.audits.test_twins import entries_of, rhythmic
 from tests.logs import bernoulli_log

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.audits.estimand import claim_of
-from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_log import TwinLog, draw_twin, replay_seed
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.rounds.survey import survey
+from evaluator.worlds.twins.estimand import claim_of
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_log import TwinLog, draw_twin, replay_seed
 from tests.audits.test_truth import logistic_log, truth_of
 from tests.logs import bernoulli_log, linear_log
 from tests.untidy.defects import rows_of

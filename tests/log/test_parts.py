@@ -19,7 +19,7 @@ from evaluator.datasets.writing import ROWS_PER_GROUP, write_canonical
 from evaluator.errors import OutputExistsError, SourceError
 from evaluator.log import Log, StoredLog
 from evaluator.log.fingerprint import content_hash
-from evaluator.outputs.ownership import refuse_inside_log
+from evaluator.outputs.atomic import refuse_inside_log
 from tests.datasets.parted import write_parts
 from tests.logs import build_log
 
