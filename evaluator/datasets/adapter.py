@@ -32,7 +32,7 @@ from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.join_by_id import AskedDisplays, SecondTable
 from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.options import ReadingOptions
-from evaluator.datasets.outcomes import Outcomes, event_tables, find_outcomes
+from evaluator.datasets.outcomes import Outcomes, event_table, find_outcomes
 from evaluator.datasets.partitions import joined_intake, write_parts
 from evaluator.datasets.per_action_columns import TakenFromTable, taken_from_tables
 from evaluator.datasets.quarantine import left_out_note, refuse_many
@@ -46,6 +46,7 @@ from evaluator.datasets.spool import SPOOL, JoinedSpool, Spool, spools
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
 from evaluator.log import Log
+from evaluator.log.events import CONVERSION, mark_kind
 from evaluator.log.fingerprint import content_hash
 
 # How often, and after how many seconds, a folder is removed again that others write in.
@@ -228,15 +229,15 @@ def _finish(
         write_parts(made, intake.spool, into, jobs)
     else:
         on_disk(made.all(), into, kept.kept_labels())
-    conversions, others = event_tables(counted, numbers.found())
-    counts["conversions_dropped_by_actions"] = outcomes.events.height - conversions.num_rows
-    counts |= {"displays": kept.displays, "conversions": conversions.num_rows}
-    counts |= {"events_of_other_outcomes": others.num_rows} if spec.outcomes else {}
+    events = event_table(counted, numbers.found())
+    conversions = int(mark_kind(events, CONVERSION).sum())
+    counts["conversions_dropped_by_actions"] = outcomes.events.height - conversions
+    counts |= {"displays": kept.displays, "conversions": conversions}
+    counts |= {"events_of_other_outcomes": events.num_rows - conversions} if spec.outcomes else {}
     k = len(kept.labels)
     tables = {
-        "conversions": conversions,
+        "events": events,
         "actions": pa.table({"action": pa.array(range(k), pa.int32()), "label": pa.array(kept.labels, pa.string())}),
-        "outcomes": others,
     }
     meta = log_meta(
         spec,

@@ -44,12 +44,12 @@ def changed(column: pa.ChunkedArray) -> pa.Array:
 
 def each_changed() -> list[pytest.param]:
     cases = []
-    for part in ("displays", "conversions", "actions"):
+    for part in ("displays", "events", "actions"):
         table = getattr(LOG, part)
         for i, name in enumerate(table.column_names):
             if (part, name) == ("displays", "display_id"):
                 continue  # the number of the row, by which it is hashed anyway
-            parts = {p: getattr(LOG, p) for p in ("displays", "conversions", "actions")}
+            parts = {p: getattr(LOG, p) for p in ("displays", "events", "actions")}
             parts[part] = table.set_column(i, name, changed(table.column(i)))
             cases.append(pytest.param(Log(**parts, meta=LOG.meta), id=f"{part}.{name}"))
     return cases
