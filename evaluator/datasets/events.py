@@ -58,11 +58,6 @@ class EventRules:
         return self.table if self.kind.name else "log"
 
     @property
-    def bound_keys(self) -> tuple[str, str]:
-        """Keys that say the smallest and the largest sum of one display's values."""
-        return ("value_min", "value_max") if self.kind.name else ("reward_min", "reward_max")
-
-    @property
     def word(self) -> str:
         """What messages call one of them."""
         return self.columns.word

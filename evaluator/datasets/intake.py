@@ -30,16 +30,71 @@ from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
 from evaluator.datasets.set_sources import SET, SET_PROPENSITY, SetSource
 from evaluator.datasets.sorting import JoinedTies, Ties, TieShuffler
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import JoinedSpool, Spool
-from evaluator.datasets.stretches.pass_result import SettledTies, Taken
+from evaluator.datasets.spool import JoinedSpool, Spool, Waiting
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import FORMATS
-from evaluator.datasets.zones import ZonesSeen
+from evaluator.datasets.zones import ZonedCells, ZonesSeen
 from evaluator.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
 # What no column of the spool's other parts can be called.
 WEIGHT, COST = "display.weight", "display.cost"
+
+
+@dataclass(frozen=True)
+class SettledTies:
+    """Displays of a pass in the order of the log, as of `evaluator.datasets.sorting.Ties`."""
+
+    displays: int
+    sharing: int
+    found: npt.NDArray[np.int64]
+
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Return the number of each display that was asked for, in the order asked."""
+        return self.found
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The result of a pass whose displays are all sound.
+
+    Parameters
+    ----------
+    rows
+        Number of displays.
+    last_time
+        Latest time of one, in ticks.
+    labels
+        Labels of each column of codes, by its name in the spool, in order of appearance.
+    shown
+        Number of displays of each action label, shape (labels,).
+    ties
+        Order of the displays in the log.
+    places
+        Places among them, in the order of the source, of those that hold an event, sorted, shape (q,).
+    found
+        Rows that hold an event, by kind, with the place of their display.
+    spool
+        Spool of the displays, in that order.
+    ids
+        Hashes of their ids.
+    asked
+        Ids of those that a second table may name, by the spec's name of the kind.
+    zones
+        First times that say their zone, and that say none, as of `evaluator.datasets.zones.ZonesSeen`.
+    """
+
+    rows: int
+    last_time: int
+    labels: Mapping[str, Sequence[str]]
+    shown: npt.NDArray[np.int64]
+    ties: SettledTies
+    places: npt.NDArray[np.int64]
+    found: Sequence[pl.DataFrame]
+    spool: Spool
+    ids: Waiting
+    asked: Mapping[str, Waiting]
+    zones: ZonedCells
 
 
 @dataclass(kw_only=True)
@@ -196,7 +251,7 @@ class Intake:
         Labels get the numbers that one pass would have given them, in the order in which they appear.
         """
         assert self.ids is not None
-        before = 0
+        before, spool = 0, JoinedSpool()
         for one in following:
             asked = {table: self.asked[table].join(waiting) for table, waiting in one.asked.items()}
             found = [rows.with_columns(pl.col("display") + before) for rows in one.found]
@@ -208,20 +263,14 @@ class Intake:
             self.ids.join(one.ids)
             self.zones.join(one.zones)
             before += one.rows
-        self.join_displays(following)
-
-    def join_displays(self, following: Sequence[Taken]) -> None:
-        """Become the intake of all displays, as `join`, without their events and ids."""
-        spool = JoinedSpool()
-        for one in following:
             codes = {name: labels.joined(one.labels[name]) for name, labels in self._labels().items()}
             spool.append(one.spool, one.rows, codes)
             shown = np.zeros(len(self.labels.names), np.int64)
             shown[: len(self.shown)] = self.shown
             np.add.at(shown, codes[ACTION][: len(one.shown)], one.shown)
             self.shown = shown
-            self.rows += one.rows
             self.last_time = max(self.last_time, one.last_time)
+        self.rows = before
         self._sound, self.spool, self.ties = self.rows, spool, JoinedTies([one.ties for one in following])
 
     def _labels(self) -> dict[str, Labels]:

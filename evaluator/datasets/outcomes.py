@@ -20,8 +20,9 @@ from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log import Log
+from evaluator.log.events import merge_events, with_kind
 from evaluator.log.meta import EventKind
-from evaluator.log.schema import OUTCOMES, to_numpy
+from evaluator.log.schema import EVENTS, to_numpy
 from evaluator.log.table_breaches import beyond_bound, bounds_of
 from evaluator.log.times import with_date
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole, ticks_words
@@ -165,7 +166,7 @@ def _bounded(rewards: pl.DataFrame, rules: EventRules, breaches: Breaches) -> pl
             rewards["display"].to_numpy(), rewards["time"].to_numpy(), rewards["value"].to_numpy(), bound
         )
         rows = breaches.check(rewards)
-        least, most = rules.bound_keys
+        least, most = rules.kind.bound_keys
         more, key, change = ("more", most, "raise") if bound.sign > 0 else ("less", least, "lower")
         rows.add(
             value if isinstance(value, str) else rules.clock, pl.Series(beyond),
@@ -189,8 +190,8 @@ def _instants(time: pl.Series, spec: FileSpec) -> pl.Series:
     return time.cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def event_tables(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]) -> tuple[pa.Table, pa.Table]:
-    """Return the conversions, and the events of other outcomes, of the displays that stay, as the contract has them.
+def event_table(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the events of the displays that stay, as the contract has them.
 
     Parameters
     ----------
@@ -200,28 +201,12 @@ def event_tables(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64])
         Number of the display of each of all these events, kind by kind, -1 where it was dropped, shape (n,).
     """
     numbers = np.split(display_id, np.cumsum([of.events.height for of in counted])[:-1])
-    conversions, *others = (
-        of.events.select(pl.Series("display_id", number), "time", "value").filter(pl.col("display_id") >= 0)
-        for of, number in zip(counted, numbers, strict=True)
-    )
-    named = [
-        events.with_columns(pl.lit(of.kind.name).alias("outcome"))
-        for of, events in zip(counted[1:], others, strict=True)
-    ]
-    empty = conversions.clear().with_columns(pl.lit("").alias("outcome"))
-    of_others = _sorted(pl.concat([empty, *named]))
-    names = pa.array(of_others["outcome"].to_list(), pa.string())
-    return _as_arrow(_sorted(conversions)), _as_arrow(of_others).add_column(0, "outcome", names)
-
-
-def _sorted(events: pl.DataFrame) -> pl.DataFrame:
-    return events.sort("display_id", "time", maintain_order=True)
-
-
-def _as_arrow(events: pl.DataFrame) -> pa.Table:
-    return pa.table(
-        {name: pa.array(events[name].to_numpy(), OUTCOMES[name]) for name in ("display_id", "time", "value")}
-    )
+    parts = []
+    for of, number in zip(counted, numbers, strict=True):
+        columns = {"display_id": number, **{name: of.events[name].to_numpy() for name in ("time", "value")}}
+        kept = {name: pa.array(column[number >= 0], EVENTS[name]) for name, column in columns.items()}
+        parts.append(with_kind(pa.table(kept), of.kind.name))
+    return merge_events(*parts)
 
 
 def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None:

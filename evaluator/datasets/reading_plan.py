@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -157,12 +157,6 @@ class ReadingPlan:
         """Columns that displays get of tables of their own."""
         named = {} if self.spec.target is None else self.spec.target.named
         return {column for name, column in target_actions(self.spec).items() if named[name.partition(":")[2]].source}
-
-    def without_files(self) -> ReadingPlan:
-        """Return what the displays are made by once they are read: no file is looked at any more."""
-        plan = replace(self, files=[], others={table: [] for table in self.others}, of_sets=[], zones=ZonesSeen())
-        vars(plan)["numbers"] = dict(self.numbers)  # which files tell
-        return plan
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:

@@ -54,6 +54,11 @@ class EventKind:
     value_min: float | None = None
 
     @property
+    def bound_keys(self) -> tuple[str, str]:
+        """Names of the smallest and the largest value of one display, in specs, options and messages."""
+        return ("value_min", "value_max") if self.name else ("reward_min", "reward_max")
+
+    @property
     def of_conversions(self) -> bool:
         """Whether the events are conversions, or those of them that are sales or refunds."""
         return self.name in ("", SALES, REFUNDS)

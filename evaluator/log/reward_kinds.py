@@ -1,8 +1,8 @@
 """The kinds of events that a display's reward consists of: sales, refunds, costs, and outcomes that count as rewards.
 
-A log keeps its conversions, whose sign tells sales from refunds, what each display cost as a column, and the events of
-outcomes in a table of their own. For a replay, `with_rewards` puts all that counts into the conversions, each event
-with its kind, so that whatever reads conversions (replays, references, bootstraps) values it without knowing of kinds.
+A log keeps its events with their kinds, and what each display cost as a column; the sign of conversions tells sales
+from refunds. For a replay, `with_rewards` counts all that is reward among the conversions, each event with its kind, so
+that whatever reads conversions (replays, references, bootstraps) values it without knowing of kinds.
 What depends on the kind asks `reward_kinds`: who is told, how long the events were followed, their delays.
 """
 
@@ -14,20 +14,16 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evaluator.errors import LogError
 from evaluator.log.contract import Log
+from evaluator.log.events import CONVERSION, COSTS, kinds_of, mark_kind, merge_events, with_kind
 from evaluator.log.meta import REFUNDS, SALES, EventKind, LogMeta
-from evaluator.log.schema import CONVERSIONS, COST, OUTCOME, to_numpy
+from evaluator.log.schema import COST, EVENTS, KIND, to_numpy
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-# Column of conversions that says of which kind each is: an outcome's name, or one of these; a log that was read has
-# none. It is a dictionary, which lists costs where these count, even of displays that cost nothing.
-KIND = "kind"
-_CONVERSION, _COST = "", "(cost)"
-REVENUE, COSTS = "revenue", "cost"
+REVENUE = "revenue"
 
 
 def events_of(log: Log, name: str) -> Log:
@@ -45,10 +41,9 @@ def events_of(log: Log, name: str) -> Log:
         return log.of_outcome(name)
     # What is known of a display's sum bounds none of its parts: after a refund it may buy again.
     unknown: dict[str, float | None] = {"reward_min": None, "reward_max": None}
-    if name == COSTS:
+    if name == COST:
         spent = _costs(log)
-        columns = [spent["display_id"], spent["time"], pc.negate(spent["value"])]
-        costs = pa.table(dict(zip(CONVERSIONS, columns, strict=True))).cast(pa.schema(CONVERSIONS))
+        costs = spent.set_column(2, "value", pa.array(-to_numpy(spent["value"]))).cast(pa.schema(EVENTS))
         return log.with_conversions(costs).with_meta(observed_until=None, attribution_window=None, **unknown)
     sold = sales(log.conversions)
     if sold is None or name not in (SALES, REFUNDS):
@@ -66,7 +61,7 @@ def name_kind(log: Log, name: str) -> str:
     UnknownNameError
         The log has no such events.
     """
-    has = [SALES, REVENUE] + [REFUNDS] * (sales(log.conversions) is not None) + [COSTS] * has_costs(log)
+    has = [SALES, REVENUE] + [REFUNDS] * (sales(log.conversions) is not None) + [COST] * has_costs(log)
     return name if name in has else log.outcome_named(name).name
 
 
@@ -74,7 +69,7 @@ def may_be_below_0(log: Log, name: str) -> bool:
     """Whether values of a kind of events may be below 0."""
     if any(one.name == name for one in log.meta.outcomes):
         return log.outcome_named(name).reward
-    return name not in (SALES, COSTS) and sales(log.conversions) is not None
+    return name not in (SALES, COST) and sales(log.conversions) is not None
 
 
 def event_kinds(log: Log) -> list[str]:
@@ -84,9 +79,8 @@ def event_kinds(log: Log) -> list[str]:
     be none.
     """
     sold = sales(log.conversions)
-    seen = set(log.outcomes[OUTCOME].unique().to_pylist())
     own = [""] if sold is None else [SALES] * bool(sold.any()) + [REFUNDS]
-    return [*own, *(one.name for one in log.meta.outcomes if one.name in seen)]
+    return [*own, *(one.name for one in log.meta.outcomes if mark_kind(log.events, one.name).any())]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,8 +128,9 @@ def refuse_counted(log: Log, what: str) -> None:
 def with_rewards(log: Log, *, costs: bool) -> Log:
     """Return a log in whose conversions all events are that count as rewards.
 
-    A cost is an event of the display's own time, below 0. Memory: 26 bytes an event, and for each display that costs
-    something. A log without costs and outcomes that count, or that has them already, is returned as it is.
+    A cost is an event of the display's own time, below 0, before its other events. Memory: 25 bytes an event, for each
+    display that costs something and, where some events do not count, for each that does. A log without costs and
+    outcomes that count, or that has them already, is returned as it is.
 
     Parameters
     ----------
@@ -144,21 +139,11 @@ def with_rewards(log: Log, *, costs: bool) -> Log:
     costs
         Whether what displays cost counts.
     """
-    counted = counted_outcomes(log.meta)
-    if KIND in log.conversions.column_names or not (costs or counted):
+    counted = (CONVERSION, *[COSTS] * costs, *(one.name for one in counted_outcomes(log.meta)))
+    if len(log.counted) > 1 or len(counted) == 1:
         return log
-    names = [one.name for one in counted]
-    # A display's cost comes first: before a conversion of the same time.
-    parts = [(_costs(log), _COST)] if costs else []
-    parts += [(log.conversions, _CONVERSION)]
-    parts += [(log.outcomes.filter(pc.equal(log.outcomes[OUTCOME], name)), name) for name in names]
-    kinds = [_CONVERSION, *[_COST] * costs, *names]
-    code = np.repeat(np.array([kinds.index(name) for _, name in parts], np.int8), [len(rows) for rows, _ in parts])
-    columns = {name: np.concatenate([to_numpy(rows[name]) for rows, _ in parts]) for name in CONVERSIONS}
-    order = np.lexsort([columns["time"], columns["display_id"]])
-    table = {name: pa.array(columns[name][order], kind) for name, kind in CONVERSIONS.items()}
-    kind = pa.DictionaryArray.from_arrays(pa.array(code[order]), pa.array(kinds))
-    return log.with_conversions(pa.table({**table, KIND: kind})).as_sound_as(log)
+    events = merge_events(with_kind(_costs(log), COSTS), log.events) if costs else log.events
+    return log.changed(events=events, counted=counted).as_sound_as(log)
 
 
 def _costs(log: Log) -> pa.Table:
@@ -172,32 +157,20 @@ def _costs(log: Log) -> pa.Table:
     return pa.table({name: np.concatenate(parts) for name, parts in columns})
 
 
-def _codes(conversions: pa.Table) -> tuple[list[str], npt.NDArray[np.int8]] | None:
-    """Return the names of kinds, and the number of each conversion's, shape (c,); None in a log that was read."""
-    if KIND not in conversions.column_names:
-        return None
-    found = conversions[KIND].combine_chunks()
-    if isinstance(found, pa.ChunkedArray):
-        found = found.chunk(0)
-    return found.dictionary.to_pylist(), found.indices.to_numpy()
-
-
 def counts_costs(conversions: pa.Table) -> bool:
     """Whether what displays cost counts as a reward, though they may cost nothing."""
-    found = _codes(conversions)
-    return found is not None and _COST in found[0]
+    found = kinds_of(conversions)
+    return found is not None and COSTS in found[0]
 
 
 def cost_events(conversions: pa.Table) -> Mask | None:
     """Return which conversions are costs, shape (c,), or None if costs do not count."""
-    found = _codes(conversions)
-    return None if found is None or _COST not in found[0] else np.asarray(found[1] == found[0].index(_COST))
+    return mark_kind(conversions, COSTS) if counts_costs(conversions) else None
 
 
 def number_of_conversions(conversions: pa.Table) -> int:
     """Return how many events are conversions: sales or refunds."""
-    found = _codes(conversions)
-    return conversions.num_rows if found is None else int(np.count_nonzero(found[1] == 0))
+    return int(np.count_nonzero(mark_kind(conversions, CONVERSION)))
 
 
 def sales(conversions: pa.Table) -> Mask | None:
@@ -205,10 +178,12 @@ def sales(conversions: pa.Table) -> Mask | None:
 
     None where all are. Values of 0 count as sales.
     """
-    value, found = to_numpy(conversions["value"]), _codes(conversions)
-    if found is not None:
-        return np.asarray((value >= 0.0) & (found[1] == 0)) if len(value) else None
-    return None if not len(value) or value.min() >= 0.0 else np.asarray(value >= 0.0)
+    value = to_numpy(conversions["value"])
+    if not len(value):
+        return None
+    if KIND in conversions.column_names:
+        return np.asarray((value >= 0.0) & mark_kind(conversions, CONVERSION))
+    return None if value.min() >= 0.0 else np.asarray(value >= 0.0)
 
 
 def reward_kinds(log: Log) -> list[RewardKind]:
@@ -216,17 +191,14 @@ def reward_kinds(log: Log) -> list[RewardKind]:
 
     Refunds are there where the log has any. Costs, which come with their display, are no such kind.
     """
-    meta, sold, found = log.meta, sales(log.conversions), _codes(log.conversions)
+    meta, sold = log.meta, sales(log.conversions)
     own = vars(meta.conversions)
     kinds = [RewardKind(**{**own, "name": SALES}, rows=sold)]
     if sold is not None:
-        back = ~sold if found is None else ~sold & (found[1] == 0)
+        back = ~sold & mark_kind(log.conversions, CONVERSION)
         kinds += [RewardKind(**{**own, "name": REFUNDS}, rows=back)] if back.any() else []
-    if found is None:
-        return kinds
-    for one in counted_outcomes(meta):
-        kinds.append(RewardKind(**vars(one), rows=np.asarray(found[1] == found[0].index(one.name))))
-    return kinds
+    others = [one for one in counted_outcomes(meta) if one.name in log.counted]
+    return [*kinds, *(RewardKind(**vars(one), rows=mark_kind(log.conversions, one.name)) for one in others)]
 
 
 def refunds_at_once(log: Log) -> Log:

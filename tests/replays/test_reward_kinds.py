@@ -17,6 +17,7 @@ from evaluator.datasets.summary import log_facts
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, LogError, ParameterError
 from evaluator.log import EventKind, Log
+from evaluator.log.events import merge_events, with_kind
 from evaluator.log.schema import to_numpy
 from tests.cli.runs import validate
 from tests.logs import bernoulli_log, with_outcome
@@ -106,16 +107,13 @@ def test_a_guardrail_limits_it_and_what_knows_no_kinds_refuses_it() -> None:
 
 def renamed() -> Log:
     log = damaged()
-    at = log.outcomes.schema.get_field_index("outcome")
-    events = log.outcomes.set_column(at, "outcome", pa.array(["damaged"] * len(log.outcomes), pa.string()))
-    return log.with_meta(outcomes=(replace(log.meta.outcomes[0], name="damaged"),)).changed(outcomes=events)
+    named = log.with_meta(outcomes=(replace(log.meta.outcomes[0], name="damaged"),))
+    return named.changed(events=merge_events(log.conversions, with_kind(log.outcomes, "damaged")))
 
 
-def test_a_folder_keeps_it_and_other_folders_stay_of_the_version_before(tmp_path: Path) -> None:
-    for name, log, version in (("kept", damaged(), 6), ("plain", plain(), 4)):
-        (tmp_path / name).mkdir()
-        write_canonical(log, tmp_path / name)
-        assert json.loads((tmp_path / name / "meta.json").read_text())["schema_version"] == version
+def test_a_folder_keeps_it(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    write_canonical(damaged(), tmp_path / "kept")
     kept = load(tmp_path / "kept")
     assert kept.meta.outcomes == damaged().meta.outcomes
     assert kept.outcomes.equals(damaged().outcomes)
@@ -152,10 +150,9 @@ def test_its_delays_are_studied_as_those_of_sales_are(reward: bool) -> None:
     log = damaged(until, window)
     about = log.meta.outcomes[0]
     if not reward:
-        values = pa.array(np.ones(len(log.outcomes)))
-        at = log.outcomes.schema.get_field_index("value")
+        own = log.outcomes.set_column(3, "value", pa.array(np.ones(len(log.outcomes))))
         plainly = replace(about, reward=False, told=False, value_min=None, value_max=1.0)
-        log = log.with_meta(outcomes=(plainly,)).changed(outcomes=log.outcomes.set_column(at, "value", values))
+        log = log.with_meta(outcomes=(plainly,)).changed(events=merge_events(log.conversions, with_kind(own, NAME)))
     found = study_delays(log, windows=[200], families=["geometric", "lognormal"], bootstraps=20)
     assert (
         found.to_dict() | {"outcomes": {}}
@@ -240,8 +237,8 @@ def test_what_is_bounded_by_0_is_known_and_nothing_advises_what_cannot_help() ->
     assert found.outcomes[0].value.kind.startswith("anytime-valid")
     (of,) = plan(damaged(), "ucb1", window=500).outcomes.values()
     assert (of.rewards.smallest, of.rewards.largest) == (-LOSS, 0.0)  # known to earn nothing, so 0 is no absent bound
-    empty = damaged().changed(outcomes=damaged().outcomes.slice(0, 0)).with_meta(reward_max=None)
-    nothing = plan(empty.with_conversions(empty.conversions.slice(0, 0)), "random").rewards
+    empty = damaged().changed(events=damaged().events.slice(0, 0)).with_meta(reward_max=None)
+    nothing = plan(empty, "random").rewards
     assert (nothing.most, nothing.bounded) == (1.0, False)
 
 
@@ -252,7 +249,7 @@ def test_capped_rewards_know_of_conversions_alone() -> None:
 
 def test_an_outcome_that_was_not_seen_keeps_its_window_where_young_displays_are_corrected() -> None:
     log = damaged(N - 1, 1_500).with_meta(observed_until=N + 500)
-    empty = log.changed(outcomes=log.outcomes.slice(0, 0))
+    empty = log.changed(events=log.conversions)
     assert replay(empty, "logging", immature="correct").plan["displays_used"] == N - 1_500
 
 

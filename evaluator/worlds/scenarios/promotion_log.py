@@ -12,8 +12,9 @@ import pyarrow as pa
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.log import EventKind, Log, LogMeta
 from evaluator.log.eligible import pack, unpack
+from evaluator.log.events import merge_events, with_kind
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.schema import COST, ELIGIBLE, OUTCOME, fixed_size_lists, to_numpy
+from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists, to_numpy
 from evaluator.results.json_documents import Finite, NotNegative
 from evaluator.units import SECONDS
 from evaluator.worlds.scenarios.promotion_scenario import Promotion, PromotionsScenario
@@ -91,9 +92,9 @@ def generate_promotions(
                 ELIGIBLE: pack(sets),
             }
         ),
-        conversions=_events(of[order], np.concatenate([sold_at, back_at])[order], value[order]),
-        outcomes=_events(left, left_at, np.ones(len(left))).add_column(
-            0, OUTCOME, pa.array([UNSUBSCRIBE] * len(left), pa.string())
+        events=merge_events(
+            _events(of[order], np.concatenate([sold_at, back_at])[order], value[order]),
+            with_kind(_events(left, left_at, np.ones(len(left))), UNSUBSCRIBE),
         ),
         actions=pa.table(
             {

@@ -116,7 +116,7 @@ def generate(
                 **columns,
             }
         ),
-        conversions=pa.table(
+        events=pa.table(
             {
                 "display_id": pa.array(converted, pa.int64()),
                 "time": pa.array(time[converted] + np.minimum(delay, LONGEST // unit) * unit, pa.int64()),
