@@ -10,7 +10,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims
 from evaluator.comparisons.run import plan_comparison
 from evaluator.log import Log
-from evaluator.log.reward_kinds import refuse_counted
+from evaluator.log.reward_kinds import rewards_alone
 from evaluator.log.schema import is_target
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.shared_inputs import read_basis
@@ -28,8 +28,7 @@ class Fitted(NamedTuple):
 
 def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
     """Fit a truth to a log. What a replay of the log refuses, this refuses."""
-    refuse_counted(log, "the twins of an audit")
-    log = log.without_outcomes()  # of which an audit says nothing
+    log = rewards_alone(log)  # of other outcomes an audit says nothing
     asked = options.of_replays(seed=options.seed)
     plans = plan_comparison(log, policies, [options.window], asked)
     # What is left out of the replays is no less true.

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from evaluator.errors import LogError
 from evaluator.log.contract import Log
-from evaluator.log.events import CONVERSION, COSTS, kinds_of, mark_kind, merge_events, with_kind
+from evaluator.log.events import CONVERSION, COSTS, choose_kinds, kinds_of, mark_kind, merge_events, with_kind
 from evaluator.log.meta import REFUNDS, SALES, EventKind, LogMeta
 from evaluator.log.schema import COST, EVENTS, KIND, to_numpy
 
@@ -113,6 +113,15 @@ def has_costs(log: Log) -> bool:
 def counted_outcomes(meta: LogMeta) -> list[EventKind]:
     """Return the outcomes that count as rewards."""
     return [one for one in meta.outcomes if one.reward]
+
+
+def rewards_alone(log: Log) -> Log:
+    """Return the log without the events of outcomes that do not count as rewards."""
+    counted = counted_outcomes(log.meta)
+    if not counted:
+        return log.without_outcomes()
+    events = choose_kinds(log.events, [CONVERSION, *(one.name for one in counted)])
+    return log.changed(events=events).with_meta(outcomes=tuple(counted)).as_sound_as(log)
 
 
 def refuse_counted(log: Log, what: str) -> None:

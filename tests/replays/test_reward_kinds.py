@@ -13,12 +13,21 @@ import pyarrow as pa
 import pytest
 
 from evaluator import audit, check, load, plan, replay, study_delays
+from evaluator.arguments import as_description
 from evaluator.datasets.summary import log_facts
 from evaluator.datasets.writing import write_canonical
+from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import EvaluatorError, LogError, ParameterError
 from evaluator.log import EventKind, Log
 from evaluator.log.events import merge_events, with_kind
 from evaluator.log.schema import to_numpy
+from evaluator.worlds.live_loop import play_live
+from evaluator.worlds.twins.estimand import claims_of
+from evaluator.worlds.twins.live_policy import claimed_weights, live_money, live_world, money_weights
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_log import draw_twin
+from tests.audits.test_truth import truth_of
+from tests.audits.test_twin_money import HEARD, Listener
 from tests.cli.runs import validate
 from tests.logs import bernoulli_log, with_outcome
 
@@ -96,13 +105,11 @@ def test_young_displays_are_corrected_by_the_delays_of_each_kind() -> None:
     assert seen.value.estimate > found.value.estimate  # young displays without what is still to come back
 
 
-def test_a_guardrail_limits_it_and_what_knows_no_kinds_refuses_it() -> None:
+def test_a_guardrail_limits_it_and_a_share_of_what_may_be_below_0_is_refused() -> None:
     (answer,) = replay(renamed(), "random", guardrails=["damaged > -0.5"]).guardrails
     assert answer.answer == "holds"
     with pytest.raises(ParameterError, match="may be below 0"):
         replay(renamed(), "random", guardrails=["damaged > -5%"])
-    with pytest.raises(LogError, match="the twins of an audit know of conversions alone"):
-        audit(damaged(), ["random"], twins=10)
 
 
 def renamed() -> Log:
@@ -174,6 +181,92 @@ def test_its_delays_are_studied_as_those_of_sales_are(reward: bool) -> None:
     validate(json.loads(json.dumps(found.to_dict())))
     assert f"delays of {len(log.outcomes):,} {NAME} events (called conversions below)" in " ".join(found.page().split())
     assert f"{NAME} events" in str(found)
+
+
+@cache
+def truth(tick: str) -> LogTruth:
+    return truth_of(damaged(N - 1, 1_500).with_meta(tick=tick, attribution_window=250))
+
+
+@pytest.mark.parametrize("tick", ["round", "s"])
+def test_a_twin_has_it_by_rates_delays_values_and_window_of_its_own(tick: str) -> None:
+    fitted = truth(tick)
+    assert fitted.money is not None
+    assert (fitted.traffic is not None) == (tick == "s")
+    (one,) = fitted.money.outcomes
+    judged = (N - 1_500) / 3
+    within = 1.0 - (1.0 - 1 / 200) ** 1_500
+    # Drawing towards the mean takes less than a hundredth of the distance: noise of .2/833 beside a variance of .014.
+    room = 4 * np.sqrt(RATES * (1 - RATES) / judged) + 0.02 * np.abs(RATES - RATES.mean())
+    assert (np.abs(one.rate - within * RATES) < room).all()
+    twin = draw_twin(fitted, seed=3, twin=0).validated()
+    (about,) = twin.meta.outcomes
+    assert (about.name, about.told, about.attribution_window, about.observed_until) == (NAME, True, 1_500, N - 1)
+    of, wait, action = to_numpy(twin.outcomes["display_id"]), twin.of_outcome(NAME), twin.column("action")
+    late = to_numpy(wait.conversions["time"]) - twin.column("time")[of]
+    assert (late >= 1).all()
+    assert (late <= 1_500).all()
+    assert set(to_numpy(twin.outcomes["value"])) == {-LOSS}
+    old = of < N - 1_500
+    came = np.bincount(action[of[old]], minlength=3) / np.bincount(action[: N - 1_500], minlength=3)
+    assert (np.abs(came - one.rate) < 4 * np.sqrt(one.rate * (1 - one.rate) / judged)).all()
+    assert abs(late[old].mean() - 200) < 4 * 200 * (2 / old.sum()) ** 0.5  # a geometric law, fitted and then drawn
+    # It comes whether a display sold or not.
+    sold = np.isin(np.arange(N), to_numpy(twin.conversions["display_id"]))[: N - 1_500]
+    back = np.isin(np.arange(N), of)[: N - 1_500]
+    for k in range(3):
+        mine = action[: N - 1_500] == k
+        p, n = back[mine].mean(), [(mine & sold).sum(), (mine & ~sold).sum()]
+        gap = back[mine & sold].mean() - back[mine & ~sold].mean()
+        assert abs(gap) < 4 * (p * (1 - p) * (1 / n[0] + 1 / n[1])) ** 0.5
+
+
+@pytest.mark.parametrize("tick", ["round", "s"])
+@pytest.mark.parametrize("told", [True, False])
+def test_a_live_policy_in_a_twin_is_told_of_it_as_late_as_it_comes(tick: str, told: bool) -> None:
+    fitted, rounds, window = truth(tick), 20_000, 600
+    assert fitted.money is not None
+    (one,) = fitted.money.outcomes
+    heard = replace(fitted, money=replace(fitted.money, outcomes=(replace(one, kind=replace(one.kind, told=told)),)))
+    planned = plan(draw_twin(heard, seed=0, twin=0), "random", window=window)
+    claim = claims_of(heard, planned)
+    world = live_world(heard, as_description("random"), claim, rounds, reach=window, arrivals=(0.0, N - 1.0))
+    money, rng = live_money(heard, claim, told_costs=True), np.random.default_rng(5)
+    assert money is not None
+    found = heard.mean_value * play_live(
+        as_description(Listener), planned.setting, world, rounds, own=rng, luck=np.random.default_rng(6),
+        money=money._replace(luck=rng.random((rounds, 3 + 3 * told))), weights=claimed_weights(claim, [rounds], rounds),
+        of_money=money_weights(claim, [rounds], rounds),
+    )  # fmt: skip
+    np.testing.assert_allclose(found, heard.rates[0, 2] * fitted.money.worth[2] - LOSS * one.rate[2])
+    late = np.array([delay for delay, value in HEARD.pop() if value < 0.0])
+    if not told:
+        assert not len(late)
+        return
+    assert (planned.setting.reward_min, planned.setting.reward_max) == pytest.approx((-LOSS, 1.0))
+    share = float(DelayCDF(delays=one.laws.grid, cdf=one.laws.tau[one.laws.of_action[2]], source="")(window))
+    expected = rounds * one.rate[2] * share
+    assert abs(len(late) - expected) < 4 * expected**0.5 + window * one.rate[2]  # those of the last rounds are to come
+    law = np.diff(one.laws.tau[one.laws.of_action[2]], prepend=0.0)[one.laws.grid <= window] / share
+    mean, square = (float(law @ one.laws.grid[one.laws.grid <= window] ** power) for power in (1, 2))
+    # The last rounds, as many as the window has, tell short delays only.
+    assert abs(late.mean() - mean) < 4 * ((square - mean**2) / len(late)) ** 0.5 + window / rounds * mean
+    assert late.max() <= window
+
+
+def test_an_audit_has_it() -> None:
+    found = audit(damaged(N - 1, 1_500), ["ucb1", "logging"], twins=20, window=500)
+    learner, logger = found.policies
+    for one in (learner, logger):
+        assert abs(one.bias) < 4 * one.bias_standard_error
+        assert one.value_coverage.held >= 17  # of 20 at 95 %: fewer in 2 of 1,000
+    log = damaged()
+    earned = np.bincount(to_numpy(log.conversions["display_id"]), to_numpy(log.conversions["value"]), N)
+    earned -= LOSS * np.bincount(to_numpy(log.outcomes["display_id"]), minlength=N)
+    assert abs(logger.live_value - earned.mean()) < 4 * earned.std() * (2 / (N - 1_500)) ** 0.5
+    assert any(f"{NAME} comes of" in line for line in found.truth)
+    with pytest.raises(ParameterError, match="by what comes in the end"):
+        audit(damaged(), ["random"], twins=10, reward="observed")
 
 
 def test_rewards_need_a_window() -> None:
