@@ -56,6 +56,7 @@ def test_one_run_counts_the_regret_and_what_it_earns_alike() -> None:
         own=np.random.default_rng(1), luck=np.random.default_rng(2), weights=weights, regrets=regrets,
     )  # fmt: skip
     assert 0 < regrets.regret[0] < t * RATES.max()
+    assert regrets.sums[2] == pytest.approx(earned[0], rel=1e-12)
     best = RATES.max() * weights.sum(axis=(1, 2))
     np.testing.assert_allclose(earned, best - [regrets.regret[0], regrets.observed[0]], rtol=1e-12)
     fate = dict(zip(COUNTS, regrets.counts.tolist(), strict=True))
