@@ -21,6 +21,7 @@ from evaluator.audits.twin_log import TwinLog, draw_twin, replay_seed
 from evaluator.comparisons.run import plan_comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.policies.base import Setting
+from evaluator.replays.findings.unknown_maximum import with_honest_kinds
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.plan import ReplayPlan
@@ -28,7 +29,6 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.references import References
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import estimate_repeat, shown_columns, summarise_repeats
-from evaluator.replays.words.unknown_maximum import with_honest_kinds
 
 # Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
 _SLACK = 4.0

@@ -42,6 +42,10 @@ from evaluator.replays.acceptance import (
     propensity_warning,
     waiting_warning,
 )
+from evaluator.replays.findings.clusters import few_of
+from evaluator.replays.findings.run import bursts_warning, calendar_warning, little_learned, meaning, no_rounds
+from evaluator.replays.findings.stamps import stamps_warning, value_of
+from evaluator.replays.findings.unknown_maximum import said_of_bound, with_honest_kinds
 from evaluator.replays.learned_by import learned_by
 from evaluator.replays.loop.engine import BATCH, Replay
 from evaluator.replays.one_scan import Lane, replay_all
@@ -59,10 +63,6 @@ from evaluator.replays.values.outcome_evidence import with_outcome_values
 from evaluator.replays.values.resampled import Lived, Resampling
 from evaluator.replays.values.rewards import ArmSample, observed_rewards, reward_bounds
 from evaluator.replays.values.segments import with_segments
-from evaluator.replays.words.clusters import few_of
-from evaluator.replays.words.run import bursts_warning, calendar_warning, little_learned, meaning, no_rounds
-from evaluator.replays.words.stamps import stamps_warning, value_of
-from evaluator.replays.words.unknown_maximum import said_of_bound, with_honest_kinds
 
 _TOLD = ("generated", "delivered", "expired")
 _SHUFFLED = f"displays within a block of {BLOCK:,} could have come in any order: the repeats shuffle them"
@@ -334,7 +334,7 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         value=value,
         expected_value=None,
         regret=unknown(regret) if of_logger else regret,
-        uplift=unknown(uplift) if plan.beside_logger else uplift,
+        uplift=unknown(uplift) if plan.off_support else uplift,
         logging_value=references.logging_value(plan, t, bounds=bounds, alpha=alpha),
         best_fixed_action=Reference(
             best.action,
@@ -404,7 +404,7 @@ def _of_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> list[Fi
     in_vain = _ended_by(plan, done)
     if t and in_vain:
         named = ", ".join(in_vain)
-        out = leaves_out(plan.survey, plan.usable, parted=plan.parted)
+        out = leaves_out(plan.survey, plan.usable, has_split=plan.has_split)
         said.append(
             ENDED_BY_ACTION.found(
                 f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay "

@@ -149,7 +149,7 @@ def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
     chosen = replay.dry if plan.sampler == "queue" else replay.waiting
     usable = plan.usable
     n = len(plan.rounds)
-    out = leaves_out(plan.survey, usable, parted=plan.parted)
+    out = leaves_out(plan.survey, usable, has_split=plan.has_split)
     said = f"{plan.policy.spec} lived no round of the {n:,} displays (sampler: {plan.sampler})"
     if chosen >= 0 and not usable[chosen]:
         why = "was never shown" if not plan.survey.shown[chosen] else "has young displays only, too young to be judged"
