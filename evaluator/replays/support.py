@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evaluator.escape import shortened
 from evaluator.findings.codes import (
     INDEX_OR_LABEL,
     RAREST_ACTION,
@@ -25,7 +26,6 @@ from evaluator.policies.static import FixedAction
 from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
-from evaluator.visible import shortened
 
 if TYPE_CHECKING:
     from evaluator.replays.plan import ReplayPlan

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.errors import ParameterError
+from evaluator.escape import shortened
 from evaluator.options.declaration import Options, documented, option
 from evaluator.options.shared import DELAYS, HORIZON, INTERVALS, JOBS, SEED, TRIED, WINDOW
 from evaluator.units import parse_whole
-from evaluator.visible import shortened
 
 
 @documented
