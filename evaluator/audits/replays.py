@@ -27,8 +27,9 @@ from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.references import References
+from evaluator.replays.repeats import estimate_repeat
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.run import estimate_repeat, shown_columns, summarise_repeats
+from evaluator.replays.run import shown_columns, summarise_repeats
 
 # Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
 _SLACK = 4.0
