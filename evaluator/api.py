@@ -42,8 +42,8 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.problem import Problem
 from evaluator.simulations.result import Simulation
+from evaluator.worlds.scenarios.problem import Problem
 
 if TYPE_CHECKING:
     from evaluator.audits.result import Audit
@@ -277,7 +277,7 @@ def simulate(
     ------
     DataError, UsageError, PolicyError
         Options that do not fit the scenario, or one that cannot be read
-        (`evaluator.simulations.scenarios.load_problem`).
+        (`evaluator.worlds.load_scenario.load_problem`).
 
     Examples
     --------
@@ -287,7 +287,7 @@ def simulate(
     (True, 400)
     """
     from evaluator.simulations.runs import simulate as play
-    from evaluator.simulations.scenarios import load_problem
+    from evaluator.worlds.load_scenario import load_problem
 
     refuse_unknown("simulate", options, SimulateOptions)
     problem = load_problem(str(scenario)) if isinstance(scenario, str | Path) else scenario

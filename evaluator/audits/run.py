@@ -92,7 +92,7 @@ def run_audit(
         advance=lambda job, _: advance(int(job.twin > 0)),  # the first has been told of
     )
     done: list[TwinReplays] = [replayed for _, (replayed,) in found]
-    runs = LiveRuns(fitted, policies, options, [replayed.told for replayed in done], common)
+    runs = LiveRuns(fitted, options, [replayed.told for replayed in done], common)
     played = run_jobs(
         live_jobs(audited, runs, workers=workers),
         runs,

@@ -124,7 +124,6 @@ def convert_command(
         bool, option("overwrite", Option(default=False, help="Replace a converted folder", question=KEPT))
     ] = False,
     jobs: Annotated[int, option("jobs", JOBS.but(help=_JOBS, panel=""))] = 1,
-    cluster: o.SimulateCluster = None,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -134,10 +133,8 @@ def convert_command(
     """
     from evaluator.datasets import convert
 
-    with o.workers(cluster) as executor, o.progress("rows", {"Converting": None}) as advance:
-        done = convert(
-            dataset, out, overwrite=overwrite, jobs=jobs, executor=executor, advance=advance, say=o.note, **reading
-        )  # fmt: skip
+    with o.progress("rows", {"Converting": None}) as advance:
+        done = convert(dataset, out, overwrite=overwrite, jobs=jobs, advance=advance, **reading)
     log, left_out = done.log, done.quarantine
     if as_json:
         from evaluator.datasets.facts import Conversion

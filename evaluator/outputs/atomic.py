@@ -13,7 +13,7 @@ from evaluator.outputs.staging import aside, collect, hidden_folder, put_file, p
 from evaluator.store_addresses import as_given, is_address
 
 # Files by which a folder is recognised as a converted log, together with the first file of its displays.
-LOG_FILES = ("meta.json", "conversions.parquet", "actions.parquet")
+LOG_FILES = ("meta.json", "actions.parquet")
 DISPLAYS = ("displays.parquet", "displays-00001.parquet")
 _READ_WRITE = 0o666
 

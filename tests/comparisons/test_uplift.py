@@ -123,7 +123,7 @@ def timed(rates: tuple[float, ...], *, n: int = 6_000) -> Log:
     of = log.conversions["display_id"].to_numpy()
     return replace(
         log, displays=log.displays.set_column(log.displays.schema.names.index("time"), "time", seconds),
-        conversions=log.conversions.set_column(1, "time", pa.array(600 * of)),
+        events=log.conversions.set_column(1, "time", pa.array(600 * of)),
     )  # fmt: skip
 
 

@@ -281,7 +281,7 @@ def test_what_the_difference_does_not_tell_is_said(options: dict[str, Any], word
     log = shown((0.2, 0.6))
     if unbounded:
         value = np.random.default_rng(0).lognormal(size=log.conversions.num_rows)
-        log = replace(log, conversions=log.conversions.set_column(2, "value", [value])).with_meta(reward_max=None)
+        log = replace(log, events=log.conversions.set_column(2, "value", [value])).with_meta(reward_max=None)
     policies = ["fixed:action=0", "fixed:action=1"]
     # What is seen by the horizon has no weighted difference, and is decided by what these runs earned.
     found = compare(log, policies, baseline=policies[0], reward="observed", **options)

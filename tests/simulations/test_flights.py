@@ -12,8 +12,6 @@ import numpy.typing as npt
 import pytest
 
 from evaluator import load, replay
-from evaluator.datasets.scenario import BernoulliScenario, Flight, flight_parts
-from evaluator.datasets.synthetic import generate
 from evaluator.delays.laws import fixed, geometric, pareto, parse_law
 from evaluator.errors import ParameterError, PolicyError, SpecError
 from evaluator.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
@@ -25,8 +23,10 @@ from evaluator.policies.running import has_random_ties
 from evaluator.policies.user import UserPolicy
 from evaluator.simulations import LinearProblem, Problem, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.scenarios import load_problem
 from evaluator.worlds import live_loop
+from evaluator.worlds.load_scenario import load_problem
+from evaluator.worlds.scenarios.scenario import BernoulliScenario, Flight, flight_parts
+from evaluator.worlds.scenarios.synthetic import generate
 from tests.simulations.problems import bernoulli, linear
 from tests.simulations.slow import eligible_rounds
 from tests.simulations.test_against_twins import agree_with
@@ -73,15 +73,15 @@ class InterpretedAmong:
     ) -> int:
         dispatch.begin_among(self._state, rng)
         key = tie_key(rng) if self._draws else LOWEST_FIRST
-        score = {int(a): dispatch.score(self._state, own_vector(vectors, a), int(a)) for a in eligible}
+        score = {int(a): dispatch.score_among(self._state, own_vector(vectors, a), int(a)) for a in eligible}
         best = [a for a in score if score[a] == max(score.values())]
         return next(a for a in best if all(a == b or goes_first(a, b, key) for b in best))
 
     def displayed(self, vectors: npt.NDArray[np.float64], action: int) -> None:
-        dispatch.displayed(self._state, own_vector(vectors, action), action)
+        dispatch.shown(self._state, own_vector(vectors, action), action)
 
     def converted(self, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-        dispatch.converted(self._state, vector, action, delay, value)
+        dispatch.told(self._state, vector, action, delay, value)
 
 
 def own_vector(vectors: npt.NDArray[np.float64], action: int) -> npt.NDArray[np.float64]:
