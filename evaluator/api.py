@@ -15,11 +15,11 @@ from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.candidates import pairs_to_expect
 from evaluator.comparisons.log_places import at_a_place
 from evaluator.comparisons.options import CompareOptions
-from evaluator.comparisons.resampled_replay import execute_in_jobs, refuse_nothing_to_spread
-from evaluator.comparisons.result import Comparison, execute_comparison, find_baseline, plan_comparison, with_logging
+from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
 from evaluator.comparisons.study_file import read_study
 from evaluator.comparisons.variant_jobs import study_on
-from evaluator.comparisons.variant_runs import VariantRuns
+from evaluator.comparisons.variant_runs import VariantRuns, execute_in_jobs, refuse_nothing_to_spread
 from evaluator.comparisons.weighted_pairs import may_decide
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
@@ -42,8 +42,8 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.problem import Problem
 from evaluator.simulations.result import Simulation
+from evaluator.worlds.scenarios.problem import Problem
 
 if TYPE_CHECKING:
     from evaluator.audits.result import Audit
@@ -277,7 +277,7 @@ def simulate(
     ------
     DataError, UsageError, PolicyError
         Options that do not fit the scenario, or one that cannot be read
-        (`evaluator.simulations.scenarios.load_problem`).
+        (`evaluator.worlds.load_scenario.load_problem`).
 
     Examples
     --------
@@ -287,7 +287,7 @@ def simulate(
     (True, 400)
     """
     from evaluator.simulations.runs import simulate as play
-    from evaluator.simulations.scenarios import load_problem
+    from evaluator.worlds.load_scenario import load_problem
 
     refuse_unknown("simulate", options, SimulateOptions)
     problem = load_problem(str(scenario)) if isinstance(scenario, str | Path) else scenario

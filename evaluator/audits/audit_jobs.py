@@ -210,8 +210,8 @@ def _open(audited: AuditedLog) -> tuple[Fitted, list[Any]]:
 
 def _prepare_live(asked: tuple[AuditedLog, str, int]) -> LiveRuns:
     audited, told, common = asked
-    fitted, policies = _opened(audited)
-    return LiveRuns(fitted, policies, audited.options, from_text(told, _CLASSES), common)
+    fitted, _ = _opened(audited)
+    return LiveRuns(fitted, audited.options, from_text(told, _CLASSES), common)
 
 
 _opened = OpenedLast(_open)

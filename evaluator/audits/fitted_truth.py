@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from evaluator.audits.estimand import ClaimsByLaw
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims
-from evaluator.audits.truth import LogTruth, fit_truth
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.log import Log
 from evaluator.log.reward_kinds import refuse_counted
 from evaluator.log.schema import is_target
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.shared_inputs import read_basis
+from evaluator.worlds.twins.estimand import ClaimsByLaw
+from evaluator.worlds.twins.truth import LogTruth, fit_truth
 
 
 class Fitted(NamedTuple):

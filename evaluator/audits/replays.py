@@ -12,13 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.estimand import ClaimsByLaw, claims_of
-from evaluator.audits.means_in_blocks import mean_in_blocks
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
-from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_log import TwinLog, draw_twin, replay_seed
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.policies.base import Setting
 from evaluator.replays.loop.samplers import SamplerName
@@ -29,6 +25,10 @@ from evaluator.replays.references import References
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import estimate_repeat, shown_columns, summarise_repeats
 from evaluator.replays.words.unknown_maximum import with_honest_kinds
+from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
+from evaluator.worlds.twins.means_in_blocks import mean_in_blocks
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_log import TwinLog, draw_twin, replay_seed
 
 # Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
 _SLACK = 4.0

@@ -28,7 +28,7 @@ from evaluator.findings.codes import ordered
 from evaluator.findings.finding import assumptions_of
 from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log import Log
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.replays.words.stamps import said_of_twins
 
 Floats = npt.NDArray[np.float64]
@@ -92,7 +92,7 @@ def run_audit(
         advance=lambda job, _: advance(int(job.twin > 0)),  # the first has been told of
     )
     done: list[TwinReplays] = [replayed for _, (replayed,) in found]
-    runs = LiveRuns(fitted, policies, options, [replayed.told for replayed in done], common)
+    runs = LiveRuns(fitted, options, [replayed.told for replayed in done], common)
     played = run_jobs(
         live_jobs(audited, runs, workers=workers),
         runs,

@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.estimand import ClaimsByLaw, MoneyClaim
-from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_log import TwinLog
 from evaluator.comparisons.realised import RealisedEvidence, in_order, weigh
 from evaluator.estimates.confidence import Interval
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.rewards import observed_rewards, reward_bounds
+from evaluator.worlds.twins.estimand import ClaimsByLaw, MoneyClaim
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_log import TwinLog
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from evaluator.datasets.resolve import names, read
     from evaluator.datasets.spec_file import json_schema
     from evaluator.datasets.summary import show, validate
-    from evaluator.datasets.synthetic import generate
     from evaluator.log import Log
+    from evaluator.worlds.scenarios.synthetic import generate
 
 __all__ = [
     "Reading", "convert", "draft", "generate", "json_schema", "load", "make", "names", "read", "show", "validate",
 ]  # fmt: skip
 
 _HOMES = {
-    "Reading": "adapter",
-    "convert": "converting",
-    "draft": "drafting",
-    "generate": "synthetic",
-    "json_schema": "spec_file",
-    "make": "making",
-    "names": "resolve",
-    "read": "resolve",
-    "show": "summary",
-    "validate": "summary",
+    "Reading": "datasets.adapter",
+    "convert": "datasets.converting",
+    "draft": "datasets.drafting",
+    "generate": "worlds.scenarios.synthetic",
+    "json_schema": "datasets.spec_file",
+    "make": "datasets.making",
+    "names": "datasets.resolve",
+    "read": "datasets.resolve",
+    "show": "datasets.summary",
+    "validate": "datasets.summary",
 }
 
 
@@ -82,4 +82,4 @@ def load(dataset: str | Path = "synthetic", **options: Unpack[ReadingKeywords]) 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'evaluator.datasets' has no attribute {name!r}")
-    return getattr(import_module(f"evaluator.datasets.{_HOMES[name]}"), name)
+    return getattr(import_module(f"evaluator.{_HOMES[name]}"), name)

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from evaluator.datasets.promotions.promotion_log import TrueValues
 from evaluator.log.meta import PropensityKind
 from evaluator.results.json_documents import (
     Count,
@@ -20,6 +19,7 @@ from evaluator.results.json_documents import (
     several,
 )
 from evaluator.units import Tick
+from evaluator.worlds.scenarios.promotion_log import TrueValues
 
 DatasetKind = Literal["synthetic", "evaluate datasets make", "your own copy of the files"]
 NotPositive = Annotated[float, Field(le=0)]

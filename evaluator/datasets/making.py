@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from evaluator.datasets.criteo.make import make_twin
 from evaluator.datasets.make_options import MADE, MadeFiles, MakeOptions
-from evaluator.datasets.shop.shop_folder import make_shop
+from evaluator.datasets.resolve import dataset_spec
+from evaluator.datasets.spec import FileSpec
 from evaluator.errors import UnknownNameError, UsageError, nearest
+from evaluator.worlds.criteo.make import make_twin
+from evaluator.worlds.shop.shop_folder import make_shop
 
 
 def make(
@@ -69,14 +71,24 @@ def make(
     {'displays': 20000, 'sales': 3520, 'delays': 3520} ['README.md', 'delays.csv', 'displays.csv', 'sales.csv', \
 'spec.toml', 'study.toml', 'truth.csv', 'truth.json']
     """
+    path = Path(out)
     if dataset == "shop":
         plain = MakeOptions().to_dict()
         for name, value in {"rows": rows, "seed": seed, "jobs": jobs}.items():
             if value != plain[name]:
                 raise UsageError(f"`{name}={value}` is of twins: the shop is always the same.", remedy="leave it out.")
-        return make_shop(Path(out))
+        return MadeFiles(path, path / "truth.json", path / "truth.csv", make_shop(path))
     try:
-        return make_twin(dataset, out, rows=rows, seed=seed, jobs=jobs, advance=advance)
+        spec = dataset_spec(dataset)
     except UnknownNameError as unknown:
         hint = f"{nearest(str(dataset), MADE)} A path to a spec.toml with a [twin] section works too."
         raise UnknownNameError(unknown.what, remedy=hint) from None
+    if not isinstance(spec, FileSpec) or spec.twin is None:
+        raise UsageError(
+            f"{dataset} cannot be made: its spec has no [twin] section.", remedy="criteo_twin can; others are read."
+        )
+    truth, table = (path.with_name(f"{path.name}.truth.{ending}") for ending in ("json", "parquet"))
+    counts = make_twin(
+        spec.twin, spec.name, path, truth=truth, table=table, rows=rows, seed=seed, jobs=jobs, advance=advance
+    )
+    return MadeFiles(path, truth, table, counts)

@@ -6,10 +6,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from evaluator.datasets.criteo.parameters import TwinParameters
 from evaluator.datasets.options import Deduplicate
-from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
-from evaluator.datasets.scenario import BernoulliScenario, LinearScenario
 from evaluator.datasets.spec_sections import (
     ActionSet,
     ActionTimes,
@@ -23,7 +20,11 @@ from evaluator.datasets.spec_sections import (
     Target,
 )
 from evaluator.datasets.time_section import Time
+from evaluator.log.meta import REFUNDS, SALES
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
+from evaluator.worlds.criteo.parameters import TwinParameters
+from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
+from evaluator.worlds.scenarios.scenario import BernoulliScenario, LinearScenario
 
 # Until when events were followed. Text beside the two words is a date, as the displays' times are.
 Until = Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | Name
@@ -269,6 +270,11 @@ class FileSpec(Heading):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> FileSpec:
+        for name in self.outcomes:
+            if name in (SALES, REFUNDS):
+                raise ValueError(
+                    f"[outcomes.{name}] has a name of conversions, of which refunds are below 0: rename it"
+                )
         for table, events in self.events().items():
             if events.source is not None and self.display.id is None:
                 raise ValueError(f"[{table}.source] joins on display.id: name that column")

@@ -36,21 +36,21 @@ from evaluator.datasets.facts import (
     Validation,
 )
 from evaluator.datasets.opening import queries
-from evaluator.datasets.promotions.promotion_log import true_values
-from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.resolve import dataset_spec, names, read, spec_path
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError
-from evaluator.log import Log, Outcome
+from evaluator.log import EventKind, Log
 from evaluator.log.bounds import extremes
 from evaluator.log.eligible import distinct_bits, members, packed
 from evaluator.log.reward_kinds import has_costs
 from evaluator.log.schema import ACTION_SET, COST, ELIGIBLE, kept_columns, to_numpy
 from evaluator.log.set_kinds import EligibleByPart
 from evaluator.options.keywords import ReadingKeywords
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 from evaluator.store_addresses import is_address
+from evaluator.worlds.scenarios.promotion_log import true_values
+from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
 
 Ints = npt.NDArray[np.int64]
 
@@ -85,7 +85,7 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
         Facts by name, as `evaluator.datasets.facts.DatasetFacts` has them: ``name``, ``spec`` (what the spec says, None
         for a converted folder), and ``log``; None where the files are absent, with ``missing`` saying so. For a log of
         promotions also ``truth``: what each way to choose them brings a display on average, as
-        `evaluator.datasets.promotions.promotion_log.true_values` says.
+        `evaluator.worlds.scenarios.promotion_log.true_values` says.
     """
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
@@ -268,7 +268,7 @@ def _refunds(of: npt.NDArray[np.int64], value: npt.NDArray[np.float64], displays
     return RefundFacts(conversions=int(back.sum()), per_display=of_all, smallest=smallest)
 
 
-def _outcome_facts(log: Log, outcome: Outcome, events: _Events) -> OutcomeFacts:
+def _outcome_facts(log: Log, outcome: EventKind, events: _Events) -> OutcomeFacts:
     """Return the facts of a kind of events beside the conversions."""
     return OutcomeFacts(
         name=outcome.name,

@@ -32,7 +32,7 @@ class LawKey(NamedTuple):
     Parameters
     ----------
     name
-        Name of the key, a field of `evaluator.datasets.scenario.Delay`.
+        Name of the key, a field of `evaluator.worlds.scenarios.scenario.Delay`.
     needed
         Whether the scenario must give it.
     parameter
@@ -157,7 +157,7 @@ LAWS = {
         keys=(LawKey("lost", needed=True), LawKey("retry")),
         cdf="1 - lost, and 1 from `retry` on; without `retry` the lost share never converts",
     ),
-    # Its file is read by `evaluator.datasets.synthetic`, which knows where the scenario lies.
+    # Its file is read by `evaluator.worlds.scenarios.synthetic`, which knows where the scenario lies.
     "empirical": NamedLaw(
         make="empirical",
         keys=(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from evaluator.datasets.scenario import Flight
 from evaluator.reports.document import (
     Document,
     Grid,
@@ -22,6 +21,7 @@ from evaluator.reports.numbers import column_digits, error_text
 from evaluator.reports.shared_sections import name_omitted
 from evaluator.reports.terminal import fits
 from evaluator.simulations.result import Simulation
+from evaluator.worlds.scenarios.scenario import Flight
 
 _CELLS = 20
 _BARS = "▁▂▃▄▅▆▇█"

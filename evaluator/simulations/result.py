@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.datasets.scenario import Flight
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import Count, Finite, JsonDocument, NotNegative, Positive, Share, called, several
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, arrow_table
+from evaluator.worlds.scenarios.scenario import Flight
 
 # Of the horizon, where tables and JSON state the regret; the curves hold every checkpoint.
 STATED = (0.1, 0.25, 0.5, 1.0)

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.policies.base import Need
 from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.problem import BernoulliProblem, Problem
 from evaluator.simulations.result import RegretCurve, Simulation
-from evaluator.simulations.simulation_jobs import outcomes
-from evaluator.simulations.stage import RunOutcome, Truth, set_stage
+from evaluator.simulations.simulation_jobs import outcomes, runs_in
 from evaluator.worlds.live_counts import COUNTS
+from evaluator.worlds.scenario_runs import RunOutcome, Truth
+from evaluator.worlds.scenarios.problem import BernoulliProblem, Problem
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def simulate(
         A policy of the user's own raised an error.
     """
     options = options or SimulateOptions()
-    stage = set_stage(problem, policies, options)
+    stage = runs_in(problem, policies, options)
     horizon, window = stage.shared.horizon, options.window_rounds(problem.window)
     truth, cdf = stage.truth, stage.shared.delay_cdf
     if executor is None:

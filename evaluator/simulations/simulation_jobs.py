@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from typing import Any
 
 from evaluator.arguments import as_description, loaded_by
 from evaluator.errors import UsageError, WorkerError
@@ -14,11 +15,12 @@ from evaluator.jobs.run_jobs import Job, run_jobs
 from evaluator.jobs.serialise import as_text
 from evaluator.jobs.software import software
 from evaluator.jobs.workers import OpenedLast, in_folder, tell, this_folder, this_worker
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.scenarios import load_problem
-from evaluator.simulations.stage import RunOutcome, Stage, set_stage
+from evaluator.worlds.load_scenario import load_problem
+from evaluator.worlds.scenario_runs import RunOutcome, ScenarioRuns, prepare_runs
+from evaluator.worlds.scenarios.problem import Problem
 
 # Rounds of a job: about a second of work.
 WORK = 1_000_000
@@ -80,17 +82,29 @@ class RunsJob(Job):
         """The runs."""
         return self.tasks
 
-    def open(self) -> Stage:
+    def open(self) -> ScenarioRuns:
         """Load the scenario and the policies."""
         return _opened(self.played)
 
-    def compute(self, opened: Stage, item: Task) -> RunOutcome:
+    def compute(self, opened: ScenarioRuns, item: Task) -> RunOutcome:
         """Play a run."""
         return opened.play(*item)
 
 
+def runs_in(problem: Problem, policies: Sequence[Any], options: SimulateOptions) -> ScenarioRuns:
+    """Return the runs of policies in a problem; errors as of `evaluator.worlds.scenario_runs.prepare_runs`."""
+    return prepare_runs(
+        problem,
+        policies,
+        horizon=options.horizon or problem.horizon,
+        window=options.window_rounds(problem.window),
+        delays=options.delays,
+        seed=options.seed,
+    )
+
+
 def outcomes(
-    stage: Stage,
+    stage: ScenarioRuns,
     tasks: Sequence[Task],
     options: SimulateOptions,
     *,
@@ -137,7 +151,7 @@ def outcomes(
         yield from left
 
 
-def runs_key(stage: Stage, codes: Sequence[CodeOfPolicy]) -> str:
+def runs_key(stage: ScenarioRuns, codes: Sequence[CodeOfPolicy]) -> str:
     """Return the hash of all that fixes the runs of some policies: what each is told, its world, its code, the seed."""
     said = [
         as_text((stage.settings, tuple(map(stage.world_of, range(len(stage.policies)))), stage.truth, stage.sets)),
@@ -148,11 +162,11 @@ def runs_key(stage: Stage, codes: Sequence[CodeOfPolicy]) -> str:
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
-def _open(played: PlayedScenario) -> Stage:
+def _open(played: PlayedScenario) -> ScenarioRuns:
     in_folder(played.folder)
     policies = [as_description(words) for words in played.policies]
     refuse_other_code(policies, played.codes)
-    stage = set_stage(load_problem(played.scenario), policies, played.options)
+    stage = runs_in(load_problem(played.scenario), policies, played.options)
     if runs_key(stage, played.codes) != played.key:
         raise WorkerError(
             f"Worker {this_worker()} is refused: its scenario {played.scenario} is another, or a policy is.",

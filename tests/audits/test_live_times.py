@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.audits import display_column
-from evaluator.audits.arrivals import DisplayTimes
-from evaluator.audits.display_column import DisplayColumn
-from evaluator.audits.means_in_blocks import mean_in_blocks, mean_of_columns
 from evaluator.worlds.live_loop import rate_of, rounds_after
 from evaluator.worlds.live_parts import LiveWorld
+from evaluator.worlds.twins import display_column
+from evaluator.worlds.twins.arrivals import DisplayTimes
+from evaluator.worlds.twins.display_column import DisplayColumn
+from evaluator.worlds.twins.means_in_blocks import mean_in_blocks, mean_of_columns
 
 RNG = np.random.default_rng(8)
 N = 3_000

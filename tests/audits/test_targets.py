@@ -12,9 +12,9 @@ from evaluator.arguments import as_descriptions
 from evaluator.audits.fitted_truth import fit
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import replay_twin
-from evaluator.audits.twin_log import draw_twin
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
+from evaluator.worlds.twins.twin_log import draw_twin
 from tests.logs import build_log
 
 K, N = 3, 3000

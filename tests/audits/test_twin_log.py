@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.audits import display_column
 from evaluator.audits.fitted_truth import Fitted, fit
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import replay_twin
-from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_log import draw_twin
 from evaluator.errors import OutputError
 from evaluator.log import Log
 from evaluator.streams import Stream, child_streams
+from evaluator.worlds.twins import display_column
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_log import draw_twin
 from tests.audits.test_truth import logistic_log, truth_of
 from tests.audits.test_twins import entries_of, rhythmic
 from tests.logs import bernoulli_log
@@ -130,7 +130,7 @@ def fitted(displays: int) -> tuple[Fitted, list[object], AuditOptions]:
     of = log.conversions["display_id"].to_numpy()
     rare = np.arange(len(of)) % 40 == 0
     events = log.conversions.filter(rare).set_column(1, "time", [time[of[rare]] + rng.integers(0, 5_000, rare.sum())])
-    log = log.changed(displays=log.displays.set_column(1, "time", [time]), conversions=events).with_meta(tick="s")
+    log = log.changed(displays=log.displays.set_column(1, "time", [time]), events=events).with_meta(tick="s")
     policies, options = (
         [as_description(spec) for spec in ("linucb", "ucb1")],
         AuditOptions(window="1h", twins=10, displays=displays, horizon=1_000),

@@ -9,13 +9,8 @@ import pytest
 
 from evaluator import audit
 from evaluator.arguments import as_description
-from evaluator.audits.estimand import claims_of
-from evaluator.audits.live_runs import claimed_weights, live_money, live_world, money_weights
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims, replay_twin
-from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_log import draw_twin
-from evaluator.audits.twin_refunds import own_or_all, pools_of
 from evaluator.errors import ParameterError
 from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting
@@ -23,6 +18,11 @@ from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from evaluator.worlds.live_loop import play_live
 from evaluator.worlds.live_parts import LiveWorld
+from evaluator.worlds.twins.estimand import claims_of
+from evaluator.worlds.twins.live_policy import claimed_weights, live_money, live_world, money_weights
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_log import draw_twin
+from evaluator.worlds.twins.twin_refunds import own_or_all, pools_of
 from tests.audits.test_truth import truth_of
 from tests.logs import bernoulli_log
 from tests.shops import COMES_BACK, COSTS, HANDLING, HIGHEST, LOWEST, REFUND_DELAY, SELLS, World, make_shop, revenues
@@ -248,7 +248,8 @@ def test_live_runs_hear_of_refunds_that_come_later_than_any_sale() -> None:
     claimed = claims(truth, policies, options)
     told = replay_twin(truth, policies, options, claimed, 0, horizon=None).told
     rounds = min(told[0].rounds)
-    world = live_world(truth, policies[0], claimed[0], rounds, told)
+    reach = min(told[0].setting.window, rounds - 1)
+    world = live_world(truth, policies[0], claimed[0], rounds, reach=reach, arrivals=told[0].arrivals)
     # One refund in twenty waits longer than three times the mean.
     assert world.tau.shape[1] < 0.3 * 3 * REFUND_DELAY
     assert world.reach == min(3_000, rounds - 1)

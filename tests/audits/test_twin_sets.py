@@ -9,14 +9,14 @@ import numpy.typing as npt
 import pytest
 
 import evaluator
-from evaluator.audits.live_runs import LiveSpan, draw_rounds
-from evaluator.audits.twin_log import draw_twin
-from evaluator.audits.twin_sets import TwinSets, best_order_value
 from evaluator.errors import EvaluatorError
 from evaluator.log import Log
 from evaluator.log.eligible import pack, unpack
 from evaluator.log.ragged_vectors import uneven_lists
 from evaluator.worlds.live_parts import LiveWorld
+from evaluator.worlds.twins.live_policy import LiveSpan, draw_rounds
+from evaluator.worlds.twins.twin_log import draw_twin
+from evaluator.worlds.twins.twin_sets import TwinSets, best_order_value
 from tests.audits.test_truth import truth_of
 from tests.audits.test_twins import entries_of
 from tests.logs_with_sets import K, Logger, SetKind, make_log

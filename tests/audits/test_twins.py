@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.audits.estimand import claim_of
-from evaluator.audits.truth import LogTruth
-from evaluator.audits.twin_log import TwinLog, draw_twin, replay_seed
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.rounds.survey import survey
+from evaluator.worlds.twins.estimand import claim_of
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_log import TwinLog, draw_twin, replay_seed
 from tests.audits.test_truth import logistic_log, truth_of
 from tests.logs import bernoulli_log, linear_log
 from tests.untidy.defects import rows_of
@@ -32,7 +32,7 @@ def timed(log: Log, *, seconds: int, **meta: object) -> Log:
     """Return the log with a display every so many seconds."""
     displays = log.displays.set_column(1, "time", [log.column("time") * seconds])
     conversions = log.conversions.set_column(1, "time", [log.conversions["time"].to_numpy() * seconds])
-    return dataclasses.replace(log, displays=displays, conversions=conversions).with_meta(tick="s", **meta)
+    return dataclasses.replace(log, displays=displays, events=conversions).with_meta(tick="s", **meta)
 
 
 def cut(log: Log, *, longest: int | None = None) -> Log:
@@ -42,7 +42,7 @@ def cut(log: Log, *, longest: int | None = None) -> Log:
     seen = when <= last
     if longest is not None:
         seen &= when - log.column("time")[log.conversions["display_id"].to_numpy()] <= longest
-    cut = dataclasses.replace(log, conversions=log.conversions.filter(seen))
+    cut = dataclasses.replace(log, events=log.conversions.filter(seen))
     return cut.with_meta(observed_until=last, attribution_window=longest)
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from evaluator.comparisons.study_file import read_study
-from evaluator.datasets.scenario import Delay
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.spec_sections import Source
-from evaluator.datasets.synthetic import delay_law
 from evaluator.errors import SourceError, SpecError
 from evaluator.inputs.open_regular import NotRegularError, open_regular, refuse_irregular
 from evaluator.replays.learned.policy import load_policy
+from evaluator.worlds.scenarios.scenario import Delay
+from evaluator.worlds.scenarios.synthetic import delay_law
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 

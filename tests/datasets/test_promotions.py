@@ -12,7 +12,6 @@ import pytest
 from evaluator import replay
 from evaluator.datasets import convert, load, show
 from evaluator.datasets.locate import bundled_folder
-from evaluator.datasets.promotions.promotion_scenario import PromotionsScenario
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import ScenarioSpec
 from evaluator.datasets.spec_file import parse_spec
@@ -20,7 +19,8 @@ from evaluator.errors import SpecError, UsageError
 from evaluator.log import Log
 from evaluator.log.eligible import unpack
 from evaluator.log.schema import to_numpy
-from evaluator.simulations.scenarios import load_problem
+from evaluator.worlds.load_scenario import load_problem
+from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
 
 DAY_MS = 86_400_000
 

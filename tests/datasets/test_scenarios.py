@@ -14,12 +14,12 @@ import pytest
 
 from evaluator.datasets import generate, load, names
 from evaluator.datasets.locate import bundled_folder
-from evaluator.datasets.scenario import BernoulliScenario, Delay
 from evaluator.datasets.spec_file import parse_spec, read_spec
-from evaluator.datasets.synthetic import delay_law, scenario_laws
 from evaluator.errors import SpecError
 from evaluator.log.schema import to_numpy
-from evaluator.simulations.scenarios import load_problem
+from evaluator.worlds.load_scenario import load_problem
+from evaluator.worlds.scenarios.scenario import BernoulliScenario, Delay
+from evaluator.worlds.scenarios.synthetic import delay_law, scenario_laws
 from tests.datasets.sources import spec_validator
 
 SIGMAS = 4

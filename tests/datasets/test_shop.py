@@ -14,8 +14,8 @@ import pytest
 
 from evaluator import Log, load
 from evaluator.datasets import make
-from evaluator.datasets.shop import shop_folder
 from evaluator.errors import OutputExistsError, UnknownNameError, UsageError
+from evaluator.worlds.shop import shop_folder
 from tests.cli.runs import evaluate, validate
 
 ROOT = Path(__file__).parents[2]

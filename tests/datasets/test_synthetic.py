@@ -8,10 +8,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from evaluator.datasets import generate, load
-from evaluator.datasets.scenario import BernoulliScenario, LinearScenario, Scenario
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.worlds.scenarios.scenario import BernoulliScenario, LinearScenario, Scenario
 
 N = 40_000
 SIGMAS = 4
@@ -218,7 +218,7 @@ def test_arrivals_that_never_come_or_are_half_said() -> None:
 
 
 def test_a_simulation_refuses_arrivals(tmp_path: Path) -> None:
-    from evaluator.simulations.scenarios import load_problem
+    from evaluator.worlds.load_scenario import load_problem
 
     file = tmp_path / "timed.toml"
     file.write_text(

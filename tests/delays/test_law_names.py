@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.datasets.scenario import Delay
 from evaluator.delays import laws
 from evaluator.delays.families import FAMILIES
 from evaluator.delays.law_names import LAWS, LawKey, LawNumber, NamedLaw, table
 from evaluator.delays.laws import DelayLaw, parse_law
 from evaluator.errors import ParameterError
+from evaluator.worlds.scenarios.scenario import Delay
 from tests.datasets import test_scenarios
 from tests.delays.laws import TRUTHS
 
@@ -33,7 +33,7 @@ def what_is_missing(named: dict[str, NamedLaw]) -> list[str]:
                 "some ages in FAMILIES"
             )
         said += [
-            f"evaluator/datasets/scenario.py has no key {key!r} of the law {name!r}: write it, a field of Delay"
+            f"evaluator/worlds/scenarios/scenario.py has no key {key!r} of the law {name!r}: write it, a field of Delay"
             for key in law.takes
             if key not in Delay.model_fields
         ]
@@ -52,7 +52,7 @@ def test_what_a_new_law_needs_is_asked_for_in_a_sentence_each() -> None:
         "evaluator/delays/laws.py has no function 'twisted': write it, for the law 'twisted'",
         "tests/datasets/test_scenarios.py has no case of the law 'twisted': write its keys and P(D <= a) at some ages "
         "in FAMILIES",
-        "evaluator/datasets/scenario.py has no key 'twist' of the law 'twisted': write it, a field of Delay",
+        "evaluator/worlds/scenarios/scenario.py has no key 'twist' of the law 'twisted': write it, a field of Delay",
     ]
 
 
@@ -73,8 +73,8 @@ def test_a_new_law_is_one_of_a_scenario_at_once() -> None:
 import evaluator.delays.law_names as names
 names.LAWS["twice"] = names.NamedLaw(make="twice", keys=(names.LawKey("mean", parameter="delay", read=int),), cdf="-")
 from pathlib import Path
-from evaluator.datasets.synthetic import delay_law
-from evaluator.datasets.scenario import Delay
+from evaluator.worlds.scenarios.synthetic import delay_law
+from evaluator.worlds.scenarios.scenario import Delay
 from evaluator.delays import laws
 laws.twice = lambda delay: laws.fixed(2 * delay)
 print(delay_law(Delay.model_validate({"family": "twice", "mean": 3}), Path()).source)
@@ -84,7 +84,7 @@ print(delay_law(Delay.model_validate({"family": "twice", "mean": 3}), Path()).so
 
 
 def test_specs_name_laws_without_numpy() -> None:
-    code = "import sys, evaluator.datasets.scenario; print('numpy' in sys.modules)"
+    code = "import sys, evaluator.worlds.scenarios.scenario; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

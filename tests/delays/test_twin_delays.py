@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.datasets.criteo.quantiles import durations
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.fitting import fit_family
+from evaluator.worlds.criteo.quantiles import durations
 
 FILE = Path(__file__).parents[3] / "shared" / "data" / "criteo_attribution" / "delay_summary.csv"
 ATTRIBUTION = 30 * 86_400

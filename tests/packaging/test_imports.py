@@ -29,13 +29,16 @@ ALLOWED: dict[str, set[str] | None] = {
     "estimates": set(),
     "delays": {"kernels"},
     "delays/study": {"delays", "estimates", "kernels", "log", "replays/rounds"},
-    "datasets": {"delays", "log", "datasets/criteo", "datasets/promotions", "datasets/shop"},
-    "datasets/criteo": {"datasets"},
-    "datasets/promotions": {"datasets", "delays", "log"},
-    "datasets/shop": {"datasets"},
+    "datasets": {"delays", "log", "worlds/criteo", "worlds/scenarios", "worlds/shop"},
     "policies": {"delays", "kernels"},
-    "worlds": {"kernels", "policies", "replays/loop", "replays/rounds"},
-    "simulations": {"datasets", "delays", "kernels", "policies", "replays/loop", "replays/rounds", "worlds"},
+    "worlds/criteo": set(),
+    "worlds/scenarios": {"delays", "log"},
+    "worlds/shop": set(),
+    "worlds": {
+        "datasets", "delays", "kernels", "log", "policies", "replays", "replays/loop", "replays/rounds",
+        "worlds/scenarios",
+    },
+    "simulations": {"policies", "worlds", "worlds/scenarios"},
     "replays/rounds": {"delays", "kernels", "log"},
     "replays/loop": {"kernels", "policies", "replays/rounds"},
     "replays/learned": {"delays", "kernels", "log", "policies", "replays/loop", "replays/rounds"},
@@ -45,18 +48,17 @@ ALLOWED: dict[str, set[str] | None] = {
     "comparisons": {"checks", "datasets", "estimates", "log", "policies", "replays", "replays/loop"},
     "checks": {"delays", "delays/study", "estimates", "kernels", "log", "replays", "replays/rounds"},
     "audits": {
-        "checks", "comparisons", "delays", "estimates", "kernels", "log", "policies", "replays", "replays/loop",
-        "replays/rounds", "worlds",
+        "checks", "comparisons", "delays", "estimates", "log", "policies", "replays", "replays/loop", "worlds",
     },
     "reports": {
         "audits", "checks", "comparisons", "datasets", "delays", "delays/study", "estimates", "log", "replays",
-        "simulations",
+        "simulations", "worlds/scenarios",
     },
     "cli": None,
 }  # fmt: skip
 # Third parties that only these folders touch.
 FENCES = {
-    "polars": {"datasets"},
+    "polars": {"datasets", "worlds/criteo", "worlds/scenarios", "worlds/shop"},
     "obstore": {"datasets"},
     "pyarrow": {
         "results",
@@ -69,6 +71,7 @@ FENCES = {
         "simulations",
         "audits",
         "reports",
+        "worlds",
     },
     "distributed": {"jobs"},
     "typer": {"cli"},
@@ -77,7 +80,7 @@ FENCES = {
     "vl_convert": {"reports"},
     "jinja2": {"reports"},
     "numba": {"kernels"},
-    "pydantic": {"datasets", "delays", "reports", "results"},
+    "pydantic": {"datasets", "delays", "reports", "results", "worlds/criteo", "worlds/scenarios"},
 }  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def test_wheel_holds_the_package_and_the_specs_and_nothing_else_on_top(wheel: Pa
     assert "evaluator/datasets/_bundled/synthetic/spec.toml" in names
     assert "evaluator/datasets/_bundled/synthetic/vernade2017-low.toml" in names
     assert "evaluator/datasets/_bundled/criteo_attribution/README.md" in names
-    assert "evaluator/datasets/shop/spec.toml" in names
+    assert "evaluator/worlds/shop/spec.toml" in names
     assert not [n for n in names if "test" in n]
 
 

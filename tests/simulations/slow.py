@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.policies.base import Setting
-from evaluator.simulations.problem import LinearProblem, Problem
+from evaluator.worlds.scenarios.problem import LinearProblem, Problem
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 import pytest
 
 from evaluator import load, replay
-from evaluator.datasets.scenario import BernoulliScenario, Flight, flight_parts
-from evaluator.datasets.synthetic import generate
 from evaluator.delays.laws import fixed, geometric, pareto, parse_law
 from evaluator.errors import ParameterError, PolicyError, SpecError
 from evaluator.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
@@ -25,8 +23,10 @@ from evaluator.policies.running import has_random_ties
 from evaluator.policies.user import UserPolicy
 from evaluator.simulations import LinearProblem, Problem, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.scenarios import load_problem
 from evaluator.worlds import live_loop
+from evaluator.worlds.load_scenario import load_problem
+from evaluator.worlds.scenarios.scenario import BernoulliScenario, Flight, flight_parts
+from evaluator.worlds.scenarios.synthetic import generate
 from tests.simulations.problems import bernoulli, linear
 from tests.simulations.slow import eligible_rounds
 from tests.simulations.test_against_twins import agree_with

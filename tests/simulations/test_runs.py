@@ -18,7 +18,7 @@ from evaluator.policies.user import UserPolicy
 from evaluator.replays.loop import engine
 from evaluator.simulations import BernoulliProblem, LinearProblem, Problem, Simulation, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.stage import CHECKPOINTS, live_policy_stream, world_stream
+from evaluator.worlds.scenario_runs import CHECKPOINTS, live_policy_stream, world_stream
 from tests.simulations.problems import LINEAR_WORLDS, WORLDS, bernoulli, linear
 
 

@@ -18,14 +18,12 @@ from evaluator.errors import UsageError, WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.jobs.software import loaded
 from evaluator.jobs.workers import this_folder
-from evaluator.outputs.kept_folder import kept_beside
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs, kept_beside
 from evaluator.own_code import codes_of
 from evaluator.simulations import simulate, simulation_jobs
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.scenarios import load_problem
-from evaluator.simulations.simulation_jobs import PlayedScenario, RunsJob, runs_key
-from evaluator.simulations.stage import set_stage
+from evaluator.simulations.simulation_jobs import PlayedScenario, RunsJob, runs_in, runs_key
+from evaluator.worlds.load_scenario import load_problem
 
 NAME = "vernade2017-high"
 POLICIES = ["delayed-klucb", "ucb1", "random"]
@@ -105,7 +103,7 @@ def test_kept_runs_are_of_no_other_simulation_and_damaged_ones_are_played_anew(
 def test_a_worker_with_another_scenario_under_the_name_is_refused() -> None:
     policies, options = [as_description("ucb1")], SimulateOptions(**ASKED)
     codes = codes_of(policies)
-    key = runs_key(set_stage(load_problem(NAME), policies, options), codes)
+    key = runs_key(runs_in(load_problem(NAME), policies, options), codes)
     played = PlayedScenario(NAME, ("ucb1",), options, this_folder(), codes, key)
     assert compute_jobs([RunsJob(played, ((0, 0),))], loaded())
     with pytest.raises(WorkerError, match=r"refused: its scenario vernade2017-low is another"):

@@ -10,12 +10,12 @@ import pytest
 
 from evaluator import load
 from evaluator.datasets import generate
-from evaluator.datasets.scenario import BernoulliScenario
 from evaluator.delays.laws import DelayLaw, exponential, fixed, geometric
 from evaluator.policies import names, resolve
 from evaluator.simulations import BernoulliProblem, LinearProblem, Simulation, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.scenarios import load_problem
+from evaluator.worlds.load_scenario import load_problem
+from evaluator.worlds.scenarios.scenario import BernoulliScenario
 
 SIGMAS = 4
 RUNS, HORIZON = 40, 3000

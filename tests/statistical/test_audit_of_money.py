@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import evaluator
-from evaluator.audits import estimand
-from evaluator.audits.estimand import MoneyClaim
 from evaluator.audits.result import Audit
 from evaluator.datasets import load
+from evaluator.worlds.twins import estimand
+from evaluator.worlds.twins.estimand import MoneyClaim
 from tests.audits.test_truth import truth_of
 from tests.shops import World, make_shop
 

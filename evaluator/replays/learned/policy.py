@@ -17,7 +17,7 @@ from evaluator.errors import EvaluatorError, ParameterError, PolicyError
 from evaluator.kernels.argmax import LOWEST_FIRST, check_score, tie_key
 from evaluator.log.encoder import ContextEncoder
 from evaluator.outputs.atomic import whole_files
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 from evaluator.policies import dispatch
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.running import blamed, has_random_ties, reward_unit

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator.datasets.criteo.parameters import TwinParameters
-from evaluator.datasets.criteo.quantiles import ArrivalQuantiles, durations, sizes
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import FileSpec
+from evaluator.worlds.criteo.parameters import TwinParameters
+from evaluator.worlds.criteo.quantiles import ArrivalQuantiles, durations, sizes
 from tests.datasets.criteo.conftest import FULL, ROWS, Twin
 
 SIGMAS = 4

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from evaluator.datasets import load, validate
-from evaluator.datasets.criteo.make import COLUMNS
+from evaluator.worlds.criteo.make import COLUMNS
 from tests.datasets.criteo.conftest import Twin
 
 FLOATS = {"cost", "cpo"}

@@ -11,12 +11,12 @@ import jsonschema
 import pytest
 
 from evaluator.datasets import make
-from evaluator.datasets.criteo import make as module
-from evaluator.datasets.criteo.make import plan_twin
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec_file import parse_spec
 from evaluator.errors import OutputExistsError, ParameterError, SpecError, UsageError
 from evaluator.outputs.checksums import described
+from evaluator.worlds.criteo import make as module
+from evaluator.worlds.criteo.make import plan_twin
 from tests.cli.runs import evaluate, validate
 
 

@@ -1,0 +1,301 @@
+"""What the runs of a simulation need: settings, world and calendar of each policy, and the streams of each run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.laws import given_cdf, told_cdf
+from evaluator.errors import ParameterError
+from evaluator.kernels.precompile import compile_ahead
+from evaluator.policies.base import Need, Setting
+from evaluator.policies.columns import ColumnsPolicy
+from evaluator.policies.running import has_random_ties, refuse_choosing_among
+from evaluator.replays.rounds.eligible_actions import stated_actions
+from evaluator.streams import Stream, random_stream
+from evaluator.units import NO_WINDOW, ROUND
+from evaluator.worlds.live_counts import COUNTS, Regrets
+from evaluator.worlds.live_loop import live_call, play_live
+from evaluator.worlds.live_parts import FreshVectors, LiveSets, LiveWorld
+from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem
+from evaluator.worlds.scenarios.scenario import Part, flight_parts
+
+CHECKPOINTS = 200
+# Numbers of the contexts of one round.
+LARGEST = 10**6
+Floats = npt.NDArray[np.float64]
+
+
+class RunOutcome(NamedTuple):
+    """What a run leaves: both regrets at the checkpoints, shape (C,); conversions by fate, in the order of `COUNTS`."""
+
+    regret: Floats
+    observed: Floats
+    counts: npt.NDArray[np.int64]
+
+
+class Truth(NamedTuple):
+    """What regrets of a problem are counted by.
+
+    Parameters
+    ----------
+    ever, within
+        Share of each action's conversions that ever come, and that come within the window, shape (K,).
+    there
+        Which actions are eligible in each part of a run, shape (parts, K); one part where all always are.
+    checkpoints
+        Rounds after which the regret is noted, increasing, the last T, shape (C,).
+    """
+
+    ever: Floats
+    within: Floats
+    there: npt.NDArray[np.bool_]
+    checkpoints: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ScenarioRuns:
+    """All that a run depends on, but for its number.
+
+    Parameters
+    ----------
+    policies, settings
+        Descriptions of the policies, and what each is told before its first round.
+    shared
+        Setting that the policies share, before what each reads.
+    world
+        World of the runs, as it is before any policy.
+    dimension
+        Length of the vectors that each round draws anew; 0 where it draws none.
+    truth
+        What regrets are counted by.
+    parts
+        Parts of a run with the same eligible actions; None where all actions always are.
+    sets
+        Parts as the loop reads them for each policy.
+    told_zeros
+        Policies that are told of zeros.
+    seed
+        Seed of all runs.
+    """
+
+    policies: Sequence[Any]
+    settings: tuple[Setting, ...]
+    shared: Setting
+    world: LiveWorld
+    dimension: int
+    truth: Truth
+    parts: list[Part] | None
+    sets: tuple[LiveSets | None, ...]
+    told_zeros: tuple[str, ...]
+    seed: int
+
+    def world_of(self, p: int) -> LiveWorld:
+        """Return the world as the policy with a number lives in it."""
+        return self.world._replace(zeros=self.policies[p].spec in self.told_zeros)
+
+    def compile(self) -> list[str]:
+        """Compile what the runs need and the cache does not hold; return for which policies."""
+        return compile_ahead(live_call(*self._run(p), **self._parts(p, 0)) for p in range(len(self.policies)))
+
+    def play(self, run: int, p: int) -> RunOutcome:
+        """Let the policy with a number play a run."""
+        parts = self._parts(p, run)
+        play_live(*self._run(p), **parts)
+        regrets: Regrets = parts["regrets"]
+        return RunOutcome(regrets.regret, regrets.observed, regrets.counts)
+
+    def _run(self, p: int) -> tuple[Any, Setting, LiveWorld, int]:
+        return self.policies[p], self.settings[p], self.world_of(p), self.shared.horizon
+
+    def _parts(self, p: int, run: int) -> dict[str, Any]:
+        (laws, size), k, c = self.world.tau.shape, self.shared.n_actions, len(self.truth.checkpoints)
+        shown = self.settings[p].dimension > 0
+        return {
+            "own": live_policy_stream(self.seed, run),
+            "luck": world_stream(self.seed, run),
+            "fresh": FreshVectors(np.zeros((k, self.dimension)), np.zeros(k), shown) if self.dimension else None,
+            "sets": self.sets[p],
+            "regrets": Regrets(
+                *self.truth, gaps=np.zeros((laws, size)), sums=np.zeros(2), noted=np.zeros(1, np.int64),
+                regret=np.zeros(c), observed=np.zeros(c), counts=np.zeros(len(COUNTS), np.int64),
+            ),
+        }  # fmt: skip
+
+
+def prepare_runs(
+    problem: Problem, policies: Sequence[Any], *, horizon: int, window: int | None, delays: str, seed: int
+) -> ScenarioRuns:
+    """Return what the runs of policies in a problem need.
+
+    Parameters
+    ----------
+    problem, policies
+        Problem to play in, and descriptions of the policies, no two alike.
+    horizon, window
+        Number of rounds T, and window in rounds; None where nothing is cut off.
+    delays
+        Delay CDF that policies are told: ``known`` for the problem's, else a law in rounds or a file.
+    seed
+        Seed of all runs.
+
+    Raises
+    ------
+    ParameterError
+        The options, the problem and the policies do not fit.
+    """
+    _check(problem, policies)
+    cdf = _told(problem, delays, min(horizon, window or NO_WINDOW))
+    parts = _parts(problem, horizon)
+    playable = None if parts is None else len({action for part in parts for action in part.eligible})
+    shared = Setting(
+        n_actions=problem.n_actions, window=window or NO_WINDOW, horizon=horizon, delay_cdf=cdf, playable=playable
+    )
+    if shared.among:
+        _refuse_without_answer(problem, policies)
+    settings = tuple(_setting(problem, policy, shared) for policy in policies)
+    for policy, setting in zip(policies, settings, strict=True):
+        policy.start(setting)  # what it refuses, it refuses before the first run
+    told_zeros = tuple(policy.spec for policy in policies if policy.takes_zeros and problem.zeros == "told")
+    sets = tuple(_sets(parts, policy, setting) for policy, setting in zip(policies, settings, strict=True))
+    world = _world(problem, shared)
+    truth = _truth(problem, shared, parts)
+    return ScenarioRuns(policies, settings, shared, world, problem.dimension, truth, parts, sets, told_zeros, seed)
+
+
+def world_stream(seed: int, run: int) -> np.random.Generator:
+    """Return the stream of contexts and luck of a run: the same for every policy."""
+    return random_stream(Stream.LIVE_WORLD, seed, run)
+
+
+def live_policy_stream(seed: int, run: int) -> np.random.Generator:
+    """Return the stream that a policy draws from."""
+    return random_stream(Stream.LIVE_POLICY, seed, run)
+
+
+def _check(problem: Problem, policies: Sequence[Any]) -> None:
+    times = Counter(policy.spec for policy in policies)
+    if not times:
+        raise ParameterError("No policy to simulate.", remedy="name policies: -p delayed-klucb -p ucb1.")
+    if isinstance(problem, LinearProblem) and problem.n_actions * problem.dimension > LARGEST:
+        raise ParameterError(
+            f"Scenario {problem.name!r} draws {problem.n_actions:,} actions of {problem.dimension:,} numbers each in "
+            "every round, more than a simulation takes.",
+            remedy=f"take fewer actions or dimensions: {LARGEST:,} numbers a round at most.",
+        )
+    for policy in policies:
+        if times[policy.spec] > 1:
+            raise ParameterError(f"{policy.spec} is there twice.", remedy="name each policy once.")
+        if policy.name == "logging":
+            raise ParameterError("logging follows a log, and a live run has none.", remedy="take random instead.")
+        if isinstance(policy, ColumnsPolicy):
+            raise ParameterError(
+                f"{policy.name} reads a column of a log, and a live run has none.", remedy="take random instead."
+            )
+        if policy.contextual and isinstance(problem, BernoulliProblem):
+            raise ParameterError(
+                f"{policy.name} needs contexts, and scenario {problem.name!r} has none.",
+                remedy="take a linear scenario, or a policy without contexts such as delayed-klucb; "
+                "a class of your own says contextual = False.",
+            )
+
+
+def _told(problem: Problem, delays: str, reach: int) -> DelayCDF | None:
+    """Return the delay CDF for policies that need one, with few steps."""
+    if delays != "known":
+        cdf = given_cdf(delays, reach=reach, ticks_per_round=lambda tick: _one_round(delays, tick))
+    elif len(problem.laws) == 1:
+        cdf = problem.laws[0].delay_cdf(reach)
+    else:
+        return None
+    return told_cdf(cdf, reach)
+
+
+def _one_round(file: str, tick: str) -> float:
+    if tick != ROUND:
+        raise ParameterError(
+            f"`delays='{file}'` counts in units of {tick}, and a scenario counts rounds.",
+            remedy="fit the delays of a log of rounds, such as a synthetic one, or name a law: geometric:500.",
+        )
+    return 1.0
+
+
+def _setting(problem: Problem, policy: Any, shared: Setting) -> Setting:
+    if Need.DELAY_CDF in policy.needs and shared.delay_cdf is None:
+        raise ParameterError(
+            f"{policy.name} needs one delay CDF, and scenario {problem.name!r} has one an action.",
+            remedy="say what it is to believe: `delays='pareto:0.7'`.",
+        )
+    if isinstance(problem, LinearProblem) and policy.contextual:
+        return replace(shared, dimension=problem.dimension, rows=problem.n_actions)
+    return shared
+
+
+def _world(problem: Problem, setting: Setting) -> LiveWorld:
+    k, laws = problem.n_actions, problem.laws
+    tau = np.stack([law.table(min(setting.window, setting.horizon - 1)) for law in laws])
+    reach = max(int(np.searchsorted(steps, steps[-1])) for steps in tau)
+    return LiveWorld(
+        vectors=np.zeros((1, 1, 0)),
+        rates=np.array([problem.means if isinstance(problem, BernoulliProblem) else np.zeros(k)], np.float64),
+        values=np.ones(1),
+        tau=np.ascontiguousarray(tau[:, : reach + 1]),
+        reach=reach,
+        law=_law_of_actions(problem),
+        pooled=False,
+    )
+
+
+def _law_of_actions(problem: Problem) -> npt.NDArray[np.int64]:
+    k = problem.n_actions
+    return np.arange(k) if len(problem.laws) > 1 else np.zeros(k, np.int64)
+
+
+def _truth(problem: Problem, setting: Setting, parts: list[Part] | None) -> Truth:
+    laws, of_action = problem.laws, _law_of_actions(problem)
+    ever = np.array([law.reach for law in laws])
+    within = ever if setting.window == NO_WINDOW else np.array([float(law(setting.window)) for law in laws])
+    n = min(CHECKPOINTS, setting.horizon)
+    return Truth(
+        ever=ever[of_action],
+        within=within[of_action],
+        there=_eligible(parts, problem.n_actions),
+        # The last is the horizon, exactly.
+        checkpoints=-(-np.arange(1, n + 1) * setting.horizon // n),
+    )
+
+
+def _parts(problem: Problem, horizon: int) -> list[Part] | None:
+    """Return the parts of a run with the same eligible actions; None where all actions always are."""
+    parts = [part for part in flight_parts(problem.flights, problem.n_actions) if part.start < horizon]
+    return None if all(len(part.eligible) == problem.n_actions for part in parts) else parts
+
+
+def _eligible(parts: list[Part] | None, n_actions: int) -> npt.NDArray[np.bool_]:
+    """Return which actions are eligible in each part, shape (parts, K)."""
+    if parts is None:
+        return np.ones((1, n_actions), np.bool_)
+    there = np.zeros((len(parts), n_actions), np.bool_)
+    for i, part in enumerate(parts):
+        there[i, list(part.eligible)] = True
+    return there
+
+
+def _sets(parts: list[Part] | None, policy: Any, setting: Setting) -> LiveSets | None:
+    """Return the parts as the loop reads them for a policy."""
+    if parts is None:
+        return None
+    vectors = np.zeros((1, max(setting.rows, 1), setting.dimension))
+    _, eligible = stated_actions(_eligible(parts, setting.n_actions), vectors)
+    return LiveSets(eligible, has_random_ties(policy), np.array([part.start for part in parts], np.int64))
+
+
+def _refuse_without_answer(problem: Problem, policies: Sequence[Any]) -> None:
+    for policy in policies:
+        refuse_choosing_among(policy, f"the actions of scenario {problem.name!r} come and go", live=True)

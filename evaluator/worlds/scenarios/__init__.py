@@ -1,0 +1,1 @@
+"""Scenarios: the parameters of made-up worlds, as a spec states them, and the logs drawn from them."""

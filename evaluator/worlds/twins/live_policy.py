@@ -1,0 +1,339 @@
+"""A policy that plays live in a truth that twins are drawn from: what its rounds are drawn from, and what they earn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.log.eligible import to_codes
+from evaluator.log.schema import to_numpy
+from evaluator.log.vectors_of_displays import target_vectors
+from evaluator.policies.base import Setting
+from evaluator.policies.running import has_random_ties
+from evaluator.policies.static import LoggingPolicy
+from evaluator.replays.rounds.batch import EligibleActions, read_only_sets
+from evaluator.replays.rounds.eligible_actions import eligible_actions
+from evaluator.streams import Stream, random_stream
+from evaluator.units import NO_WINDOW
+from evaluator.worlds.live_counts import MoneyWeights
+from evaluator.worlds.live_loop import play_live
+from evaluator.worlds.live_parts import LiveMoney, LiveRounds, LiveSets, LiveWorld
+from evaluator.worlds.twins.estimand import ClaimsByLaw
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_sets import TwinSets
+
+Floats = npt.NDArray[np.float64]
+
+
+class LiveSpan(NamedTuple):
+    """How long a run on a calendar is, and which displays of a twin its rounds are among: the first and the last."""
+
+    rounds: int
+    first: int
+    last: int
+
+
+class LivePolicy:
+    """A policy in a truth.
+
+    Parameters
+    ----------
+    truth, policy
+        Truth that it plays in, and its description.
+    claim
+        What counts of its rounds.
+    lengths, common
+        Numbers of rounds of its runs, and the number at which policies are compared.
+    reach
+        Longest delay in rounds that the policy may hear of.
+    arrivals
+        First and last of the displays of a twin that its rounds are among.
+    told_costs
+        Whether the policy is told what displays cost.
+    """
+
+    def __init__(
+        self,
+        truth: LogTruth,
+        policy: Any,
+        claim: ClaimsByLaw,
+        lengths: Sequence[int],
+        common: int,
+        *,
+        reach: int,
+        arrivals: tuple[float, float],
+        told_costs: bool,
+    ) -> None:
+        self._truth, self._policy, self._claim, self._common = truth, policy, claim, common
+        self._weights, self._of_money = claimed_weights(claim, lengths, common), money_weights(claim, lengths, common)
+        told_costs = told_costs and claim.money is not None and bool(claim.money.cost.any())
+        self._money = live_money(truth, claim, told_costs=told_costs)
+        self._world = live_world(truth, policy, claim, self.rounds, reach=reach, arrivals=arrivals)
+        self._eligible: EligibleActions | None = None
+        if truth.sets is not None:
+            self._world, self._eligible = eligible_in_world(self._world, truth.sets)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the longest run."""
+        return int(self._weights.shape[2])
+
+    def value(self, run: int, setting: Setting, span: LiveSpan, seed: int) -> Floats:
+        """Return the value of a run after the rounds of all runs, and after the common ones, shape (2,).
+
+        Parameters
+        ----------
+        run, seed
+            Number of the run and seed, which fix its random streams.
+        setting
+            What the policy is told before its first round.
+        span
+            Where eligible actions move with time: the length of the run, and the displays that it is among.
+        """
+        found = self._value(run, setting, span, seed)
+        if self._truth.traffic is not None:
+            self._truth.traffic.times.forget()
+        return found
+
+    def _value(self, run: int, setting: Setting, span: LiveSpan, seed: int) -> Floats:
+        truth, claim, policy, world = self._truth, self._claim, self._policy, self._world
+        weights, of_money = self._weights, self._of_money
+        if isinstance(policy, LoggingPolicy) and not truth.moving:  # its rounds are alike: known without playing
+            return _known(truth, claim, weights, of_money)
+        own = random_stream(Stream.AUDIT_POLICY, seed, run)
+        luck = random_stream(Stream.AUDIT_WORLD, seed, run)
+        rounds, sets = None, None
+        if truth.sets is not None and self._eligible is not None:
+            if truth.moving:  # a run of its own length, which is a share of the calendar
+                common = min(self._common, span.rounds)
+                weights = claimed_weights(claim, [span.rounds], common)
+                of_money = money_weights(claim, [span.rounds], common)
+            rounds = draw_rounds(luck, weights.shape[2], truth.sets, world, displays=truth.displays, span=span)
+            if isinstance(policy, LoggingPolicy):
+                return logger_value(truth, claim, rounds, world, weights, of_money)
+            sets = LiveSets(self._eligible, has_random_ties(policy))
+        horizon, money = weights.shape[2], self._money
+        if money is not None:
+            # A row a round: runs of different lengths begin alike.
+            money = money._replace(luck=random_stream(Stream.AUDIT_LIVE_MONEY, seed, run).random((horizon, 3)))
+        live = play_live(
+            policy, setting, world, horizon,
+            own=own, luck=luck, rounds=rounds, sets=sets, money=money, weights=weights, of_money=of_money,
+        )  # fmt: skip
+        return live * truth.mean_value
+
+
+def live_money(truth: LogTruth, claim: ClaimsByLaw, *, told_costs: bool) -> LiveMoney | None:
+    """Return refunds and costs of the live rounds of a policy, without luck; None where twins have neither.
+
+    Parameters
+    ----------
+    truth, claim
+        Truth that is lived on, and what is claimed of the policy.
+    told_costs
+        Whether the policy is told what displays cost.
+    """
+    money = truth.money
+    if money is None or claim.money is None:
+        return None
+    in_time = truth.traffic is not None
+    # A duration cuts the delays themselves; one that counts displays is cut by the window in rounds.
+    longest = NO_WINDOW if claim.longest is None or not in_time else claim.longest
+    nothing, nowhere = np.zeros(0), np.zeros(0, np.int64)
+    found = LiveMoney(
+        luck=np.zeros((0, 3)), rate=np.zeros(len(claim.money.sold)), kept=money.sold.flat, kept_first=money.sold.first,
+        back=nothing, taken=nothing, back_first=nowhere, lag=np.zeros((0, 0)), lag_delays=nowhere, lag_law=nowhere,
+        share=1.0, longest=NO_WINDOW, costs=nothing, costs_first=nowhere,
+    )  # fmt: skip
+    if money.refunds is not None:
+        of = money.refunds
+        ends = NO_WINDOW if of.longest is None else of.longest if in_time else round(of.longest * claim.share)
+        found = found._replace(
+            rate=of.rate,
+            back=of.sold.flat,
+            taken=of.taken,
+            back_first=of.sold.first,
+            lag=np.ascontiguousarray(of.lags.tau),
+            lag_delays=of.lags.grid.copy(),  # may not be written to: a loop for that would be compiled beside
+            lag_law=of.lags.of_action,
+            share=claim.share,
+            longest=min(longest, ends),
+        )
+    if told_costs and money.costs is not None:
+        found = found._replace(costs=money.costs.flat, costs_first=money.costs.first)
+    return found
+
+
+def money_weights(claim: ClaimsByLaw, rounds: Sequence[int], common: int) -> MoneyWeights | None:
+    """Return what counts of refunds and costs, as `claimed_weights`; None where twins have neither."""
+    money = claim.money
+    if money is None:
+        return None
+    refunds = claimed_weights(money.refunds, rounds, common)
+    return MoneyWeights(money.sold, money.owed, money.cost, refunds, money.refunds.law, display_weights(rounds, common))
+
+
+def _known(truth: LogTruth, claim: ClaimsByLaw, weights: Floats, money: MoneyWeights | None) -> Floats:
+    """Return the value of the logging policy, shape (2,), whose rounds are alike."""
+    of_sales = weights.sum(axis=2)[:, claim.law]
+    if money is None:
+        return np.asarray(of_sales @ truth.logging_values)
+    of_refunds = money.refunds.sum(axis=2)[:, money.refund_law]
+    net = of_sales * money.sold - of_refunds * money.owed
+    cost = float(truth.logger.mean(axis=0) @ money.cost) * truth.mean_value
+    return np.asarray(net @ truth.logging_values - money.displays.sum(axis=1) * cost)
+
+
+def claimed_weights(claim: ClaimsByLaw, rounds: Sequence[int], common: int) -> Floats:
+    """Return the weights of live rounds by delay law, shape (2, R, T).
+
+    First those in the mean value after these numbers of rounds, then after the common one.
+    """
+    out = np.zeros((2, len(claim.of_laws), max(*rounds, common)))
+    for t in rounds:
+        out[0, :, :t] += claim.weights(t) / len(rounds)
+    out[1, :, :common] = claim.weights(common)
+    return out
+
+
+def display_weights(rounds: Sequence[int], common: int) -> Floats:
+    """Return the weights of live rounds in which what counts is known at once, shape (2, T): as `claimed_weights`."""
+    out = np.zeros((2, max(*rounds, common)))
+    for t in rounds:
+        out[0, :t] += 1.0 / (max(t, 1) * len(rounds))
+    out[1, :common] = 1.0 / max(common, 1)
+    return out
+
+
+def live_world(
+    truth: LogTruth, policy: Any, claim: ClaimsByLaw, rounds: int, *, reach: int, arrivals: tuple[float, float]
+) -> LiveWorld:
+    """Return what live rounds of a policy are drawn from; parameters are those of `LivePolicy`."""
+    if not policy.contextual:
+        vectors = np.zeros((1, 1, 0))
+    elif policy.reads in truth.targets:
+        vectors = target_vectors(truth.targets[policy.reads], truth.actions["label"].combine_chunks())
+    elif truth.pool is None:
+        vectors = to_numpy(truth.actions["features"]).astype(np.float64)[None]
+    else:
+        vectors = truth.pool.astype(np.float64)
+        vectors = vectors[:, None, :] if vectors.ndim == 2 else vectors
+    vectors = np.ascontiguousarray(vectors)
+    if truth.traffic is None:
+        tau = claim.tables(rounds)
+        if truth.money is None or truth.money.refunds is None:  # which come later than the last sale
+            reach = tau.shape[1] - 1
+        return LiveWorld(vectors, truth.rates, truth.values, tau, reach, law=truth.laws.of_action)
+    # A duration cuts the delays themselves, a window in rounds what they come to.
+    cut = NO_WINDOW if claim.longest is None else claim.longest
+    steps = int(np.searchsorted(truth.laws.grid, cut, side="right"))
+    times = truth.traffic.times.mapped()
+    # A twin is one stretch of the traffic.
+    first, last = round(arrivals[0]), len(times) - truth.displays + round(arrivals[1]) + 1
+    return LiveWorld(
+        vectors=vectors,
+        rates=truth.rates,
+        values=truth.values,
+        tau=np.ascontiguousarray(truth.laws.tau[:, :steps]),
+        law=truth.laws.of_action,
+        by_hour=np.zeros(0) if truth.hours.by_hour is None else truth.hours.by_hour,
+        hour=truth.hours.ticks,
+        reach=reach,
+        delays=np.array(truth.laws.grid[:steps]),
+        times=times,
+        first=first,
+        last=max(last, first + 1),
+        rate=truth.traffic.rate,
+        share=claim.share,
+    )
+
+
+def eligible_in_world(world: LiveWorld, sets: TwinSets) -> tuple[LiveWorld, EligibleActions]:
+    """Return the world with its vectors as rows, shape (1, rows, d), and the eligible actions of its entries."""
+    playable = sets.truths.sum(axis=0) > 0
+    vectors, eligible = eligible_actions(to_codes(sets.column), playable, world.vectors, None)
+    return world._replace(vectors=np.ascontiguousarray(vectors)), read_only_sets(eligible)
+
+
+def draw_rounds(
+    rng: np.random.Generator, rounds: int, sets: TwinSets, world: LiveWorld, *, displays: int, span: LiveSpan
+) -> LiveRounds:
+    """Return the rounds of a live run.
+
+    Parameters
+    ----------
+    rng
+        Random stream of the world.
+    rounds
+        Number of rounds T.
+    sets
+        Sets of the entries.
+    world
+        What the rounds are drawn from.
+    displays
+        Number of displays of a twin.
+    span
+        Displays that the run is among, and how many of them it shows, T at least, where sets move with time.
+    """
+    begins = rng.random()
+    # A row a round: runs of different lengths begin alike.
+    uniform = rng.random((rounds, 4))
+    in_time = len(world.times) > 0
+    at_time = np.zeros(rounds, np.int64)
+    if not sets.moving:
+        if in_time:
+            width = world.last - world.first
+            at_time = world.first + (int(begins * width) + np.arange(1, rounds + 1)) % width
+        share = np.zeros(rounds)
+        return LiveRounds(sets.entries(share, uniform[:, 3]), at_time, uniform[:, :3], share)
+    shown = np.sort(rng.choice(span.last - span.first + 1, span.rounds, replace=False))[:rounds] + span.first
+    if in_time:
+        at_time = int(begins * (len(world.times) - displays + 1)) + shown
+    share = shown / displays
+    return LiveRounds(sets.entries(share, uniform[:, 3]), at_time, uniform[:, :3], share)
+
+
+def logger_value(
+    truth: LogTruth,
+    claim: ClaimsByLaw,
+    rounds: LiveRounds,
+    world: LiveWorld,
+    weights: Floats,
+    money: MoneyWeights | None,
+) -> Floats:
+    """Return the weighted rewards of a run of the logging policy on a calendar, shape (C,), known without playing.
+
+    Parameters
+    ----------
+    truth, claim
+        The truth, whose sets move with time, and what is claimed of the logging policy.
+    rounds
+        Rounds of the run.
+    world
+        What the rounds are drawn from.
+    weights
+        Weights of what is claimed, by law and round, shape (C, R, T).
+    money
+        What counts of refunds and costs.
+    """
+    assert truth.sets is not None
+    sets, block = truth.sets, truth.sets.block(rounds.share)
+
+    factor = truth.hours.factor(world.times[rounds.at_time])[:, None] if len(world.by_hour) else 1.0
+
+    def earned(of_law: Floats) -> Floats:
+        expected = sets.by_block((truth.rates * truth.logger) @ of_law)[block] * truth.mean_value
+        return np.asarray(expected * factor)
+
+    of_law = np.eye(len(claim.of_laws))[claim.law]
+    if money is None:
+        found: Floats = np.einsum("crt,tr->c", weights, earned(of_law))
+        return found
+    of_refunds = np.eye(money.refunds.shape[1])[money.refund_law]
+    sold = np.einsum("crt,tr->c", weights, earned(of_law * money.sold[:, None]))
+    owed = np.einsum("crt,tr->c", money.refunds, earned(of_refunds * money.owed[:, None]))
+    cost = sets.by_block(truth.logger @ money.cost[:, None])[block, 0] * truth.mean_value
+    return np.asarray(sold - owed - money.displays @ cost)

@@ -1,0 +1,373 @@
+"""The truth of a log's twins: everything a twin is drawn from, fitted to the log once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.delays.cdf import DelayCDF
+from evaluator.errors import DataError
+from evaluator.log import Log, LogMeta
+from evaluator.log.eligible import unpack
+from evaluator.log.ragged_vectors import is_uneven
+from evaluator.log.schema import ELIGIBLE, TARGET, to_numpy
+from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.planning import plan_replay
+from evaluator.replays.shared_inputs import Basis, read_basis
+from evaluator.replays.values.rewards import logged_rewards
+from evaluator.units import ROUND
+from evaluator.worlds.twins.arrivals import DisplayTimes, HourFactors, converted_and_shown, fit_hours, read_traffic
+from evaluator.worlds.twins.display_column import taken
+from evaluator.worlds.twins.logger import fit_logger_among, fit_twin_logger
+from evaluator.worlds.twins.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
+from evaluator.worlds.twins.twin_delays import DelayLaws, fit_delay_laws, shares_within_window
+from evaluator.worlds.twins.twin_money import TwinMoney, fit_money, sales_alone
+from evaluator.worlds.twins.twin_sets import TwinSets, all_vectors, best_order_value, read_twin_sets
+
+# Contexts that rounds are drawn from, evenly spaced over the log, and entries of a table of them by action.
+POOL, POOL_CELLS = 100_000, 20_000_000
+# Displays that rates are fitted to, evenly spaced in longer logs.
+FITTED = 1_000_000
+# With fewer conversions or displays there is nothing to fit a truth to.
+FEWEST_CONVERSIONS, FEWEST_DISPLAYS = 20, 200
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LogTruth:
+    """What twins are drawn from, and live runs play.
+
+    Parameters
+    ----------
+    vectors
+        Kind of vectors that the log has: ``action_set``, ``context``, ``features`` or None.
+    pool
+        Vectors of each entry of the pool as the log stores them, shape (P, K, d), or (P, d) for contexts; None where
+        `vectors` is None or ``features``.
+    rates
+        Conversion probability of each action in each entry, shape (P, K).
+    logger
+        Probability with which the logging policy shows each action in each entry, shape (P, K) or (1, K).
+    values
+        Values that a conversion may have, equally likely, shape (V,); where there is `money`, those of a sale before
+        refunds, of all actions together.
+    laws
+        Delay law of each action, in ticks of the twins.
+    cdf
+        Delay CDF of all actions together, in ticks of the twins; in a truth made for one law
+        (`evaluator.worlds.twins.estimand`) the CDF of that law.
+    hours
+        Factors of all rates by the hour of the day.
+    displays
+        Number of displays of a twin.
+    traffic
+        Arrival times of displays; None where twins count rounds, one display each.
+    beyond
+        Ticks for which the log was followed after its last display; None where all were followed to the end.
+    longest
+        Attribution window in ticks; None where there is none.
+    actions
+        The log's table of actions.
+    meta
+        Metadata of the twins, with times in their tick.
+    said
+        Sentences that say what the truth is.
+    window
+        Rounds that a window of a duration is in the replays of twins that count rounds, at the mean rate; else None.
+    sets
+        Eligible actions of each entry; None where all always are.
+    money
+        Values of sales by action, refunds and costs; None where the log has neither refunds nor costs.
+    targets
+        Columns of the audited policies that are columns of the log, at each entry, by name.
+    """
+
+    vectors: str | None
+    pool: npt.NDArray[np.floating] | None
+    rates: Floats
+    logger: Floats
+    values: Floats
+    laws: DelayLaws
+    cdf: DelayCDF
+    hours: HourFactors
+    displays: int
+    traffic: DisplayTimes | None
+    beyond: int | None
+    longest: int | None
+    actions: pa.Table
+    meta: LogMeta
+    said: tuple[str, ...]
+    window: str | None = None
+    sets: TwinSets | None = None
+    money: TwinMoney | None = None
+    targets: Mapping[str, pa.Array] = field(default_factory=dict)
+
+    @property
+    def moving(self) -> bool:
+        """Whether eligible actions move with time, so that entries do."""
+        return self.sets is not None and self.sets.moving
+
+    @property
+    def entries(self) -> int:
+        """Number of entries of the pool, P."""
+        return len(self.rates)
+
+    @property
+    def mean_value(self) -> float:
+        """Expected value of a conversion."""
+        return float(self.values.mean())
+
+    @property
+    def value_of_larger(self) -> float:
+        """Value of the conversions that a larger difference would be made of: E[v²] / E[v]."""
+        if self.money is None:
+            return float((self.values**2).mean() / self.mean_value)
+        sold = (self.rates * self.logger).mean(axis=0)
+        left = float(sold @ (self.money.worth - self.money.owed))
+        return float(sold @ self.money.squares) / (left if left > 0.0 else float(sold @ self.money.worth))
+
+    def best_value(self, counted: Floats, cost: Floats) -> float:
+        """Return the expected reward of the best fixed action; of the best order where not all are always eligible.
+
+        Parameters
+        ----------
+        counted
+            What counts of a conversion of each action, as a share of their mean value, shape (K,).
+        cost
+            What a display of each action costs on average, shape (K,); 0 where costs do not count.
+        """
+        if self.sets is None:
+            return float((self.rates.mean(axis=0) * self.mean_value * counted - cost).max())
+        factor = np.ones(self.entries)
+        if self.moving and self.traffic is not None:
+            shown = np.arange(self.entries) * self.traffic.displays // self.entries
+            factor = self.hours.factor(self.traffic.times.take(shown))
+        return best_order_value(self.rates, self.sets.truths, counted * self.mean_value, cost, factor)
+
+    @property
+    def logging_values(self) -> Floats:
+        """Expected value of the logging policy's conversions of each action, each worth the mean, shape (K,)."""
+        return np.asarray((self.rates * self.logger).mean(axis=0) * self.mean_value)
+
+
+def fit_truth(
+    basis: Basis, policy: Any, options: ReplayOptions, *, displays: int | None, targets: Sequence[str] = ()
+) -> LogTruth:
+    """Return a truth whose twins look like the log.
+
+    Parameters
+    ----------
+    basis
+        The log as read for the replays, all of its displays.
+    policy
+        Policy, one of those replayed, with which the log is read; the truth does not depend on it.
+    options
+        Options of the replays that are audited.
+    displays
+        Number of displays of a twin; None takes as many as the log has.
+    targets
+        Columns of displays with policies that are audited.
+
+    Raises
+    ------
+    DataError
+        The log has too few displays or conversions.
+    """
+    whole = basis.survey
+    revenue = replace(options, objective="revenue", delays_from=None)
+    sold = sales_alone(whole.log)
+    basis = basis if sold is whole.log else read_basis(sold, revenue)
+    survey = basis.survey
+    log = survey.log
+    if basis.propensities.tilted:
+        raise DataError(
+            f"The displays of log {log.meta.name!r} are no even sample of the traffic (display weights, or chosen "
+            "actions under propensities that depend on the context), so no truth can be fitted to them.",
+            remedy="audit a log of all displays and actions.",
+        )
+    if len(log) < FEWEST_DISPLAYS:
+        raise DataError(
+            f"Log {log.meta.name!r} has {len(log):,} displays, too few to fit a truth to.",
+            remedy=f"an audit needs {FEWEST_DISPLAYS} displays and {FEWEST_CONVERSIONS} conversions.",
+        )
+    judged = replace(revenue, reward="eventual", immature="drop")
+    plan = plan_replay(basis, policy, judged)
+    rewards = logged_rewards(plan, rounds=0)
+    paid = rewards.value > 0 if (rewards.value >= 0).all() else np.ones(len(rewards.at), np.bool_)
+    at, value = rewards.at[paid], rewards.value[paid]
+    if len(at) < FEWEST_CONVERSIONS:
+        raise DataError(
+            f"Log {log.meta.name!r} has {len(at):,} conversions on displays old enough to be judged.",
+            remedy=f"an audit needs {FEWEST_CONVERSIONS} to fit a truth to.",
+        )
+    values, worth = _values(value)
+    n = len(log) if displays is None else displays
+    # Displays of one coarse stamp would come at once, as a burst does, and delays be whole stamps.
+    in_time = log.meta.tick_seconds is not None and np.isfinite(survey.rate) and survey.ends is None
+    traffic = read_traffic(log, n) if in_time else None
+    longest = log.meta.attribution_window
+    if longest is not None and traffic is None:
+        longest = _in_displays(plan, longest)
+    laws = fit_delay_laws(plan, longest, in_time=in_time)
+    money = fit_money(whole, laws, longest, in_time=in_time)
+    meta = whole.log.meta if money is None else money.bounds(whole.log.meta)
+    vectors = display_vectors(log)
+    varied = vectors is not None or basis.sets is not None or bool(targets)
+    entries = _entries(len(log), log.n_actions) if varied else np.zeros(1, np.int64)
+    sets = None if basis.sets is None else read_twin_sets(log, basis.sets, entries, survey.shown)
+    pool = _pool(log, entries, vectors) if vectors else None
+    beyond = None if log.meta.observed_until is None else _beyond(plan, in_time=in_time)
+    seen = _chance_to_show(plan, laws, traffic, beyond)
+    rates = _rates(plan, vectors, pool, at)
+    hours = fit_hours(plan, at, traffic)
+    if sets is None:
+        logger = fit_twin_logger(log, basis.propensities, survey.shown, entries)
+    else:
+        logger = fit_logger_among(log, basis.propensities, entries, sets.truths)
+    table = np.minimum(rates.table / seen, 1.0)
+    window = None
+    if traffic is None and plan.window.ticks is not None:
+        window = str(max(round(plan.window.ticks * survey.rate * plan.clock.share), 1))
+    kept = survey.kept  # twins hold no display of other actions: they are a sample of the traffic
+    vectors = vectors or readable_vectors(log)
+    return LogTruth(
+        vectors=vectors,
+        pool=pool,
+        rates=table if len(table) == len(entries) else np.repeat(table, len(entries), axis=0),
+        logger=logger.table,
+        values=values,
+        laws=laws,
+        cdf=laws.cdfs[0],
+        hours=hours,
+        displays=n,
+        traffic=traffic,
+        beyond=beyond,
+        longest=longest,
+        actions=log.actions,
+        meta=replace(
+            meta, tick=log.meta.tick if in_time else ROUND, observed_until=None, attribution_window=None,
+            fingerprint="", counts={}, sampling_rate=min(log.meta.sampling_rate * kept, 1.0),
+        ),
+        said=(
+            rates.said,
+            *_of_young(seen),
+            *hours.said,
+            *([worth] if money is None else money.said),
+            laws.said,
+            logger.said,
+            *([] if sets is None else [sets.said]),
+            *(f"{'columns' if name == TARGET else name} does at a display of a twin what it does at one of the log's, "
+              "with its contexts; rates do not depend on it otherwise" for name in targets),
+            f"contexts drawn from {len(entries):,} of the log's {len(log):,} displays" if pool is not None
+            else "no contexts",
+            f"{n:,} displays, one a round" + (" (time stamps are coarse)" if survey.ends is not None else "")
+            if traffic is None else f"{n:,} displays {traffic.said}",
+            *([f"twins are {log.meta.sampling_rate * kept:.3g} of their traffic, as the log is"]
+              if log.meta.sampling_rate * kept < 1.0 else []),
+            "but for that, no rate or delay drifts, and displays are independent" if hours.said
+            else "no rate or delay drifts, and displays are independent",
+        ),
+        window=window,
+        sets=sets,
+        money=money,
+        targets={name: log.take(entries, [name])[name].combine_chunks() for name in targets},
+    )  # fmt: skip
+
+
+def _values(value: Floats) -> tuple[Floats, str]:
+    if (value == value[0]).all():
+        return value[:1], f"each conversion is worth {value[0]:g}"
+    return value, (
+        f"conversions are worth what one of the log's {len(value):,} was, whatever the action; those of one display "
+        "are one"
+    )
+
+
+def _in_displays(plan: ReplayPlan, ticks: float) -> int:
+    rate = plan.survey.rate * plan.survey.kept
+    return round(ticks * rate) if np.isfinite(rate) else 0
+
+
+def _beyond(plan: ReplayPlan, *, in_time: bool) -> int:
+    """Return how long the log was followed after its last display; below 0 where it was not to its end.
+
+    In ticks, or in displays where twins count rounds.
+    """
+    log, survey = plan.log, plan.survey
+    until = log.meta.observed_until
+    last = int(to_numpy(log.take(np.array([len(log) - 1]), ["time"])["time"])[0])
+    if in_time:
+        return (last if until is None else until) - last
+    if until is None or until <= last:
+        return survey.displays_until(until if until is not None else last) - len(log)
+    return _in_displays(plan, until - last)
+
+
+def _of_young(seen: Floats) -> list[str]:
+    """Say by what the rates were divided, which count what was seen only."""
+    if (seen >= 1.0).all():
+        return []
+    low, high = f"{seen.min():.3g}", f"{seen.max():.3g}"
+    return [
+        "what was seen of young displays is divided by its chance to show, "
+        + (low if low == high else f"from {low} to {high} by action")
+    ]
+
+
+def _chance_to_show(plan: ReplayPlan, laws: DelayLaws, traffic: DisplayTimes | None, beyond: int | None) -> Floats:
+    """Return the mean chance that a conversion of each action counts among the rewards that rates are fitted to, (K,).
+
+    0 for none: an action whose conversions all come too late has no rate.
+    """
+    if plan.rewards_end_with_window:
+        chance = shares_within_window(plan)
+    elif plan.maturity.known:
+        chance = np.ones(plan.log.n_actions)
+    else:
+        last, after = len(plan.log) - 1 if traffic is None else traffic.last_of_log, beyond or 0
+
+        def ages(first: int, end: int) -> npt.NDArray[np.int64]:
+            time = np.arange(first, end) if traffic is None else traffic.times.read(first, end)
+            return np.maximum(last + after - time, 0)
+
+        chance = laws.seen(len(plan.log), ages)
+    return np.where(chance > 0, chance, 1.0)
+
+
+def _pool(log: Log, entries: npt.NDArray[np.int64], vectors: str) -> npt.NDArray[np.floating]:
+    """Return the vectors of some displays, increasing, shape (P, p) or (P, K, d)."""
+    if not is_uneven(log.schema.field(vectors).type):
+        return taken(log, entries, vectors)
+    column = log.take(entries, [vectors])[vectors]
+    return all_vectors(column, unpack(log.take(entries, [ELIGIBLE])[ELIGIBLE], log.n_actions))
+
+
+def _entries(n: int, k: int) -> npt.NDArray[np.int64]:
+    p = min(n, POOL, max(POOL_CELLS // k, 1))
+    return np.arange(p) * n // p
+
+
+def _rates(
+    plan: ReplayPlan, vectors: str | None, pool: npt.NDArray[np.floating] | None, converted: npt.NDArray[np.int64]
+) -> Rates:
+    """Return the rates, given the used displays that converted, increasing, shape (c,)."""
+    log, used = plan.log, plan.rounds.used
+    if pool is None or vectors is None:
+        return rates_by_action(*(of.astype(np.float64) for of in converted_and_shown(plan, converted)))
+    n = min(used, FITTED)
+    some = np.arange(n) * used // n
+    sold = np.isin(some, converted, assume_unique=True)
+    action = taken(log, some, "action")
+    if vectors == "context":
+        # The contexts have no other name, so that they can be let go of.
+        return rates_by_context(_pool(log, some, vectors), action, sold, pool, n_actions=log.n_actions)
+    x = _pool(log, some, vectors)
+    return rates_by_vector(x[np.arange(n), action].astype(np.float64), sold, pool.astype(np.float64))

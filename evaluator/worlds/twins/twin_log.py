@@ -1,0 +1,388 @@
+"""The log of a twin: its displays are made a batch at a time, of the few numbers a display that were drawn of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.log import Log, LogMeta
+from evaluator.log.eligible import members
+from evaluator.log.events import CONVERSION
+from evaluator.log.ragged_vectors import uneven_lists
+from evaluator.log.schema import (
+    BATCH,
+    COST,
+    ELIGIBLE,
+    Columns,
+    fixed_size_lists,
+    read,
+)
+from evaluator.streams import Stream, child_streams, seed_sequence
+from evaluator.worlds.twins.arrivals import DisplayTimes
+from evaluator.worlds.twins.display_column import DisplayColumn, spans
+from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_money import LogCosts, draw_events
+from evaluator.worlds.twins.twin_sets import TwinSets
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class TwinCosts:
+    """What the displays of a twin cost, drawn once it is asked: replays of revenue never do.
+
+    Parameters
+    ----------
+    log
+        Costs of the log.
+    luck
+        Stream of a uniform number of each display.
+    """
+
+    def __init__(self, log: LogCosts, luck: np.random.Generator) -> None:
+        self._log, self._luck = log, luck
+        self._drawn: DisplayColumn | None = None
+        self._drawing = Lock()
+
+    def of(self, action: DisplayColumn) -> DisplayColumn:
+        """Return the cost of each display, whose actions these are."""
+        with self._drawing:
+            if self._drawn is None:
+                drawn = DisplayColumn(len(action), np.float64)
+                for _, part in action.blocks():
+                    drawn.append(self._log.pools.drawn(part, self._luck.random(len(part))))
+                self._drawn = drawn
+            return self._drawn
+
+
+@dataclass(frozen=True, eq=False)
+class TwinDisplays:
+    """What was drawn of each display of a twin, and what the rest follows from.
+
+    Parameters
+    ----------
+    n
+        Number of displays.
+    traffic, first
+        Arrival times, and which of them is that of the first display; None and 0 where twins count rounds.
+    entry
+        Entry of the truth's pool of each display; None where there is one only.
+    action
+        Logged action of each display.
+    logger
+        Probability of each action in each entry, shape (P, K) or (1, K); None where the log has no propensities.
+    sets
+        Eligible actions of each entry; None where all always are.
+    vectors, pool
+        Name of the column of vectors, and those of each entry, shape (P, K, d) or (P, d); None where there are none.
+    costs
+        What displays cost; None where there are none.
+    targets
+        Columns of policies at each entry, by name.
+    """
+
+    n: int
+    traffic: DisplayTimes | None
+    first: int
+    entry: DisplayColumn | None
+    action: DisplayColumn
+    logger: Floats | None
+    sets: TwinSets | None
+    vectors: str | None
+    pool: npt.NDArray[np.floating] | None
+    costs: TwinCosts | None
+    targets: Mapping[str, pa.Array] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in their order."""
+        own = ["display_id", "time", "action", "propensity", *([] if self.costs is None else [COST])]
+        own += [ELIGIBLE] * (self.sets is not None) + ([] if self.vectors is None else [self.vectors])
+        return [*own, *self.targets]
+
+    def times(self, first: int, end: int) -> Ints:
+        """Return the arrival times of some displays that follow one another."""
+        if self.traffic is None:
+            return np.arange(first, end)
+        return self.traffic.times.read(self.first + first, self.first + end)
+
+    def times_of(self, displays: Ints) -> Ints:
+        """Return the arrival times of some displays, in one pass over all."""
+        return displays if self.traffic is None else self.traffic.times.take(self.first + displays)
+
+    def entries(self, first: int, end: int) -> Ints:
+        """Return the entries of some displays that follow one another."""
+        return np.zeros(end - first, np.int64) if self.entry is None else self.entry.read(first, end)
+
+    def entries_of(self, displays: Ints) -> Ints:
+        """Return the entries of some displays, in one pass over all."""
+        return np.zeros(len(displays), np.int64) if self.entry is None else self.entry.take(displays)
+
+    def column(self, name: str, first: int, end: int) -> pa.Array:
+        """Return a column of some displays that follow one another, as the log holds it."""
+        if name == "display_id":
+            return pa.array(np.arange(first, end))
+        if name == "time":
+            return pa.array(self.times(first, end))
+        if name == "action":
+            return pa.array(self.action.read(first, end))
+        if name == COST and self.costs is not None:
+            return pa.array(self.costs.of(self.action).read(first, end))
+        entry = self.entries(first, end)
+        if name == "propensity":
+            if self.logger is None:
+                return pa.nulls(end - first, pa.float64())
+            at = entry if len(self.logger) > 1 else 0
+            return pa.array(self.logger[at, self.action.read(first, end)])
+        if name == ELIGIBLE and self.sets is not None:
+            return self.sets.of_displays(entry)
+        if name == self.vectors and self.pool is not None:
+            return self._vectors_of(self.pool, entry)
+        if name in self.targets:
+            return self.targets[name].take(pa.array(entry))
+        raise KeyError(name)
+
+    def kind(self, name: str) -> pa.DataType:
+        """Return the type of a column."""
+        return pa.float64() if name == COST else self.column(name, 0, 0).type
+
+    def _vectors_of(self, pool: npt.NDArray[np.floating], entry: Ints) -> pa.Array:
+        """Return the vectors of displays with these entries as a column; of actions, of the eligible alone."""
+        if self.sets is None or pool.ndim == 2:
+            return fixed_size_lists(np.take(pool, entry, axis=0))
+        first, flat = self._eligible_vectors
+        own = np.diff(first)[entry]
+        at = np.arange(own.sum()) - np.repeat(np.cumsum(own) - own - first[entry], own)
+        return uneven_lists(flat[at], own)
+
+    @cached_property
+    def _eligible_vectors(self) -> tuple[Ints, npt.NDArray[np.floating]]:
+        """Vectors of the eligible actions, one entry after the other, and the place of each entry's first."""
+        assert self.sets is not None
+        assert self.pool is not None
+        first, action = members(self.sets.bits)
+        return first, self.pool[np.repeat(np.arange(len(self.pool)), np.diff(first)), action]
+
+
+class TwinLog(Log):
+    """The log of a twin.
+
+    Whatever goes through its displays in batches needs no more memory for a longer one.
+
+    Parameters
+    ----------
+    drawn
+        What its displays are made of.
+    passed, kept
+        Number of these displays that come before the log's first one, and of those that belong to it.
+    events, actions, meta, counted
+        Tables and metadata, as in `Log`, in memory.
+    """
+
+    drawn: TwinDisplays
+    passed: int
+    kept: int
+
+    def __init__(
+        self,
+        drawn: TwinDisplays,
+        *,
+        events: pa.Table,
+        actions: pa.Table,
+        meta: LogMeta,
+        counted: tuple[str, ...] = (CONVERSION,),
+        passed: int = 0,
+        kept: int | None = None,
+    ) -> None:
+        parts = {"drawn": drawn, "events": events, "actions": actions, "meta": meta, "passed": passed}
+        parts |= {"counted": counted}
+        for name, value in (*parts.items(), ("kept", drawn.n - passed if kept is None else kept)):
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return self.kept
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Schema of `displays`."""
+        return pa.schema([(name, self.drawn.kind(name)) for name in self.drawn.names])
+
+    @cached_property
+    def displays(self) -> pa.Table:
+        """All displays, in memory."""
+        columns = {
+            field.name: pa.chunked_array([chunk for _, chunk in self.arrays(field.name)], field.type)
+            for field in self.schema
+        }
+        return pa.table(columns, self.schema)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
+        return np.concatenate([batch[name] for _, batch in self.batches([name])])
+
+    def batches(
+        self, columns: Sequence[str], size: int = BATCH, *, coded: bool = False
+    ) -> Iterator[tuple[int, Columns]]:
+        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
+        for first in range(0, self.kept, size):
+            end = min(first + size, self.kept)
+            yield first, {name: read(self._column(name, first, end), coded=coded) for name in columns}
+
+    def arrays(self, column: str) -> Iterator[tuple[int, pa.Array]]:
+        """Yield a column of the displays in order, as Arrow."""
+        for first, end in spans(0, self.kept):
+            yield first, self._column(column, first, end)
+
+    def _column(self, name: str, first: int, end: int) -> pa.Array:
+        """Return a column of some displays, of which the log's first one has number 0."""
+        if name == "display_id":
+            return pa.array(np.arange(first, end))
+        return self.drawn.column(name, self.passed + first, self.passed + end)
+
+    def take(self, displays: Ints, columns: Sequence[str]) -> pa.Table:
+        """Return some columns of the displays with these numbers, in the order asked for. Cost: one pass over them."""
+        order = np.argsort(displays, kind="stable")
+        wanted = displays[order]
+        found: dict[str, list[pa.Array]] = {name: [] for name in columns}
+        for first, end in spans(0, self.kept):
+            low, high = np.searchsorted(wanted, [first, end])
+            if low < high:
+                rows = pa.array(wanted[low:high] - first)
+                for name in columns:
+                    found[name].append(self._column(name, first, end).take(rows))
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        rows = pa.table({name: pa.chunked_array(found[name], schema.field(name).type) for name in columns}, schema)
+        if (displays[1:] >= displays[:-1]).all():
+            return rows
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return rows.take(pa.array(back))
+
+    def after(self, first: int) -> Log:
+        """Return the log without its first displays and their conversions, the others numbered anew from 0."""
+        rest = {"passed": self.passed + first, "kept": max(self.kept - first, 0)}
+        return self.changed(**rest, events=self._events_after(first)).as_sound_as(self)
+
+    def _first(self, displays: int) -> Log:
+        return self.changed(kept=displays)
+
+    def changed(self, **parts: object) -> TwinLog:
+        """Return a copy with other displays of the drawn ones, tables in memory or metadata, by name, not validated."""
+        names = ("drawn", "events", "actions", "meta", "counted", "passed", "kept")
+        return TwinLog(**{**{name: getattr(self, name) for name in names}, **parts})
+
+
+# Displays are drawn some at a time, from streams that give the same numbers however many are taken at once; what is
+# kept of each is its action and its entry of the truth's pool (`evaluator.worlds.twins.twin_log`).
+
+
+def replay_seed(seed: int, twin: int) -> int:
+    """Return the seed of the replays of a twin: others for each, the same for every policy."""
+    words = seed_sequence(Stream.AUDIT_SEED, seed, twin).generate_state(2, np.uint32)
+    return int(words[0]) << 32 | int(words[1])
+
+
+class _Streams(NamedTuple):
+    """What displays of a twin are drawn from: its streams, a child each, and those of its refunds."""
+
+    contexts: np.random.Generator
+    logger: np.random.Generator
+    rewards: np.random.Generator
+    waits: np.random.Generator
+    worths: np.random.Generator
+    refunds: tuple[np.random.Generator, ...]
+
+
+class _Events(NamedTuple):
+    """Conversions of some displays of a twin, shape (c,)."""
+
+    display_id: Ints
+    time: Ints
+    value: Floats
+
+
+def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) -> TwinLog:
+    """Return a twin.
+
+    Parameters
+    ----------
+    truth
+        Truth that the twin is drawn from.
+    seed, twin
+        Seed of the audit and number of the twin; together they fix its random streams.
+    vectors
+        Whether the twin holds contexts or action sets; it is the same otherwise.
+    """
+    refunds, comes_back, costs = child_streams(3, Stream.AUDIT_TWIN_MONEY, seed, twin)
+    contexts, logger, rewards, waits, worths, arrivals = child_streams(6, Stream.AUDIT_TWIN, seed, twin)
+    streams = _Streams(contexts, logger, rewards, waits, worths, (refunds, comes_back))
+    n, traffic, money = truth.displays, truth.traffic, truth.money
+    held = vectors and truth.pool is not None
+    drawn = TwinDisplays(
+        n=n,
+        traffic=traffic,
+        first=0 if traffic is None else traffic.stretch(n, arrivals),
+        entry=DisplayColumn(n, np.int32) if truth.entries > 1 else None,
+        action=DisplayColumn(n, np.int32),
+        logger=None if truth.meta.propensity == "absent" else truth.logger,
+        sets=truth.sets,
+        vectors=truth.vectors if held else None,
+        pool=truth.pool if held else None,
+        costs=None if money is None or money.costing is None else TwinCosts(money.costing, costs),
+        targets=truth.targets,
+    )
+    until = None if truth.beyond is None else int(drawn.times(n - 1, n)[0]) + truth.beyond
+    edges = _edges(truth.logger)
+    parts = [_draw_part(truth, drawn, streams, edges, first, end) for first, end in spans(0, n)]
+    display, when, value = (np.concatenate(of) for of in zip(*parts, strict=True))
+    if until is not None:
+        seen = when <= until
+        display, when, value = display[seen], when[seen], value[seen]
+    conversions = pa.table({"display_id": pa.array(display), "time": pa.array(when), "value": pa.array(value)})
+    meta = replace(truth.meta, observed_until=until, attribution_window=truth.longest, outcomes=())
+    return TwinLog(drawn, events=conversions, actions=truth.actions, meta=meta)
+
+
+def _draw_part(truth: LogTruth, drawn: TwinDisplays, streams: _Streams, edges: Floats, first: int, end: int) -> _Events:
+    """Draw some displays that follow those drawn before, and return their conversions."""
+    n, m = truth.displays, end - first
+    time = drawn.times(first, end)
+    if truth.sets is not None:
+        entry = truth.sets.entries(np.arange(first, end) / n, streams.contexts.random(m))
+    else:
+        entry = streams.contexts.integers(truth.entries, size=m) if truth.entries > 1 else np.zeros(m, np.int64)
+    action = _logged(edges, entry, streams.logger.random(m))
+    drawn.action.append(action)
+    if drawn.entry is not None:
+        drawn.entry.append(entry)
+    converts = np.flatnonzero(streams.rewards.random(m) < truth.rates[entry, action] * truth.hours.factor(time))
+    wait = truth.laws.drawn(action[converts], streams.waits.random(m)[converts])
+    worth = streams.worths.random(m)
+    if truth.money is None:
+        value = truth.values[(worth[converts] * truth.values.size).astype(np.int64)]
+        return _Events(first + converts, time[converts] + wait, value)
+    events = draw_events(truth.money, action, converts, wait, worth, streams.refunds)
+    return _Events(first + events.display, time[events.display] + events.wait, events.value)
+
+
+def _edges(logger: Floats) -> Floats:
+    """Return the sums of the probabilities of the actions up to each, by entry."""
+    edges = np.cumsum(logger, axis=1)
+    # Rounding must never reach an action of probability 0 at the end.
+    edges /= edges[:, -1:]
+    return edges
+
+
+def _logged(edges: Floats, entry: Ints, uniform: Floats) -> Ints:
+    """Return an action of each display by inversion."""
+    if len(edges) == 1:
+        return np.searchsorted(edges[0], uniform, side="right")
+    found: Ints = (uniform[:, None] >= edges[entry]).sum(axis=1)
+    return found
