@@ -104,10 +104,10 @@ def delays_command(
             ) as spread:  # fmt: skip
                 study = study_log(opened.log, options, by=group, spread=spread)
             source = origin(opened, reading)
-        written = save(write_study, study, source=source, quarantine=quarantine, command=this_command())
+        undrawn = save(write_study, study, source=source, quarantine=quarantine, command=this_command())
     finish(study, out, full=full, as_json=as_json)
-    if written is not None and written.undrawn:
-        o.note(f"{', '.join(written.undrawn)} could not be drawn.")
+    if undrawn:
+        o.note(f"{', '.join(undrawn)} could not be drawn.")
 
 
 @contextmanager
