@@ -16,12 +16,7 @@ from evaluator.comparisons.verdict import Candidate, Condition, Verdict
 def with_checks(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
     """Return a verdict that knows whether the log is fit for replay.
 
-    Parameters
-    ----------
-    verdict
-        Verdict of a comparison.
-    found
-        Report of a check of its log, as of `evaluator.checks.run.CheckReport.to_dict`.
+    The check is what `evaluator.checks.run.CheckReport.to_dict` says of it.
     """
     failed = [of for of in found["checks"] if of["verdict"] == "fail"]
     warned = sum(of["verdict"] == "warn" for of in found["checks"])
@@ -76,12 +71,7 @@ def with_audit(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
 
     An audit that shows no bias takes no ship away: what it could have detected says how much its silence means.
 
-    Parameters
-    ----------
-    verdict
-        Verdict of a comparison.
-    found
-        Audit of its log, as of `evaluator.audits.result.Audit.to_dict`.
+    The audit is what `evaluator.audits.result.Audit.to_dict` says of it.
     """
     return verdict.with_condition([_of_audit(verdict, of, found) for of in verdict.candidates])
 

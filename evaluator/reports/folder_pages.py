@@ -61,12 +61,7 @@ def told_page(folders: Sequence[str | Path]) -> tuple[str, list[str]]:
 def add_known_results(folders: Sequence[Path], chapters: Sequence[Chapter]) -> list[Chapter]:
     """Return the chapters, each verdict completed by the checks and audits of the same log.
 
-    Parameters
-    ----------
-    folders
-        Folders of the results.
-    chapters
-        Chapter of each folder.
+    The chapters stand in the order of their folders.
 
     Raises
     ------

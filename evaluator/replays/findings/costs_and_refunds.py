@@ -123,9 +123,8 @@ def said_of_outcome(name: str, plan: ReplayPlan) -> list[Finding]:
         said.append(
             OUTCOME_MAXIMUM_UNKNOWN.found(
                 f"Outcome {name}: the largest value of a display seen, {plan.rewards.largest:g}, is taken as the "
-                "largest "
-                "possible, which nobody knows: where larger ones are, its intervals, and what guardrails say by "
-                "them, hold less often than they say.",
+                "largest possible, which nobody knows: where larger ones are, its intervals, and what guardrails say "
+                "by them, hold less often than they say.",
                 "Name its value_max in the spec.",
                 about=name,
                 largest=plan.rewards.largest,

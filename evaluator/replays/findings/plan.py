@@ -32,15 +32,7 @@ VARIES = 0.02
 
 
 def assumptions(plan: ReplayPlan, basis: Basis, rewards: RewardRange) -> tuple[Finding, ...]:
-    """Return what a replay's numbers rest on, and the log's own notes.
-
-    Parameters
-    ----------
-    plan, basis
-        Plan of the replay, and what all plans for its log share.
-    rewards
-        Range of the rewards as the policy knows it.
-    """
+    """Return what a replay's numbers rest on, and the log's own notes."""
     log, known, start = basis.survey.log, basis.known, plan.start
     policy, options, clock, window, sampler = plan.policy, plan.options, plan.clock, plan.window, plan.sampler
     told, correction = plan.setting.delay_cdf, plan.maturity.correction
@@ -67,10 +59,9 @@ def assumptions(plan: ReplayPlan, basis: Basis, rewards: RewardRange) -> tuple[F
         if POSITION in log.schema.names and WEIGHT not in log.schema.names:
             said.append(
                 codes.TRAFFIC_OF_ACTIONS.found(
-                    f"the displays of the chosen actions are {basis.survey.kept:.3g} of their traffic, and the "
-                    "policy is "
-                    "to serve a share of it all: for a rollout on as many displays as theirs, multiply the share by "
-                    "that",
+                    f"the displays of the chosen actions are {basis.survey.kept:.3g} of their traffic, and the policy "
+                    "is to serve a share of it all: for a rollout on as many displays as theirs, multiply the share "
+                    "by that",
                     share=basis.survey.kept,
                 )
             )
@@ -217,9 +208,8 @@ def _of_rewards(policy: Any, rewards: RewardRange) -> list[Finding]:
         said.append(
             codes.HEAVY_REWARDS.found(
                 f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that "
-                "earn "
-                "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
-                "actions apart.",
+                "earn something bring on average. Policies learn on the scale of the largest reward, so they hardly "
+                "tell actions apart.",
                 "Have capped rewards evaluated (`cap`), or count conversions (value = 1).",
                 largest=rewards.largest,
                 mean=rewards.mean,
@@ -240,14 +230,7 @@ def _of_rewards(policy: Any, rewards: RewardRange) -> list[Finding]:
 def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[Finding]:
     """Return what to read before the numbers, as far as it is known before the first round.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    acceptance
-        Probability with which a display is accepted.
-    rewards
-        Range of the rewards of the log's displays.
+    The acceptance is the probability with which a display is accepted, the rewards the range of the log's.
     """
     said: list[Finding] = []
     rarest: list[Finding] = []
@@ -349,8 +332,7 @@ def _dwarfed(plan: ReplayPlan) -> list[Finding]:
             f"Numbers of {found.largest} are {found.times:,.3g} times as large as those of {found.smallest}, and "
             f"{plan.policy.name} regularises and explores in one unit for all: it may learn nothing from the smaller "
             "ones, or from what changes within the "
-            f"larger{', and its coefficients are uncertain by rounding' if beyond else ''}"
-            ".",
+            f"larger{', and its coefficients are uncertain by rounding' if beyond else ''}.",
             found.remedy,
             about=found.largest,
             times=found.times,
@@ -368,9 +350,8 @@ def _overridden(plan: ReplayPlan) -> list[Finding]:
     return [
         codes.PROPENSITIES_REPLACED.found(
             f"`propensity='{plan.options.propensity}'` replaces logged propensities that change from display to "
-            "display "
-            f"(those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to {survey.largest[k]:.3g}): the "
-            "logger did not choose alike everywhere, so the values are biased.",
+            f"display (those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to "
+            f"{survey.largest[k]:.3g}): the logger did not choose alike everywhere, so the values are biased.",
             "Leave the option out.",
             about=plan.log.labels[k],
         )

@@ -56,14 +56,7 @@ def little_learned(
 ) -> list[Finding]:
     """Return a warning of a policy that was told of few conversions, and what would help; none if it was told enough.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    rounds
-        Number of rounds T of the replay.
-    generated, delivered, expired
-        Numbers of conversions of the accepted displays, mean over repeats: all, revealed, and later than the window.
+    The numbers of conversions are those of the accepted displays, mean over repeats; the expired came after the window.
     """
     enough = FEW_TOLD * plan.log.n_actions
     if not plan.policy.learns or not rounds or delivered >= enough:
@@ -132,11 +125,9 @@ def bursts_warning(plan: ReplayPlan) -> list[Finding]:
     return [
         BURSTS.found(
             f"Traffic comes in bursts: within {within}, in which a good part of the conversions come, up to "
-            f"{ratio:.2g} "
-            "times as many displays follow one as on average. A replay has a part of each burst's rounds, but delays "
-            "of "
-            "whole bursts, so that what a policy knows in and between them is not what it would know live: its value "
-            "may be off either way by more than its interval.",
+            f"{ratio:.2g} times as many displays follow one as on average. A replay has a part of each burst's "
+            "rounds, but delays of whole bursts, so that what a policy knows in and between them is not what it would "
+            "know live: its value may be off either way by more than its interval.",
             "`clock='wall'` is right for a rollout on the share of the traffic that it names.",
             ratio=ratio,
         )
@@ -153,9 +144,8 @@ def calendar_warning(plan: ReplayPlan) -> list[Finding]:
         return [
             MOVING_SETS.found(
                 f"Eligible actions change with time (action {action} most). The wall clock replays a rollout on a "
-                "share of "
-                f"{share:.3g} of the traffic over the log's own calendar: actions come and go as they did, and "
-                "feedback comes as late, in time, as it did.",
+                f"share of {share:.3g} of the traffic over the log's own calendar: actions come and go as they did, "
+                "and feedback comes as late, in time, as it did.",
                 about=action,
                 share=share,
             )
@@ -234,15 +224,6 @@ def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str
     A replay is one run of a policy on one log. While a policy learns, what it earns in one run may be far from what it
     earns on average: one that settles on an action early settles on another one in the next run. The realised
     intervals hold for the run that was replayed, and only for that.
-
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    rounds
-        Number of rounds T of the replay.
-    live_days
-        Days of live traffic that these rounds stand for; None where the log does not count time.
     """
     if not rounds:
         return ()

@@ -49,9 +49,8 @@ def assumptions_of_stamps(survey: Survey, policy: Any, sampler: SamplerName) -> 
     return [
         DELAYS_WITHIN_STAMPS.found(
             f"times are multiples of {unit}, and most delays are shorter than ten of these: within a stamp they are "
-            "drawn "
-            "from the exponential law whose mean is that of the stamps between displays and their conversions, and "
-            "displays are spread evenly"
+            "drawn from the exponential law whose mean is that of the stamps between displays and their conversions, "
+            "and displays are spread evenly"
         )
     ]
 
@@ -97,9 +96,8 @@ def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> 
     return [
         TIME_STAMPS_DECIDE.found(
             f"Time stamps decide this value. Times are multiples of {unit}, and conversions that are told at the "
-            "beginning "
-            f"of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half the "
-            f"interval's width, {half:.2g}, which does not allow for it.",
+            f"beginning of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half "
+            f"the interval's width, {half:.2g}, which does not allow for it.",
             "Log finer times; until then decide only what holds at both.",
             at_beginning=ends[0],
             at_end=ends[1],
