@@ -57,13 +57,12 @@ def _of_users(found: Mapping[str, Any]) -> Condition | None:
     # A check that failed says itself what is to be done.
     settle = "" if wear_out["verdict"] == "fail" else f"`cluster_by='{column}'`"
     if wear_out["verdict"] == "not applicable":
-        said = f"whether rewards fall with what a {column} saw before is not known: {_clause(wear_out['what'])}"
+        why = wear_out["what"]
+        said = (
+            f"whether rewards fall with what a {column} saw before is not known: {why[:1].lower()}{why[1:].rstrip('.')}"
+        )
         return Condition("users", None, said, settle)
     return Condition("users", False, f"rewards fall with what a {column} saw before: {wear_out['number']}", settle)
-
-
-def _clause(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def with_audit(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:

@@ -84,7 +84,9 @@ def add_known_results(folders: Sequence[Path], chapters: Sequence[Chapter]) -> l
 
 def _adding(add: Callable[[Verdict, Mapping[str, Any]], Verdict], path: Path) -> Callable[[Verdict], Verdict]:
     """Return a function that adds the result in a file to a verdict."""
-    result = _read(path)
+    result = read_json(path)
+    if not {"checks", "policies"} & result.keys():
+        raise SourceError(f"{path}: not as a command wrote it.", remedy=AGAIN)
 
     def added(verdict: Verdict) -> Verdict:
         try:
@@ -105,10 +107,3 @@ def _decided(section: Section, known: Sequence[Callable[[Verdict], Verdict]]) ->
         return replace(block, verdict=verdict)
 
     return replace(section, blocks=tuple(map(block_of, section.blocks)))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    result = read_json(path)
-    if not {"checks", "policies"} & result.keys():
-        raise SourceError(f"{path}: not as a command wrote it.", remedy=AGAIN)
-    return result
