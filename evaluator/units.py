@@ -71,6 +71,28 @@ def duration_ticks(text: str, tick_seconds: float) -> float:
     return ticks
 
 
+def rounds_of_window(window: str | int | None, recommended: int | None) -> int | None:
+    """Return a window in rounds: a number, none, or the recommended one where none is named; None cuts nothing off.
+
+    >>> rounds_of_window(" none", 5), rounds_of_window(None, 5), rounds_of_window("20", 5)
+    (None, 5, 20)
+
+    Raises
+    ------
+    ParameterError
+        It is no number of rounds.
+    """
+    if window is None:
+        return recommended
+    word = str(window).strip()
+    rounds = parse_whole(word)
+    if word != "none" and not rounds:
+        raise ParameterError(
+            f"`window={shortened(repr(window))}` is no number of rounds.", remedy="take 1 round or more, or none."
+        )
+    return rounds
+
+
 def parse_whole(text: str) -> int | None:
     """Return the whole number that a text spells in digits, None where it spells none.
 

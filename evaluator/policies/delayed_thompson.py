@@ -19,6 +19,7 @@ from evaluator.kernels.argmax import argmax
 from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
+from evaluator.policies.indices import count_conversion
 
 
 class DelayedThompsonState(NamedTuple):
@@ -78,10 +79,6 @@ def _shown(state: DelayedThompsonState, vectors: npt.NDArray[np.float64], action
     add_pull(state.exposure, action)
 
 
-def _told(state: DelayedThompsonState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    state.conversions[action] += value
-
-
 def _estimate(state: DelayedThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write the mean of each posterior."""
     for k in range(values.shape[0]):
@@ -94,7 +91,7 @@ implement(
     DelayedThompsonState,
     begin=_begin,
     shown=_shown,
-    told=_told,
+    told=count_conversion,
     estimate=_estimate,
     score=_score,
 )
