@@ -19,7 +19,7 @@ from evaluator.replays.values.rewards import observed_rewards
 from evaluator.units import format_duration
 
 
-def said_of_windows(plan: ReplayPlan) -> list[Finding]:
+def warn_of_stamps(plan: ReplayPlan) -> list[Finding]:
     """Say what time stamps leave unknown of which conversions come within the window."""
     survey, window, seconds = plan.survey, plan.window, plan.log.meta.tick_seconds
     if seconds is None:
@@ -41,7 +41,7 @@ def said_of_windows(plan: ReplayPlan) -> list[Finding]:
     return []
 
 
-def assumptions_of_stamps(survey: Survey, policy: Any, sampler: SamplerName) -> list[Finding]:
+def state_drawn_delays(survey: Survey, policy: Any, sampler: SamplerName) -> list[Finding]:
     """Say by which rule delays are drawn, where time stamps are coarse and the policy learns from them."""
     if survey.ends is None or sampler == "logged" or not policy.learns:
         return []
@@ -55,7 +55,7 @@ def assumptions_of_stamps(survey: Survey, policy: Any, sampler: SamplerName) -> 
     ]
 
 
-def said_of_twins(plan: ReplayPlan) -> list[Finding]:
+def warn_of_twins(plan: ReplayPlan) -> list[Finding]:
     """Say that twins of a log whose time stamps are coarse know the delays that it does not tell."""
     if plan.survey.ends is None or not plan.policy.learns:
         return []
@@ -68,7 +68,7 @@ def said_of_twins(plan: ReplayPlan) -> list[Finding]:
     ]
 
 
-def value_of(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:
+def mean_reward(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:
     """Return the mean reward of the displays of each repeat's rounds, over the repeats; nan without rounds."""
     if not all(len(displays) for displays in shown):
         return float("nan")
