@@ -29,7 +29,7 @@ from evaluator.findings.finding import assumptions_of
 from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log import Log
 from evaluator.outputs.kept_folder import KeptJobs
-from evaluator.replays.findings.stamps import said_of_twins
+from evaluator.replays.findings.stamps import warn_of_twins
 
 Floats = npt.NDArray[np.float64]
 
@@ -137,7 +137,7 @@ def run_audit(
         verdict=verdict(of_policies, of_pairs, beside),
         findings=ordered(
             (
-                *(said for plan in plans for said in said_of_twins(plan)),
+                *(said for plan in plans for said in warn_of_twins(plan)),
                 *warnings(of_policies, of_pairs, beside, [replayed.horizon for replayed in done], common),
                 *(said for plan in plans for said in assumptions_of(plan.findings)),
             )

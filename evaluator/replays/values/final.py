@@ -30,7 +30,7 @@ from evaluator.findings.finding import Finding
 from evaluator.log.breaches import TARGET_REPAIR
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import readable_vectors
-from evaluator.replays.findings.clusters import few_of
+from evaluator.replays.findings.clusters import warn_of_few_clusters
 from evaluator.replays.loop.engine import Replay
 from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.loop.frozen_among import shares_among
@@ -205,7 +205,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
         findings=(
             *_of_kind(plan, kind, tied),
             *_warnings(weights, estimates),
-            *few_of(plan, clusters, "the final policy"),
+            *warn_of_few_clusters(plan, clusters, "the final policy"),
         ),
     )
 
