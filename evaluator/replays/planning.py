@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
@@ -19,7 +20,6 @@ from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.conversion_share import in_unit_of_window, share_by, steps_of
-from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.replays.objective import refuse_untold
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.engine.log_replay import BATCH, Replay
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.arms import BestFixedAction
 from evaluator.estimates.best_order import BestOrder
@@ -43,7 +44,6 @@ from evaluator.replays.acceptance import (
     waiting_warning,
 )
 from evaluator.replays.learned_by import learned_by
-from evaluator.replays.loop.engine import BATCH, Replay
 from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.references import References

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from evaluator.engine.log_replay import Replay
 from evaluator.errors import NoRoundsError
 from evaluator.findings.codes import BURSTS, LITTLE_LEARNED, MOVING_SETS
 from evaluator.findings.finding import Finding
-from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.plan_document import with_label
 from evaluator.replays.rounds.gaps_and_bursts import BURSTY, peak_within_delay
