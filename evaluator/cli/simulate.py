@@ -55,7 +55,7 @@ def simulate_command(
     from evaluator.outputs.kept_folder import KeptJobs
     from evaluator.reports.result_files import write_simulation
     from evaluator.simulations import simulate
-    from evaluator.worlds.load_scenario import load_problem
+    from evaluator.worlds.world import load_problem
 
     named = one_place(("NAME", name), ("--scenario", scenario), "scenarios")
     if named is None:

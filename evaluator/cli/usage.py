@@ -12,8 +12,8 @@ import typer
 
 from evaluator.cli.command_parameters import declarations
 from evaluator.errors import EvaluatorError, UnknownNameError, UnknownOptionError, UsageError, nearest
+from evaluator.escape import shortened
 from evaluator.options.declaration import alternatives, no_number
-from evaluator.visible import shortened
 
 
 class OneLineErrors:

@@ -19,10 +19,10 @@ from evaluator.comparisons.verdict import Candidate, Condition, Harm, Target, Ve
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.enough import NEEDED
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
+from evaluator.replays.findings.unknown_maximum import with_honest_kind
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.words.unknown_maximum import with_honest_kind
 
 # Beyond so many times the log nobody plans.
 _MOST = 100.0

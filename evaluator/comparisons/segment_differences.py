@@ -22,11 +22,11 @@ from evaluator.estimates.paired import UNPAIRED, RewardSums, shown_alone
 from evaluator.estimates.simultaneous import difference_in_group, simultaneous_interval
 from evaluator.estimates.weighted_difference import WeightedDifference
 from evaluator.log.column import Column
+from evaluator.replays.findings.unknown_maximum import with_honest_kind
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
 from evaluator.replays.values.segment_values import GroupTest, tested_together
 from evaluator.replays.values.segments import AT_ONCE, different_displays, group_sums, test_of
-from evaluator.replays.words.unknown_maximum import with_honest_kind
 from evaluator.results.json_documents import Count
 from evaluator.results.tabular import (
     COUNT,

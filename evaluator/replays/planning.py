@@ -20,6 +20,9 @@ from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.conversion_share import in_unit_of_window, share_by, steps_of
+from evaluator.replays.findings.clusters import check_clusters, said_of_clusters
+from evaluator.replays.findings.costs_and_refunds import said_of_outcome
+from evaluator.replays.findings.plan import assumptions, warnings
 from evaluator.replays.objective import refuse_untold
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -38,9 +41,6 @@ from evaluator.replays.shared_inputs import Basis, read_basis
 from evaluator.replays.subsampled_log import even_conversions, refuse_on_parts
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, displays_of, warm_start
-from evaluator.replays.words.clusters import check_clusters, said_of_clusters
-from evaluator.replays.words.costs_and_refunds import said_of_outcome
-from evaluator.replays.words.plan import assumptions, warnings
 
 
 @dataclass(frozen=True, eq=False)

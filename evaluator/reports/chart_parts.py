@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import altair as alt
 import numpy as np
 
+from evaluator.escape import escape, shortened
 from evaluator.reports.chapter import Spec
 from evaluator.units import format_duration
-from evaluator.visible import shortened, visible
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 CORRECTED, NAIVE, GREY = "#0072B2", "#D55E00", "#999999"
@@ -213,7 +213,7 @@ def cut_words(share: float, conversions: int) -> str:
 
 def drawable(label: str) -> str:
     """Return a label with the characters that the drawing library cannot handle spelled out."""
-    return shortened(visible(label), _LETTERS)
+    return shortened(escape(label), _LETTERS)
 
 
 def delay_axis(tick_seconds: float | None, values: Sequence[dict[str, Any]], high: float) -> alt.X:

@@ -16,7 +16,7 @@ from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import ANYTIME
 from evaluator.log import Log
-from evaluator.replays.words.unknown_maximum import UNKNOWN
+from evaluator.replays.findings.unknown_maximum import UNKNOWN
 from tests.cli.runs import evaluate
 from tests.logs import bernoulli_log
 

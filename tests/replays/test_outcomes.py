@@ -12,8 +12,8 @@ import pytest
 
 from evaluator import compare, plan, replay
 from evaluator.log import Log
+from evaluator.replays.findings.unknown_maximum import UNKNOWN
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.words.unknown_maximum import UNKNOWN
 from evaluator.reports.html import notebook_html
 from tests.logs import bernoulli_log, linear_log, with_outcome
 

@@ -24,9 +24,9 @@ from evaluator.policies.user import UserPolicy
 from evaluator.simulations import LinearProblem, Problem, simulate
 from evaluator.simulations.options import SimulateOptions
 from evaluator.worlds import live_loop
-from evaluator.worlds.load_scenario import load_problem
 from evaluator.worlds.scenarios.scenario import BernoulliScenario, Flight, flight_parts
 from evaluator.worlds.scenarios.synthetic import generate
+from evaluator.worlds.world import load_problem
 from tests.simulations.problems import bernoulli, linear
 from tests.simulations.slow import eligible_rounds
 from tests.simulations.test_against_twins import agree_with

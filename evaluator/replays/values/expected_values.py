@@ -13,9 +13,9 @@ from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import effective, spread_interval, too_few
 from evaluator.findings.codes import MIXED_HORIZONS, NO_SPREAD, PROPENSITIES_NOT_RESAMPLED, ordered
+from evaluator.replays.findings.clusters import warning_of_few
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.words.clusters import warning_of_few
 
 # Sampler of the logging policy.
 LOGGED: SamplerName = "logged"

@@ -33,11 +33,11 @@ from evaluator.findings.finding import Finding
 from evaluator.log.breaches import TARGET_REPAIR
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import readable_vectors
+from evaluator.replays.findings.clusters import few_of
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import LogPiece, pieces
 from evaluator.replays.values.reward_model import RewardModel, fit_reward_model
 from evaluator.replays.values.rewards import eventual_rewards
-from evaluator.replays.words.clusters import few_of
 from evaluator.results.json_documents import Count, Finite, Positive, Share, in_document, in_place_of, omitted
 
 Floats = npt.NDArray[np.float64]
@@ -145,7 +145,7 @@ def frozen_values(done: Sequence[tuple[ReplayPlan, Sequence[Replay]]]) -> list[F
     models: dict[tuple[object, ...], RewardModel] = {}
     found: list[FinalValue | None] = []
     for plan, replays in done:
-        if not len(plan.judged):
+        if not len(plan.held_out):
             found.append(None)
             continue
         # On one log and with one set of options, only the window tells one plan's rewards from another's.
@@ -168,7 +168,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
     model
         Model of the rewards, each display predicted without its own.
     """
-    judged, policy, options = plan.judged, plan.policy, plan.options
+    judged, policy, options = plan.held_out, plan.policy, plan.options
     frozen, shares = None, None if policy.learns else policy.shares(plan.log.n_actions)
     if shares is None and not is_target(policy.reads):
         frozen = [
@@ -230,7 +230,7 @@ def display_weights(plan: ReplayPlan) -> Floats:
 
 
 def _read(plan: ReplayPlan, frozen: list[FrozenPolicy] | None, shares: Floats | None, model: RewardModel) -> _Displays:
-    judged, k, name = plan.judged, plan.log.n_actions, readable_vectors(plan.log)
+    judged, k, name = plan.held_out, plan.log.n_actions, readable_vectors(plan.log)
     rewards = eventual_rewards(plan, used=plan.maturity.used)
     target, propensity, q_shown, q_target = np.empty((4, len(judged)))
     reward = rewards.taken(np.arange(judged.start, judged.stop))

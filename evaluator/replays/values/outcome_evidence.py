@@ -14,13 +14,13 @@ from evaluator.estimates.contrast import difference, unknown
 from evaluator.estimates.repeated import repeated_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.schema import to_numpy
+from evaluator.replays.findings.unknown_maximum import with_honest_kind
 from evaluator.replays.guardrails import Guardrail, GuardrailAnswer, parse_guardrails, relative
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.subsampled_log import evened
 from evaluator.replays.values.outcome_values import OutcomeValue
 from evaluator.replays.values.rewards import logged_rewards, reward_bounds
-from evaluator.replays.words.unknown_maximum import with_honest_kind
 
 Ints = npt.NDArray[np.int64]
 
@@ -69,7 +69,7 @@ class _Evidence:
 
     def uplift(self, alpha: float) -> Interval:
         found = difference(self.value(alpha / 2), self.logging_value(alpha / 2))
-        return unknown(found) if self.plan.beside_logger else found
+        return unknown(found) if self.plan.off_support else found
 
     def of(self, guardrail: Guardrail, alpha: float) -> Interval:
         """Return the interval of the quantity that a guardrail limits."""

@@ -27,11 +27,11 @@ from evaluator.estimates.simultaneous import (
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.findings.codes import GROUPS, ordered
 from evaluator.log.column import Column
+from evaluator.replays.findings.unknown_maximum import with_honest_kind
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
 from evaluator.replays.values.segment_values import GroupTest, GroupValue, SegmentValues, tested_together
-from evaluator.replays.words.unknown_maximum import with_honest_kind
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""What a finished replay says of its rounds, in sentences: what it means, what limits it, and what would help."""
+"""What a finished replay says of its rounds and estimates: what they mean, what limits them, what would help."""
 
 from __future__ import annotations
 
@@ -6,14 +6,43 @@ import numpy as np
 
 from evaluator.engine.log_replay import Replay
 from evaluator.errors import NoRoundsError
-from evaluator.findings.codes import BURSTS, LITTLE_LEARNED, MOVING_SETS
+from evaluator.estimates.confidence import Interval
+from evaluator.findings.codes import (
+    ANY_ORDER,
+    BURSTS,
+    CLIPPED,
+    ENDED_BY_ACTION,
+    FEW_ROUNDS,
+    LITTLE_LEARNED,
+    MOVING_SETS,
+    QUEUE_RAN_DRY,
+    RARE_REFERENCE,
+    SHARE_OF_TRAFFIC,
+    SHORT_OF_HORIZON,
+    WALL_CLOCK_OFF,
+)
 from evaluator.findings.finding import Finding
+from evaluator.replays.acceptance import (
+    acceptance_warning,
+    propensity_warning,
+    waiting_warning,
+)
+from evaluator.replays.findings.unknown_maximum import said_of_bound
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.plan_document import with_label
+from evaluator.replays.repeats import RepeatEstimates, ended_by
 from evaluator.replays.rounds.gaps_and_bursts import BURSTY, peak_within_delay
+from evaluator.replays.rounds.reorder import BLOCK
+from evaluator.replays.set_sizes import set_sizes_assumption, set_sizes_warning
 from evaluator.replays.support import binding_display, leaves_out
 from evaluator.units import format_duration
 
+_TOLD = ("generated", "delivered", "expired")
+_SHUFFLED = f"displays within a block of {BLOCK:,} could have come in any order: the repeats shuffle them"
+# Below this many displays the mean of a rare reward is mostly luck.
+FEW_DISPLAYS = 100
+# Relative error of the wall clock's share from which it is said.
+_SHARE_OFF = 0.02
 # With fewer conversions told per action its rate is known to a third at best, and what a policy does is exploration.
 FEW_TOLD = 10
 _SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
@@ -149,7 +178,7 @@ def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
     chosen = replay.dry if plan.sampler == "queue" else replay.waiting
     usable = plan.usable
     n = len(plan.rounds)
-    out = leaves_out(plan.survey, usable, parted=plan.parted)
+    out = leaves_out(plan.survey, usable, has_split=plan.has_split)
     said = f"{plan.policy.spec} lived no round of the {n:,} displays (sampler: {plan.sampler})"
     if chosen >= 0 and not usable[chosen]:
         why = "was never shown" if not plan.survey.shown[chosen] else "has young displays only, too young to be judged"
@@ -236,3 +265,106 @@ def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str
         kind,
         f"They are for its first {rounds:,} rounds{live}, {what}, on traffic, actions and rates like the log's.",
     )
+
+
+def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> list[Finding]:
+    """Return what is to be said of which displays became rounds, and of what the policy was told in them."""
+    said = calendar_warning(plan)
+    if t and plan.clock.kind == "wall" and plan.sampler != "logged":
+        said.append(
+            SHARE_OF_TRAFFIC.found(
+                f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
+                f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, "
+                "feedback would come later, counted in rounds: `clock='traffic'`.",
+                share=plan.clock.traffic_share,
+            )
+        )
+    said += _wall_clock_off(plan, done)
+    in_vain = ended_by(plan, done)
+    if t and in_vain:
+        named = ", ".join(in_vain)
+        out = leaves_out(plan.survey, plan.usable, has_split=plan.has_split)
+        said.append(
+            ENDED_BY_ACTION.found(
+                f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay "
+                f"ended there: {out} leaves it out.",
+                about=named,
+                rounds=t,
+            )
+        )
+    else:
+        told = {name: float(np.mean([getattr(r.replay, name) for r in done])) for name in _TOLD}
+        said += little_learned(plan, rounds=t, **told)
+    # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
+    off = [found for r in done for found in acceptance_warning(plan, r.suspect)]
+    tilted = [found for r in done if r.sizes is not None for found in set_sizes_warning(r.sizes)]
+    said += [*tilted[:1], *off[:1], *propensity_warning(plan)]
+    said += [] if done[0].sizes is None else [set_sizes_assumption(done[0].sizes)]
+    return said if len(done) == 1 else [*said, ANY_ORDER.found(_SHUFFLED)]
+
+
+def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[Finding]:
+    """Say that the wall clock counted on another acceptance rate: clipped propensities accept less than c."""
+    rate = float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])) * plan.survey.kept
+    share = plan.clock.share
+    if plan.clock.kind != "wall" or not plan.matched.clips or not rate or abs(share / rate - 1.0) < _SHARE_OFF:
+        return []
+    return [
+        WALL_CLOCK_OFF.found(
+            f"Wall clock: delays count {share:.4g} rounds for each display, but `accept_quantile` let {rate:.4g} of "
+            f"them through: feedback comes {share / rate:.3g} times as late as it should.",
+            f"Replay with `clock='traffic'` `traffic_share={rate * plan.clock.sampling_rate:.3g}`.",
+            share=share,
+            accepted=rate,
+        )
+    ]
+
+
+def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, best: Interval) -> list[Finding]:
+    """Return what is to be said of the estimates of so many rounds, and of the best fixed action."""
+    said = []
+    horizon = plan.options.horizon
+    if 0 < t < 10 * plan.log.n_actions:
+        said.append(
+            FEW_ROUNDS.found(
+                f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
+                "little about the policy in the long run.",
+                rounds=t,
+                actions=plan.log.n_actions,
+            )
+        )
+    if t and best.n < FEW_DISPLAYS:
+        said.append(
+            RARE_REFERENCE.found(
+                f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the "
+                "regret's reference, is hardly known.",
+                displays=best.n,
+            )
+        )
+    dry = {r.replay.dry for r in done if r.replay.dry >= 0 and plan.usable[r.replay.dry]}
+    if dry and t:
+        names = ", ".join(plan.log.labels[a] for a in sorted(dry))
+        said.append(
+            QUEUE_RAN_DRY.found(
+                f"The queue of action {names} ran dry after {t:,} rounds, short of the horizon: the stopping point "
+                "depended on outcomes, so do not compare this value with another policy's.",
+                about=names,
+                rounds=t,
+            )
+        )
+    elif horizon is not None and 0 < t < horizon:
+        short = f"The log ended after {t:,} rounds, short of the horizon {horizon:,}."
+        said.append(SHORT_OF_HORIZON.found(short, rounds=t, horizon=horizon))
+    said += bursts_warning(plan)
+    waited = [found for r in done for found in waiting_warning(plan, r.accepted)]
+    said += waited[:1]
+    clipped = float(np.mean([r.clipped for r in done]))
+    if clipped > 0 and plan.sampler != "logged":
+        said.append(
+            CLIPPED.found(
+                f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a "
+                "bias.",
+                share=clipped,
+            )
+        )
+    return [*said, *said_of_bound(plan)]

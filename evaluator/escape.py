@@ -8,10 +8,10 @@ import re
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
-def visible(text: str) -> str:
+def escape(text: str) -> str:
     r"""Return a text as one line in which every character is seen, the others as Python writes them.
 
-    >>> print(visible("shop\x1b[2J\nerror: none"))
+    >>> print(escape("shop\x1b[2J\nerror: none"))
     shop\x1b[2J\nerror: none
     """
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -13,6 +13,9 @@ from evaluator.log.bounds import CapLoss
 from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.policies.base import Need
 from evaluator.replays.conversion_share import followed_for, of_conversions
+from evaluator.replays.findings.clusters import UNWORN, assumption_of
+from evaluator.replays.findings.costs_and_refunds import of_refunds, said_of_objective
+from evaluator.replays.findings.stamps import assumptions_of_stamps, said_of_windows
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.gaps_and_bursts import gap_warnings
@@ -21,9 +24,6 @@ from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.shared_inputs import Basis
 from evaluator.replays.subsampled_log import said_of_parts
 from evaluator.replays.support import binding_display, rarest_warning, said_of_index, said_of_target, unusable_warning
-from evaluator.replays.words.clusters import UNWORN, assumption_of
-from evaluator.replays.words.costs_and_refunds import of_refunds, said_of_objective
-from evaluator.replays.words.stamps import assumptions_of_stamps, said_of_windows
 
 # A share of the conversions that is as good as all.
 ALL_BUT_ALL = 0.99
@@ -260,7 +260,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         cause = f"{binding.cause[0].upper()}{binding.cause[1:]}."
         said.append(codes.BINDING_PROPENSITY.found(cause, f"What helps is {binding.remedy}."))
         rarest = []
-    said += [*unusable_warning(plan.survey, plan.usable, parted=plan.parted), *rarest]
+    said += [*unusable_warning(plan.survey, plan.usable, has_split=plan.has_split), *rarest]
     if by_outcome := plan.log.meta.counts.get("quarantined_by_outcome"):
         said.append(
             codes.QUARANTINED_BY_OUTCOME.found(

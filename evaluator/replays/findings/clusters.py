@@ -70,7 +70,7 @@ def said_of_clusters(plan: ReplayPlan) -> list[Finding]:
     if clusters is None:
         return []
     said = []
-    if not (options.bootstrap or plan.recorded or len(plan.judged)):
+    if not (options.bootstrap or plan.recorded or len(plan.held_out)):
         said.append(
             CLUSTERS_CHANGE_NOTHING.found(
                 f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this "
