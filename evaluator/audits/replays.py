@@ -15,10 +15,10 @@ import numpy.typing as npt
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
 from evaluator.comparisons.run import plan_comparison
+from evaluator.engine.samplers import SamplerName
 from evaluator.estimates.confidence import Interval
 from evaluator.policies.base import Setting
 from evaluator.replays.findings.unknown_maximum import with_honest_kinds
-from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay

@@ -1,8 +1,8 @@
 """DelayedUCB and DelayedKLUCB (Vernade et al. 2017).
 
-S_k conversions seen of arm k, N_k pulls, N~_k effective pulls (`evaluator.kernels.exposure`), theta^_k = S_k / N~_k,
-beta = (1 + epsilon) log t. The decision of round t weighs a pull of age a by tau_min(m, a) in the censored model, by
-tau_a in the uncensored one. A CDF that is estimated online: `evaluator.policies.delayed_online`.
+S_k conversions seen of arm k, N_k pulls, N~_k effective pulls (`evaluator.engine.kernels.exposure`), theta^_k = S_k /
+N~_k, beta = (1 + epsilon) log t. The decision of round t weighs a pull of age a by tau_min(m, a) in the censored model,
+by tau_a in the uncensored one. A CDF that is estimated online: `evaluator.policies.delayed_online`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
-from evaluator.kernels.kl_index import poisson_index, poisson_slope
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.exposure import Exposure, add_pull, start_exposure
+from evaluator.engine.kernels.kl_index import poisson_index, poisson_slope
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.delayed_online import OnlineCounts, OnlineGeometric, start_online
 from evaluator.policies.indices import NOTHING_DUE, Indices, estimate_rates, implement_index, start_indices, touch

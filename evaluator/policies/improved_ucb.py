@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.dispatch import implement
 from evaluator.policies.indices import NO_ESTIMATE, count_conversion, count_pull

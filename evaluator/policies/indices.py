@@ -8,7 +8,7 @@ What is relied on: while an arm is left alone its index, for a given t, never ri
 at least when it is shown or converts. Widths that grow in other ways than log t, or weights that are estimated anew,
 take every arm: `touch_all`. Where displays have their own eligible actions, only those asked are computed.
 
-Policies that compute every index each round, into an array `indices`, choose by `evaluator.kernels.argmax`.
+Policies that compute every index each round, into an array `indices`, choose by `evaluator.engine.kernels.argmax`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import check_score
-from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.kl_index import poisson_index
+from evaluator.engine.kernels.argmax import check_score
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.kl_index import poisson_index
 from evaluator.policies.dispatch import implement, index
 
 Vectors = npt.NDArray[np.floating]
@@ -31,7 +31,7 @@ Vectors = npt.NDArray[np.floating]
 _ROUNDING = 1e-11
 # A pulled arm whose effective pulls are still 0 has an infinite index, yet comes after the arms never pulled.
 NOTHING_DUE = 1e300
-# The greedy policy of what was learned shows the action with the largest estimate (`evaluator.replays.loop.frozen`),
+# The greedy policy of what was learned shows the action with the largest estimate (`evaluator.engine.frozen`),
 # actions with the same one with equal chance. An arm of which nothing is known has no estimate, and is shown only
 # where none has one. Models with a prior (Beta, ridge) have an estimate of every action, the prior's where nothing
 # is known.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import argmax
+from evaluator.engine.kernels.argmax import argmax
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.indices import count_conversion, count_pull

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.kl_index import bernoulli_index, bernoulli_slope
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.kl_index import bernoulli_index, bernoulli_slope
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.indices import Indices, implement_index, mean_conversions, start_indices, touch
 

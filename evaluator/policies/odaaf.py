@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.moments import DelayMoments
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.indices import NO_ESTIMATE

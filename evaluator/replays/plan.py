@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.samplers import SamplerName
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss
@@ -18,7 +19,6 @@ from evaluator.log.reward_kinds import number_of_conversions
 from evaluator.log.schema import is_target
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.conversion_share import followed_for
-from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.objective import is_of_profit
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan_document import OutcomePlan, PlanFacts, RewardBound, ValueBound

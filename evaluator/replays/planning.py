@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
@@ -22,7 +23,6 @@ from evaluator.replays.conversion_share import in_unit_of_window, share_by, step
 from evaluator.replays.findings.clusters import check_clusters, describe_clusters
 from evaluator.replays.findings.costs_and_refunds import warn_of_outcome
 from evaluator.replays.findings.plan import assumptions, warnings
-from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.replays.objective import refuse_untold
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan

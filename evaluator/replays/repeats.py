@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.engine.log_replay import Replay
 from evaluator.log.eligible import unpack
 from evaluator.log.schema import COST, ELIGIBLE, consecutive, to_numpy
 from evaluator.replays.acceptance import (
@@ -15,7 +16,6 @@ from evaluator.replays.acceptance import (
     accepted_of,
     most_suspicious,
 )
-from evaluator.replays.loop.engine import Replay
 from evaluator.replays.one_scan import Lane
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.references import References

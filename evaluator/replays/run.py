@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.engine.log_replay import BATCH, Replay
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.arms import BestFixedAction
 from evaluator.estimates.best_order import BestOrder
@@ -27,7 +28,6 @@ from evaluator.replays.findings.run import find_in_estimates, find_in_rounds, me
 from evaluator.replays.findings.stamps import mean_reward, stamps_warning
 from evaluator.replays.findings.unknown_maximum import with_honest_kinds
 from evaluator.replays.learned_by import learned_by
-from evaluator.replays.loop.engine import BATCH, Replay
 from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.references import References

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evaluator.engine.samplers import SamplerName
 from evaluator.escape import shortened
 from evaluator.findings.codes import (
     INDEX_OR_LABEL,
@@ -23,7 +24,6 @@ from evaluator.log.eligible import SetCodes
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import TakenActions
 from evaluator.policies.static import FixedAction
-from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
 

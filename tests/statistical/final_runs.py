@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluator.api import plan
-from evaluator.replays.loop.frozen import FrozenPolicy
+from evaluator.engine.frozen import FrozenPolicy
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.held_out import FinalPolicyName

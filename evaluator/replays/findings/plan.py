@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from evaluator.engine.kernels.ridge import LARGEST_CONDITION
 from evaluator.findings import codes
 from evaluator.findings.finding import Finding
-from evaluator.kernels.ridge import LARGEST_CONDITION
 from evaluator.log.bounds import CapLoss
 from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.policies.base import Need

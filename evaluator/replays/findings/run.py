@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evaluator.engine.log_replay import Replay
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.confidence import Interval
 from evaluator.findings.codes import (
@@ -27,7 +28,6 @@ from evaluator.replays.acceptance import (
     waiting_warning,
 )
 from evaluator.replays.findings.unknown_maximum import warn_of_bound
-from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.plan_document import with_label
 from evaluator.replays.repeats import RepeatEstimates, ended_by

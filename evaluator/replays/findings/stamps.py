@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.samplers import SamplerName
 from evaluator.estimates.confidence import Interval
 from evaluator.findings.codes import COARSE_TIMES, COARSE_TIMES_OF_TWINS, DELAYS_WITHIN_STAMPS, TIME_STAMPS_DECIDE
 from evaluator.findings.finding import Finding
-from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.references import References
 from evaluator.replays.rounds.survey import Survey

@@ -4,7 +4,7 @@ A replay's value is that of the rounds in which the policy learned. This is anot
 frozen with its action probabilities pi(a|x), would earn per round from then on. It is estimated on displays that the
 replay left out (``final="last:20%"``), or, for a policy whose probabilities the log itself holds, on all displays.
 
-Which policy that is makes a difference (`evaluator.replays.loop.frozen`): the *greedy* one shows what was learned to be
+Which policy that is makes a difference (`evaluator.engine.frozen`): the *greedy* one shows what was learned to be
 best; the *exploring* one, frozen, repeats the pull it would make next, for its bonus as well as for what it earns.
 """
 
@@ -17,6 +17,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.frozen import FrozenPolicy
+from evaluator.engine.frozen_among import shares_among
+from evaluator.engine.log_replay import Replay
 from evaluator.errors import LogError
 from evaluator.estimates.weighted import (
     ESTIMATORS,
@@ -31,9 +34,6 @@ from evaluator.log.breaches import TARGET_REPAIR
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import readable_vectors
 from evaluator.replays.findings.clusters import warn_of_few_clusters
-from evaluator.replays.loop.engine import Replay
-from evaluator.replays.loop.frozen import FrozenPolicy
-from evaluator.replays.loop.frozen_among import shares_among
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import LogPiece, pieces
 from evaluator.replays.values.reward_model import RewardModel, fit_reward_model
