@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from evaluator.replays.result import ReplayResult
     from evaluator.reports.folder_pages import report_runs
     from evaluator.simulations.result import Simulation
+    from evaluator.worlds.world import World
 
 __all__ = [
     "Audit",
@@ -50,6 +51,7 @@ __all__ = [
     "ReplayPlan",
     "ReplayResult",
     "Simulation",
+    "World",
     "__version__",
     "audit",
     "check",
@@ -89,6 +91,7 @@ _HOMES = {
     "ReplayPlan": "evaluator.replays.plan",
     "ReplayResult": "evaluator.replays.result",
     "Simulation": "evaluator.simulations.result",
+    "World": "evaluator.worlds.world",
     "simulate": "evaluator.api",
 }
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from evaluator.audits.result import Audit
     from evaluator.checks.run import CheckReport
     from evaluator.delays.study.result import DelayStudy
+    from evaluator.worlds.world import World
 
 
 # A log, or what `load` takes.
@@ -247,7 +248,7 @@ def audit(
 @shows(SimulateOptions)
 @one_blas_thread()
 def simulate(
-    scenario: str | Path | Problem,
+    scenario: str | Path | Problem | World,
     policies: PolicyLike | Sequence[PolicyLike],
     *,
     executor: Executor | None = None,
@@ -258,7 +259,7 @@ def simulate(
     Parameters
     ----------
     scenario
-        Name of a bundled scenario, path of a ``spec.toml`` with a ``[scenario]``, or a
+        Name of a bundled scenario, path of a ``spec.toml`` with a ``[scenario]``, a `World` of one, or a
         `evaluator.simulations.BernoulliProblem` or `LinearProblem`.
     policies
         One policy as `replay` takes it, or a list of them.
@@ -276,8 +277,7 @@ def simulate(
     Raises
     ------
     DataError, UsageError, PolicyError
-        Options that do not fit the scenario, or one that cannot be read
-        (`evaluator.worlds.load_scenario.load_problem`).
+        Options that do not fit the scenario, or one that cannot be read (`World.from_toml`), or that counts no rounds.
 
     Examples
     --------
@@ -287,10 +287,11 @@ def simulate(
     (True, 400)
     """
     from evaluator.simulations.runs import simulate as play
-    from evaluator.worlds.load_scenario import load_problem
+    from evaluator.worlds.world import World, in_rounds
 
     refuse_unknown("simulate", options, SimulateOptions)
-    problem = load_problem(str(scenario)) if isinstance(scenario, str | Path) else scenario
+    world = World.from_toml(str(scenario)) if isinstance(scenario, str | Path) else scenario
+    problem = in_rounds(world) if isinstance(world, World) else world
     named = str(scenario) if isinstance(scenario, str | Path) else None
     asked = SimulateOptions(**options)
     return play(problem, from_nothing(policies, "simulate"), asked, executor=executor, scenario=named)

@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from evaluator.errors import ParameterError
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 Tick = Literal["ns", "us", "ms", "s", "min", "h", "d", "round"]
 SECONDS = {
@@ -69,6 +69,28 @@ def duration_ticks(text: str, tick_seconds: float) -> float:
             f"{text!r} is longer than any log.", remedy="64 bits hold 146 years of ns, or 146,000 of us."
         )
     return ticks
+
+
+def rounds_of_window(window: str | int | None, recommended: int | None) -> int | None:
+    """Return a window in rounds: a number, none, or the recommended one where none is named; None cuts nothing off.
+
+    >>> rounds_of_window(" none", 5), rounds_of_window(None, 5), rounds_of_window("20", 5)
+    (None, 5, 20)
+
+    Raises
+    ------
+    ParameterError
+        It is no number of rounds.
+    """
+    if window is None:
+        return recommended
+    word = str(window).strip()
+    rounds = parse_whole(word)
+    if word != "none" and not rounds:
+        raise ParameterError(
+            f"`window={shortened(repr(window))}` is no number of rounds.", remedy="take 1 round or more, or none."
+        )
+    return rounds
 
 
 def parse_whole(text: str) -> int | None:

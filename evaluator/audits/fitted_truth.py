@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from evaluator.audits.options import AuditOptions
@@ -13,9 +12,8 @@ from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
 from evaluator.log.schema import is_target
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.shared_inputs import read_basis
 from evaluator.worlds.twins.estimand import ClaimsByLaw
-from evaluator.worlds.twins.truth import LogTruth, fit_truth
+from evaluator.worlds.twins.truth import LogTruth, fit_log
 
 
 class Fitted(NamedTuple):
@@ -31,8 +29,6 @@ def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
     log = rewards_alone(log)  # of other outcomes an audit says nothing
     asked = options.of_replays(seed=options.seed)
     plans = plan_comparison(log, policies, [options.window], asked)
-    # What is left out of the replays is no less true.
-    whole = read_basis(log, replace(asked, delays_from=None))
     targets = list(dict.fromkeys(policy.reads for policy in policies if is_target(policy.reads)))
-    truth = fit_truth(whole, policies[0], asked, displays=options.displays, targets=targets)
+    truth = fit_log(log, policies[0], asked, displays=options.displays, targets=targets)
     return Fitted(plans, truth, claims(truth, policies, options))

@@ -15,16 +15,17 @@ import numpy.typing as npt
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
 from evaluator.comparisons.run import plan_comparison
+from evaluator.engine.samplers import SamplerName
 from evaluator.estimates.confidence import Interval
 from evaluator.policies.base import Setting
-from evaluator.replays.loop.samplers import SamplerName
+from evaluator.replays.findings.unknown_maximum import with_honest_kinds
 from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.references import References
+from evaluator.replays.repeats import estimate_repeat
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.run import estimate_repeat, shown_columns, summarise_repeats
-from evaluator.replays.words.unknown_maximum import with_honest_kinds
+from evaluator.replays.run import shown_columns, summarise_repeats
 from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
 from evaluator.worlds.twins.means_in_blocks import mean_in_blocks
 from evaluator.worlds.twins.truth import LogTruth

@@ -30,7 +30,7 @@ from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
 from evaluator.outputs.kept_folder import KeptJobs
-from evaluator.replays.words.stamps import said_of_twins
+from evaluator.replays.findings.stamps import warn_of_twins
 
 Floats = npt.NDArray[np.float64]
 
@@ -138,7 +138,7 @@ def run_audit(
         verdict=verdict(of_policies, of_pairs, beside),
         findings=ordered(
             (
-                *(said for plan in plans for said in said_of_twins(plan)),
+                *(said for plan in plans for said in warn_of_twins(plan)),
                 *warnings(of_policies, of_pairs, beside, [replayed.horizon for replayed in done], common),
                 *(said for plan in plans for said in assumptions_of(plan.findings)),
             )

@@ -13,7 +13,7 @@ from evaluator.checks.result import MOST_SHOWN, POWER, POWER_Z, CheckResult, not
 from evaluator.checks.significance import FEWEST, chi_square_tail, judge
 from evaluator.checks.tables import Tables
 from evaluator.delays.study.changes import DelayDrift, delay_drift
-from evaluator.kernels.solving import squared_length
+from evaluator.engine.kernels.solving import squared_length
 
 Floats = npt.NDArray[np.float64]
 

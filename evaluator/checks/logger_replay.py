@@ -11,10 +11,10 @@ from evaluator.checks.record import Check
 from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.significance import LOPSIDED, normal_tail
 from evaluator.checks.tables import Tables
+from evaluator.engine.kernels.solving import solved
 from evaluator.errors import DataError
 from evaluator.estimates.confidence import mean_interval
 from evaluator.estimates.sparse import SparseRewards
-from evaluator.kernels.solving import solved
 from evaluator.log.reward_kinds import counted_outcomes
 from evaluator.streams import Stream, random_stream
 

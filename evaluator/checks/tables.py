@@ -16,7 +16,7 @@ from evaluator.checks.follow_up import FollowUp
 from evaluator.checks.row_pairs import EqualRowPairs, NearPairs, hashes, near_ticks
 from evaluator.checks.tied_displays import TieSums
 from evaluator.checks.timeline import Timeline
-from evaluator.kernels.solving import squared_length
+from evaluator.engine.kernels.solving import squared_length
 from evaluator.log import Log
 from evaluator.log.eligible import sizes
 from evaluator.log.schema import ELIGIBLE, Columns, to_numpy

@@ -55,15 +55,14 @@ def simulate_command(
     from evaluator.outputs.kept_folder import KeptJobs
     from evaluator.reports.result_files import write_simulation
     from evaluator.simulations import simulate
-    from evaluator.worlds.load_scenario import load_problem
+    from evaluator.worlds.world import load_problem
 
     named = one_place(("NAME", name), ("--scenario", scenario), "scenarios")
     if named is None:
         raise UsageError(
             "evaluate simulate needs a scenario.",
             remedy="name it by its place: evaluate simulate vernade2017-low -p ucb1; evaluate datasets list shows "
-            "them, "
-            "those of kind synthetic.",
+            "them, those of kind synthetic.",
         )
     asked = SimulateOptions(**simulating)
     descriptions = as_descriptions(policies)

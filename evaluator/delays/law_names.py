@@ -157,7 +157,7 @@ LAWS = {
         keys=(LawKey("lost", needed=True), LawKey("retry")),
         cdf="1 - lost, and 1 from `retry` on; without `retry` the lost share never converts",
     ),
-    # Its file is read by `evaluator.worlds.scenarios.synthetic`, which knows where the scenario lies.
+    # Its file is read by `evaluator.worlds.scenarios.problem`, which knows where the scenario lies.
     "empirical": NamedLaw(
         make="empirical",
         keys=(

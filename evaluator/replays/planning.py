@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
@@ -19,7 +20,9 @@ from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.conversion_share import in_unit_of_window, share_by, steps_of
-from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
+from evaluator.replays.findings.clusters import check_clusters, describe_clusters
+from evaluator.replays.findings.costs_and_refunds import warn_of_kind
+from evaluator.replays.findings.plan import assumptions, warnings
 from evaluator.replays.objective import refuse_untold
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -38,9 +41,6 @@ from evaluator.replays.shared_inputs import Basis, read_basis
 from evaluator.replays.subsampled_log import even_conversions, refuse_on_parts
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, displays_of, warm_start
-from evaluator.replays.words.clusters import check_clusters, said_of_clusters
-from evaluator.replays.words.costs_and_refunds import said_of_kind
-from evaluator.replays.words.plan import assumptions, warnings
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         sets=basis.sets,
     )
     said = (
-        *warnings(plan, told.acceptance, rewards), *said_of_clusters(plan), *assumptions(plan, basis, known_rewards)
+        *warnings(plan, told.acceptance, rewards), *describe_clusters(plan), *assumptions(plan, basis, known_rewards)
     )  # fmt: skip
     return with_outcomes(replace(plan, findings=ordered(said)), basis.outcomes)
 
@@ -290,7 +290,7 @@ def with_outcomes(plan: ReplayPlan, surveys: Mapping[str, Survey]) -> ReplayPlan
     said = [
         line
         for name, of in plans.items()
-        for line in said_of_kind(name, of, outcome=any(one.name == name for one in outcomes))
+        for line in warn_of_kind(name, of, outcome=any(one.name == name for one in outcomes))
     ]
     return replace(plan, outcomes=plans, findings=ordered((*plan.findings, *said)))
 

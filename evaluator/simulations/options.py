@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evaluator.errors import ParameterError
 from evaluator.options.declaration import Options, documented, option
 from evaluator.options.shared import DELAYS, HORIZON, INTERVALS, JOBS, SEED, TRIED, WINDOW
-from evaluator.units import parse_whole
-from evaluator.visible import shortened
+from evaluator.units import rounds_of_window
 
 
 @documented
@@ -42,16 +40,8 @@ class SimulateOptions(Options):
     def __post_init__(self) -> None:
         """Check every option."""
         super().__post_init__()
-        word = str(self.window).strip()
-        if self.window is not None and word != "none" and not parse_whole(word):
-            raise ParameterError(
-                f"`window={shortened(repr(self.window))}` is no number of rounds.",
-                remedy="take 1 round or more, or none.",
-            )
+        self.window_rounds(None)
 
     def window_rounds(self, recommended: int | None) -> int | None:
         """Return the window in rounds, None when nothing is cut off."""
-        if self.window is None:
-            return recommended
-        word = str(self.window).strip()
-        return None if word == "none" else parse_whole(word)
+        return rounds_of_window(self.window, recommended)

@@ -18,9 +18,9 @@ from evaluator.jobs.workers import OpenedLast, in_folder, tell, this_folder, thi
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.simulations.options import SimulateOptions
-from evaluator.worlds.load_scenario import load_problem
 from evaluator.worlds.scenario_runs import RunOutcome, ScenarioRuns, prepare_runs
 from evaluator.worlds.scenarios.problem import Problem
+from evaluator.worlds.world import load_problem
 
 # Rounds of a job: about a second of work.
 WORK = 1_000_000

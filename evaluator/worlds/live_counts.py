@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.worlds.live_parts import Floats, Ints, LiveSets, LiveWorld
 
 
@@ -50,7 +50,7 @@ class Regrets(NamedTuple):
         What the best action would have brought, less what the one played did, by delay law: a ring of the last rounds,
         shape (R, reach + 1).
     sums
-        Regret so far, in eventual rewards and in those that are settled, shape (2,).
+        Regret so far, in eventual rewards and in those that are settled, and eventual rewards expected, shape (3,).
     noted
         Number of checkpoints passed, shape (1,).
     regret, observed
@@ -146,6 +146,7 @@ def count_regret(
         if rates[k] * ever[k] > rates[best] * ever[best] and _is_there(sets, regrets, part, k):
             best = k
     regrets.sums[0] += rates[best] * ever[best] - rates[action] * ever[action]
+    regrets.sums[2] += rates[action] * ever[action]
     gaps[:, at] = 0.0
     gaps[world.law[best], at] += rates[best]
     gaps[world.law[action], at] -= rates[action]

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import LOWEST_FIRST, tie_key
-from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
-from evaluator.kernels.memory import borrowed
-from evaluator.kernels.precompile import LoopCall
-from evaluator.kernels.ridge import row
+from evaluator.engine.eligible_loop import best_among, own_vector
+from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
+from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable
+from evaluator.engine.kernels.memory import borrowed
+from evaluator.engine.kernels.precompile import LoopCall
+from evaluator.engine.kernels.ridge import row
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import begin, begin_among, choose, shown, told, told_sum
 from evaluator.policies.running import blamed, loop_for, reward_unit
-from evaluator.replays.loop.among import best_among, own_vector
 from evaluator.worlds.live_counts import (
     MoneyWeights,
     Regrets,

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import given_cdf, told_cdf
+from evaluator.engine.kernels.precompile import compile_ahead
 from evaluator.errors import ParameterError
-from evaluator.kernels.precompile import compile_ahead
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.running import has_random_ties, refuse_choosing_among
@@ -33,11 +33,15 @@ Floats = npt.NDArray[np.float64]
 
 
 class RunOutcome(NamedTuple):
-    """What a run leaves: both regrets at the checkpoints, shape (C,); conversions by fate, in the order of `COUNTS`."""
+    """What a run leaves: both regrets at the checkpoints, shape (C,); conversions by fate, in the order of `COUNTS`.
+
+    And the eventual rewards that its rounds were expected to earn, together.
+    """
 
     regret: Floats
     observed: Floats
     counts: npt.NDArray[np.int64]
+    earned: float
 
 
 class Truth(NamedTuple):
@@ -109,7 +113,7 @@ class ScenarioRuns:
         parts = self._parts(p, run)
         play_live(*self._run(p), **parts)
         regrets: Regrets = parts["regrets"]
-        return RunOutcome(regrets.regret, regrets.observed, regrets.counts)
+        return RunOutcome(regrets.regret, regrets.observed, regrets.counts, float(regrets.sums[2]))
 
     def _run(self, p: int) -> tuple[Any, Setting, LiveWorld, int]:
         return self.policies[p], self.settings[p], self.world_of(p), self.shared.horizon
@@ -123,7 +127,7 @@ class ScenarioRuns:
             "fresh": FreshVectors(np.zeros((k, self.dimension)), np.zeros(k), shown) if self.dimension else None,
             "sets": self.sets[p],
             "regrets": Regrets(
-                *self.truth, gaps=np.zeros((laws, size)), sums=np.zeros(2), noted=np.zeros(1, np.int64),
+                *self.truth, gaps=np.zeros((laws, size)), sums=np.zeros(3), noted=np.zeros(1, np.int64),
                 regret=np.zeros(c), observed=np.zeros(c), counts=np.zeros(len(COUNTS), np.int64),
             ),
         }  # fmt: skip

@@ -17,7 +17,7 @@ def prepare() -> None:
 
     from evaluator import compare, simulate
     from evaluator.reports import charts, result_files
-    from evaluator.worlds.load_scenario import load_problem
+    from evaluator.worlds.world import load_problem
 
     # Charts of pages take twice as long as the command, a process that draws them longer still: neither writes files.
     charts.charts_of = lambda result: {}

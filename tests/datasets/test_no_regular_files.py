@@ -14,8 +14,8 @@ from evaluator.datasets.spec_sections import Source
 from evaluator.errors import SourceError, SpecError
 from evaluator.inputs.open_regular import NotRegularError, open_regular, refuse_irregular
 from evaluator.replays.learned.policy import load_policy
+from evaluator.worlds.scenarios.problem import delay_law
 from evaluator.worlds.scenarios.scenario import Delay
-from evaluator.worlds.scenarios.synthetic import delay_law
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 

@@ -17,9 +17,9 @@ from evaluator.datasets.locate import bundled_folder
 from evaluator.datasets.spec_file import parse_spec, read_spec
 from evaluator.errors import SpecError
 from evaluator.log.schema import to_numpy
-from evaluator.worlds.load_scenario import load_problem
+from evaluator.worlds.scenarios.problem import delay_law, scenario_laws
 from evaluator.worlds.scenarios.scenario import BernoulliScenario, Delay
-from evaluator.worlds.scenarios.synthetic import delay_law, scenario_laws
+from evaluator.worlds.world import load_problem
 from tests.datasets.sources import spec_validator
 
 SIGMAS = 4

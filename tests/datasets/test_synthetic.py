@@ -218,7 +218,7 @@ def test_arrivals_that_never_come_or_are_half_said() -> None:
 
 
 def test_a_simulation_refuses_arrivals(tmp_path: Path) -> None:
-    from evaluator.worlds.load_scenario import load_problem
+    from evaluator.worlds.world import load_problem
 
     file = tmp_path / "timed.toml"
     file.write_text(

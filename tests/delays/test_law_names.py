@@ -73,7 +73,7 @@ def test_a_new_law_is_one_of_a_scenario_at_once() -> None:
 import evaluator.delays.law_names as names
 names.LAWS["twice"] = names.NamedLaw(make="twice", keys=(names.LawKey("mean", parameter="delay", read=int),), cdf="-")
 from pathlib import Path
-from evaluator.worlds.scenarios.synthetic import delay_law
+from evaluator.worlds.scenarios.problem import delay_law
 from evaluator.worlds.scenarios.scenario import Delay
 from evaluator.delays import laws
 laws.twice = lambda delay: laws.fixed(2 * delay)

@@ -22,7 +22,7 @@ from evaluator.errors import PolicyError
 from evaluator.log import Log
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.replays.learned.policy import LearnedPolicy
-from evaluator.worlds.load_scenario import load_problem
+from evaluator.worlds.world import load_problem
 from tests.cli.runs import evaluate
 from tests.fuzz.seeds import kept_in
 

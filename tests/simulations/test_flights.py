@@ -13,8 +13,8 @@ import pytest
 
 from evaluator import load, replay
 from evaluator.delays.laws import fixed, geometric, pareto, parse_law
+from evaluator.engine.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
 from evaluator.errors import ParameterError, PolicyError, SpecError
-from evaluator.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
 from evaluator.log.eligible import unpack
 from evaluator.log.schema import to_numpy
 from evaluator.policies import dispatch, resolve
@@ -24,9 +24,9 @@ from evaluator.policies.user import UserPolicy
 from evaluator.simulations import LinearProblem, Problem, simulate
 from evaluator.simulations.options import SimulateOptions
 from evaluator.worlds import live_loop
-from evaluator.worlds.load_scenario import load_problem
 from evaluator.worlds.scenarios.scenario import BernoulliScenario, Flight, flight_parts
 from evaluator.worlds.scenarios.synthetic import generate
+from evaluator.worlds.world import load_problem
 from tests.simulations.problems import bernoulli, linear
 from tests.simulations.slow import eligible_rounds
 from tests.simulations.test_against_twins import agree_with

@@ -46,7 +46,7 @@ def test_one_run_counts_the_regret_and_what_it_earns_alike() -> None:
     )  # fmt: skip
     regrets = Regrets(
         ever=np.ones(3), within=np.ones(3), there=np.ones((1, 3), np.bool_), checkpoints=np.array([t]),
-        gaps=np.zeros((1, reach + 1)), sums=np.zeros(2), noted=np.zeros(1, np.int64), regret=np.zeros(1),
+        gaps=np.zeros((1, reach + 1)), sums=np.zeros(3), noted=np.zeros(1, np.int64), regret=np.zeros(1),
         observed=np.zeros(1), counts=np.zeros(len(COUNTS), np.int64),
     )  # fmt: skip
     age = np.minimum(np.arange(t)[::-1], reach)
@@ -56,6 +56,7 @@ def test_one_run_counts_the_regret_and_what_it_earns_alike() -> None:
         own=np.random.default_rng(1), luck=np.random.default_rng(2), weights=weights, regrets=regrets,
     )  # fmt: skip
     assert 0 < regrets.regret[0] < t * RATES.max()
+    assert regrets.sums[2] == pytest.approx(earned[0], rel=1e-12)
     best = RATES.max() * weights.sum(axis=(1, 2))
     np.testing.assert_allclose(earned, best - [regrets.regret[0], regrets.observed[0]], rtol=1e-12)
     fate = dict(zip(COUNTS, regrets.counts.tolist(), strict=True))

@@ -23,7 +23,7 @@ from evaluator.own_code import codes_of
 from evaluator.simulations import simulate, simulation_jobs
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.simulation_jobs import PlayedScenario, RunsJob, runs_in, runs_key
-from evaluator.worlds.load_scenario import load_problem
+from evaluator.worlds.world import load_problem
 
 NAME = "vernade2017-high"
 POLICIES = ["delayed-klucb", "ucb1", "random"]

@@ -14,8 +14,8 @@ from evaluator.delays.laws import DelayLaw, exponential, fixed, geometric
 from evaluator.policies import names, resolve
 from evaluator.simulations import BernoulliProblem, LinearProblem, Simulation, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.worlds.load_scenario import load_problem
 from evaluator.worlds.scenarios.scenario import BernoulliScenario
+from evaluator.worlds.world import load_problem
 
 SIGMAS = 4
 RUNS, HORIZON = 40, 3000

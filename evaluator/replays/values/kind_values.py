@@ -139,7 +139,7 @@ class KindValue:
     def uplift(self, alpha: float) -> Interval:
         """Return the difference of the rounds to the log."""
         found = difference(self.value(alpha / 2), self.logging_value(alpha / 2))
-        return unknown(found) if self.plan.beside_logger else found
+        return unknown(found) if self.plan.off_support else found
 
     def limited(self, guardrail: Guardrail, alpha: float) -> Interval:
         """Return the interval of the quantity that a guardrail limits."""

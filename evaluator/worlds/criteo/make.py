@@ -69,7 +69,7 @@ def make_twin(
     path, truth, table
         Files to write: the data, gzipped; the truth as JSON; its rates by context and action as Parquet.
     rows, seed, jobs, advance
-        As of `evaluator.datasets.make`.
+        Arguments of `evaluator.datasets.make`.
     """
     if not FEWEST_ROWS <= rows <= twin.rows:
         raise ParameterError(f"rows={rows}.", remedy=f"give {FEWEST_ROWS:,} to {twin.rows:,} rows.")

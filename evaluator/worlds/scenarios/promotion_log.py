@@ -17,14 +17,28 @@ from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists, to_numpy
 from evaluator.results.json_documents import Finite, NotNegative
 from evaluator.units import SECONDS
+from evaluator.worlds.scenarios.problem import scenario_laws
 from evaluator.worlds.scenarios.promotion_scenario import Promotion, PromotionsScenario
-from evaluator.worlds.scenarios.synthetic import DAY_S, TICK, arrival_times, log_streams, scenario_laws, size_and_seed
+from evaluator.worlds.scenarios.synthetic import DAY_S, TICK, arrival_times, log_streams, size_and_seed
 
 UNSUBSCRIBE = "unsubscribe"
 CUSTOMER, AGE = "customer", "age"
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Promotions:
+    """A shop's promotions: name, scenario, and the folder that the file names in it are relative to."""
+
+    name: str
+    scenario: PromotionsScenario
+    folder: Path
+
+    def draw(self, *, displays: int | None = None, seed: int | None = None) -> Log:
+        """Return a log of the shop, as `generate_promotions`."""
+        return generate_promotions(self.scenario, displays=displays, seed=seed, name=self.name, folder=self.folder)
 
 
 def generate_promotions(

@@ -8,19 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.delays import laws
-from evaluator.delays.law_names import LAWS
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
-from evaluator.errors import DataError, ParameterError, SourceError, SpecError, nearest, nearest_file
-from evaluator.inputs.open_regular import refuse_irregular
+from evaluator.errors import ParameterError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import pack
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import ELIGIBLE, fixed_size_lists
 from evaluator.streams import Stream, child_streams
 from evaluator.units import ROUND, SECONDS, Tick, is_whole
+from evaluator.worlds.scenarios.problem import LinearProblem, Problem, problem_of
 from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
-from evaluator.worlds.scenarios.scenario import Delay, LinearScenario, Scenario, ScenarioArrivals, flight_parts
+from evaluator.worlds.scenarios.scenario import Scenario, ScenarioArrivals, flight_parts
 
 # Of logs whose displays arrive in time.
 TICK: Tick = "ms"
@@ -69,7 +67,7 @@ def generate(
         The argument `displays` is below 1 or `seed` is negative; or so many displays never arrive, or are more than fit
         in memory.
     SourceError, SpecError
-        A delay law cannot be made; see `evaluator.worlds.scenarios.synthetic.scenario_laws`.
+        A delay law cannot be made; see `evaluator.worlds.scenarios.problem.scenario_laws`.
 
     Examples
     --------
@@ -77,23 +75,27 @@ def generate(
     >>> generate(BernoulliScenario(kind="bernoulli", means=[0.1, 0.9]), displays=1000)
     Log('synthetic', displays=1000, conversions=515, actions=2, tick='round')
     """
-    each = scenario.actions * scenario.dimensions if isinstance(scenario, LinearScenario) else len(scenario.means)
-    n, seed = size_and_seed(scenario, displays, seed, name, each=each)
+    return draw_log(problem_of(scenario, name, folder), displays=displays, seed=seed)
+
+
+def draw_log(problem: Problem, *, displays: int | None = None, seed: int | None = None) -> Log:
+    """Return a log drawn from a problem, as `generate` does."""
+    k, laws = problem.n_actions, list(problem.laws)
+    n, seed = size_and_seed(problem, displays, seed, problem.name, each=k * max(problem.dimension, 1))
     # One stream a quantity: a longer log starts with the shorter one's contexts, actions, rewards and delays.
     vectors, logger, rewards, waits, arrivals = log_streams(5, seed)
     columns: dict[str, pa.Array] = {}
-    if isinstance(scenario, LinearScenario):
-        sets = _action_sets(n, scenario.actions, scenario.dimensions, vectors)
-        expected = np.minimum(sets @ np.full(scenario.dimensions, scenario.dimensions**-0.5), 1.0)
+    if isinstance(problem, LinearProblem):
+        sets = action_sets(n, k, problem.dimension, vectors)
+        expected = rates_of(sets)
         columns["action_set"] = fixed_size_lists(sets)
     else:
-        expected = np.tile(np.asarray(scenario.means, dtype=np.float64), (n, 1))
-    laws = scenario_laws(scenario, folder)
+        expected = np.tile(np.asarray(problem.means, dtype=np.float64), (n, 1))
     columns["expected_reward"] = fixed_size_lists(expected * [law.reach for law in laws])
 
-    propensities = _propensities(scenario, expected)
-    if scenario.flights is not None:
-        eligible = _eligible(scenario, n, expected.shape[1])
+    propensities = logging_chances(problem, expected)
+    if problem.flights:
+        eligible = eligible_rounds(problem, n)
         columns[ELIGIBLE] = pack(eligible)
         propensities = propensities * eligible
         propensities /= propensities.sum(axis=1, keepdims=True)
@@ -103,9 +105,8 @@ def generate(
     delay = _delays(laws, action[converted], waits.random(n)[converted])
     converted, delay = converted[delay != NEVER], delay[delay != NEVER]
 
-    time, unit, tick = _times(scenario, n, arrivals)
+    time, unit, tick = _times(problem.arrivals, n, arrivals)
 
-    k = expected.shape[1]
     log = Log(
         displays=pa.table(
             {
@@ -130,9 +131,9 @@ def generate(
             }
         ),
         meta=LogMeta(
-            name=name,
+            name=problem.name,
             tick=tick,
-            propensity="uniform" if scenario.logger == "uniform" else "logged",
+            propensity="uniform" if is_uniform(problem) else "logged",
             reward_max=1.0,
             counts={"displays": n, "conversions": len(converted)},
             notes=("Synthetic log: its truth is known.",),
@@ -147,7 +148,7 @@ def log_streams(count: int, seed: int) -> list[np.random.Generator]:
 
 
 def size_and_seed(
-    scenario: Scenario | PromotionsScenario, displays: int | None, seed: int | None, name: str, *, each: int
+    scenario: Problem | PromotionsScenario, displays: int | None, seed: int | None, name: str, *, each: int
 ) -> tuple[int, int]:
     """Return the number of displays and the seed of a log, of `each` numbers a display; errors as of `generate`."""
     n = scenario.displays if displays is None else displays
@@ -162,36 +163,51 @@ def size_and_seed(
     return n, seed
 
 
-def _times(scenario: Scenario, n: int, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], int, Tick]:
+def _times(
+    traffic: ScenarioArrivals | None, n: int, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.int64], int, Tick]:
     """Return the time of each display, shape (n,), ticks in a unit of the delays, and the tick."""
-    if scenario.arrivals is None:
+    if traffic is None:
         return np.arange(n), 1, ROUND
     # A tick so short that hardly two displays share one.
-    time = np.floor(arrival_times(scenario.arrivals, n, rng) / SECONDS[TICK]).astype(np.int64)
-    return time, round(SECONDS[scenario.arrivals.delay_unit] / SECONDS[TICK]), TICK
+    time = np.floor(arrival_times(traffic, n, rng) / SECONDS[TICK]).astype(np.int64)
+    return time, round(SECONDS[traffic.delay_unit] / SECONDS[TICK]), TICK
 
 
-def _action_sets(n: int, k: int, d: int, rng: np.random.Generator) -> Floats:
+def action_sets(n: int, k: int, d: int, rng: np.random.Generator) -> Floats:
+    """Return the action vectors of n rounds of a linear problem, shape (n, K, d)."""
     sets = rng.random((n, k, d))
     sets /= np.linalg.norm(sets, axis=2, keepdims=True)
     return sets
 
 
-def _propensities(scenario: Scenario, expected: Floats) -> Floats:
+def rates_of(sets: Floats) -> Floats:
+    """Return the conversion rates of action vectors, <a, theta>, shape (n, K)."""
+    d = sets.shape[2]
+    return np.asarray(np.minimum(sets @ np.full(d, d**-0.5), 1.0))
+
+
+def is_uniform(problem: Problem) -> bool:
+    """Whether the logging policy shows all eligible actions alike."""
+    return problem.logger is None and (not isinstance(problem, LinearProblem) or problem.temperature is None)
+
+
+def logging_chances(problem: Problem, expected: Floats) -> Floats:
+    """Return the chance that the logging policy shows each action, given its rate, shape (n, K), were all eligible."""
     n, k = expected.shape
-    if isinstance(scenario.logger, list):
-        return np.broadcast_to(np.asarray(scenario.logger, dtype=np.float64), (n, k))
-    if isinstance(scenario, LinearScenario) and scenario.temperature is not None:
-        scores = expected / scenario.temperature
+    if problem.logger is not None:
+        return np.broadcast_to(np.asarray(problem.logger, dtype=np.float64), (n, k))
+    if isinstance(problem, LinearProblem) and problem.temperature is not None:
+        scores = expected / problem.temperature
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
     return np.broadcast_to(np.float64(1 / k), (n, k))
 
 
-def _eligible(scenario: Scenario, n: int, k: int) -> npt.NDArray[np.bool_]:
-    """Return which actions are eligible at each display, shape (n, K)."""
-    sets = np.zeros((n, k), np.bool_)
-    for part in flight_parts(scenario.all_flights, k):
+def eligible_rounds(problem: Problem, n: int) -> npt.NDArray[np.bool_]:
+    """Return which actions are eligible in each of the first n rounds, shape (n, K)."""
+    sets = np.zeros((n, problem.n_actions), np.bool_)
+    for part in flight_parts(problem.flights, problem.n_actions):
         sets[part.start :] = False
         sets[part.start :, list(part.eligible)] = True
     return sets
@@ -246,79 +262,3 @@ def arrival_times(arrivals: ScenarioArrivals, n: int, rng: np.random.Generator) 
                 remedy="ask for fewer displays, more a day, or a growth closer to 1.",
             )
         days = min(2 * days, _LONGEST_DAYS)
-
-
-def scenario_laws(scenario: Scenario | PromotionsScenario, folder: Path) -> list[DelayLaw]:
-    """Return a scenario's delay laws: one for all actions, one an action, or one for each kind of events.
-
-    Parameters
-    ----------
-    scenario
-        Scenario of a synthetic log or a simulation; one of promotions has laws of sales, refunds and unsubscribes.
-    folder
-        Folder that the file names in the scenario are relative to.
-
-    Raises
-    ------
-    SourceError
-        A file of an empirical law is absent or holds no CDF.
-    SpecError
-        The numbers of a law are out of range.
-    """
-    try:
-        return [delay_law(delay, folder) for delay in _law_delays(scenario)]
-    except ParameterError as error:
-        raise SpecError(f"The scenario in {folder}: {error.what}", remedy=error.remedy) from None
-
-
-def delay_files(scenario: Scenario | PromotionsScenario, folder: Path) -> list[Path]:
-    """Return the files that a scenario's laws are read from."""
-    return [folder / delay.file for delay in _law_delays(scenario) if delay.file is not None]
-
-
-def _law_delays(scenario: Scenario | PromotionsScenario) -> list[Delay]:
-    if isinstance(scenario, PromotionsScenario):
-        return [scenario.sale, scenario.refund, scenario.unsubscribe]
-    if isinstance(scenario, LinearScenario) or scenario.delays is None:
-        return [scenario.delay]
-    return scenario.delays
-
-
-def delay_law(delay: Delay, folder: Path) -> DelayLaw:
-    """Return the law that a `Delay` names; arguments and errors as in `scenario_laws`."""
-    if delay.file is not None:
-        return _from_file(delay, folder)
-    law = LAWS[delay.family]
-    return laws.law_of(law, law.arguments(lambda key: getattr(delay, key)))
-
-
-def _from_file(delay: Delay, folder: Path) -> DelayLaw:
-    import polars as pl
-
-    path = folder / (delay.file or "")
-    value = delay.density or delay.cdf or "cdf"
-    names = [delay.delay or "delay", value]
-    try:
-        refuse_irregular(path)
-        table = pl.read_parquet(path) if path.suffix in (".parquet", ".pq") else pl.read_csv(path)
-    except FileNotFoundError:
-        hint = nearest_file(path, "give a path relative to the spec.")
-        raise SourceError(f"No file {path} of delays.", remedy=hint) from None
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        line = str(error).splitlines()[0]
-        raise SourceError(
-            f"{path} is not a table of delays: {line}.", remedy="write CSV with a header, or Parquet."
-        ) from None
-    for name in names:
-        if name not in table.columns:
-            raise SourceError(f"{path} has no column {name!r}.", remedy=nearest(name, table.columns))
-    try:
-        points, values = (table[name].cast(pl.Float64).to_numpy() for name in names)
-    except pl.exceptions.PolarsError:
-        raise SourceError(f"{path}: columns {names} are not numbers.", remedy="one number a row in each.") from None
-    if delay.density is not None:
-        values = np.cumsum(values) / np.sum(values)
-    try:
-        return laws.empirical(points * (delay.scale or 1.0), values, source=f"delays of {path.name} (given)")
-    except DataError as error:
-        raise SourceError(f"{path}: {error.what}", remedy=error.remedy) from None

@@ -126,7 +126,7 @@ class HourFactors:
 
     def factor(self, time: Ints) -> Floats:
         """Return the factor at some times, shape (n,)."""
-        return np.ones(len(time)) if self.by_hour is None else self.by_hour[_hour(time, self.ticks)]
+        return np.ones(len(time)) if self.by_hour is None else self.by_hour[hour_of_day(time, self.ticks)]
 
 
 def fit_hours(plan: ReplayPlan, converted: Ints, traffic: DisplayTimes | None) -> HourFactors:
@@ -155,14 +155,14 @@ def fit_hours(plan: ReplayPlan, converted: Ints, traffic: DisplayTimes | None) -
         return HourFactors()
     sold, shown = converted_and_shown(plan, converted)
     rate = sold / np.maximum(shown, 1)
-    seen = np.bincount(_hour(traffic.times.take(converted), ticks), minlength=_HOURS).astype(np.float64)
+    seen = np.bincount(hour_of_day(traffic.times.take(converted), ticks), minlength=_HOURS).astype(np.float64)
     expected = np.zeros(_HOURS)
     for at, batch in plan.log.batches(["action"]):
         action = batch["action"][: max(n - at, 0)]
         if not len(action):
             break
         # Added one by one to what there is, as if all were added at once.
-        np.add.at(expected, _hour(traffic.times.read(at, at + len(action)), ticks), rate[action])
+        np.add.at(expected, hour_of_day(traffic.times.read(at, at + len(action)), ticks), rate[action])
     tested = expected >= _FEWEST
     if tested.sum() < 2:
         return HourFactors()
@@ -175,8 +175,11 @@ def fit_hours(plan: ReplayPlan, converted: Ints, traffic: DisplayTimes | None) -
     between = (squares - df * noise) / (total - float((expected[tested] ** 2).sum()) / total)
     weight = between / (between + noise / np.maximum(expected, 1e-300))
     by_hour = np.maximum(1.0 + np.sqrt(weight) * departure, 0.0)
-    times = traffic.times
-    by_hour /= mean_in_blocks(traffic.displays, lambda low, high: by_hour[None, _hour(times.read(low, high), ticks)])
+
+    def factors(low: int, high: int) -> Floats:
+        return by_hour[None, hour_of_day(traffic.times.read(low, high), ticks)]
+
+    by_hour /= mean_in_blocks(traffic.displays, factors)
     return HourFactors(
         by_hour,
         ticks,
@@ -204,6 +207,7 @@ def converted_and_shown(plan: ReplayPlan, converted: Ints) -> tuple[Ints, Ints]:
     return sold, plan.survey.shown_first(plan.rounds.used)
 
 
-def _hour(time: Ints, ticks: float) -> Ints:
+def hour_of_day(time: Ints, ticks: float) -> Ints:
+    """Return the hour of the day at some times, whose hours have so many ticks, shape (n,)."""
     hour: Ints = (time // ticks).astype(np.int64) % _HOURS
     return hour

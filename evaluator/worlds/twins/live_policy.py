@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.errors import ParameterError
 from evaluator.log.eligible import to_codes
 from evaluator.log.schema import to_numpy
 from evaluator.log.vectors_of_displays import target_vectors
+from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Setting
 from evaluator.policies.running import has_random_ties
 from evaluator.policies.static import LoggingPolicy
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.planning import plan_replay
 from evaluator.replays.rounds.batch import EligibleActions, read_only_sets
 from evaluator.replays.rounds.eligible_actions import eligible_actions
 from evaluator.streams import Stream, random_stream
@@ -21,8 +26,9 @@ from evaluator.units import NO_WINDOW
 from evaluator.worlds.live_counts import MoneyWeights
 from evaluator.worlds.live_loop import play_live
 from evaluator.worlds.live_parts import LiveMoney, LiveOutcomes, LiveRounds, LiveSets, LiveWorld
-from evaluator.worlds.twins.estimand import ClaimsByLaw
+from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
 from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.twin_log import draw_twin
 from evaluator.worlds.twins.twin_money import TwinMoney
 from evaluator.worlds.twins.twin_sets import TwinSets
 
@@ -92,7 +98,7 @@ class LivePolicy:
         setting
             What the policy is told before its first round.
         span
-            Where eligible actions move with time: the length of the run, and the displays that it is among.
+            Length of the run and displays that it is among, where eligible actions move with time.
         """
         found = self._value(run, setting, span, seed)
         if self._truth.traffic is not None:
@@ -364,3 +370,45 @@ def logger_value(
     owed = np.einsum("crt,tr->c", money.refunds, earned(of_refunds * money.owed[:, None]))
     cost = sets.by_block(truth.logger @ money.cost[:, None])[block, 0] * truth.mean_value
     return np.asarray(sold - owed - money.displays @ cost)
+
+
+def play_in(
+    truth: LogTruth, policy: Any, rounds: int, seed: int, *, runs: int, window: str | int | None, delays: str
+) -> tuple[Floats, float]:
+    """Return the mean expected reward per round of some live runs, and that of the best fixed action or order.
+
+    Parameters
+    ----------
+    truth, policy
+        Truth that the policy lives in, and its description.
+    rounds, seed, runs
+        Number of rounds of a run; seed and number of the runs.
+    window, delays
+        Options of a replay (`evaluator.replays.options.ReplayOptions`).
+
+    Raises
+    ------
+    ParameterError
+        Options do not fit; or eligible actions follow a calendar, which is shorter than the run.
+    """
+    if truth.moving and rounds > truth.displays:
+        raise ParameterError(
+            f"{rounds:,} rounds, and the eligible actions of {truth.name!r} follow a calendar of {truth.displays:,} "
+            "displays.",
+            remedy=f"take {truth.displays:,} rounds at most.",
+        )
+    # All that ever comes counts: the log of this twin is followed to its end.
+    followed = truth if truth.beyond is not None else replace(truth, beyond=0)
+    twin = draw_twin(followed, seed=seed, twin=0, vectors=policy.contextual)
+    propensity: PropensityMode | None = "uniform" if truth.meta.propensity == "absent" else None
+    options = ReplayOptions(window=truth.window or window, delays=delays, propensity=propensity)
+    plan = plan_replay(twin, policy, options)
+    claim, setting = claims_of(followed, plan), replace(plan.setting, horizon=rounds)
+    live = LivePolicy(
+        followed, plan.policy, claim, [rounds], rounds,
+        reach=min(setting.window, rounds - 1), arrivals=(0, truth.displays - 1), told_costs=True,
+    )  # fmt: skip
+    span = LiveSpan(rounds, 0, truth.displays - 1)
+    cost = np.zeros(len(truth.laws.of_action)) if claim.money is None else claim.money.cost * truth.mean_value
+    values = np.array([live.value(run, setting, span, seed)[0] for run in range(runs)])
+    return values, truth.best_value(claim.net(rounds), cost)

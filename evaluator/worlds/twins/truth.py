@@ -15,6 +15,7 @@ from evaluator.errors import DataError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import unpack
 from evaluator.log.ragged_vectors import is_uneven
+from evaluator.log.reward_kinds import rewards_alone
 from evaluator.log.schema import ELIGIBLE, TARGET
 from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
 from evaluator.replays.options import ReplayOptions
@@ -23,7 +24,15 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.shared_inputs import Basis, read_basis
 from evaluator.replays.values.rewards import logged_rewards
 from evaluator.units import ROUND
-from evaluator.worlds.twins.arrivals import DisplayTimes, HourFactors, converted_and_shown, fit_hours, read_traffic
+from evaluator.worlds.true_rewards import TrueRewards
+from evaluator.worlds.twins.arrivals import (
+    DisplayTimes,
+    HourFactors,
+    converted_and_shown,
+    fit_hours,
+    hour_of_day,
+    read_traffic,
+)
 from evaluator.worlds.twins.display_column import taken
 from evaluator.worlds.twins.logger import fit_logger_among, fit_twin_logger
 from evaluator.worlds.twins.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
@@ -111,6 +120,11 @@ class LogTruth:
     targets: Mapping[str, pa.Array] = field(default_factory=dict)
 
     @property
+    def name(self) -> str:
+        """Name of the log."""
+        return self.meta.name
+
+    @property
     def moving(self) -> bool:
         """Whether eligible actions move with time, so that entries do."""
         return self.sets is not None and self.sets.moving
@@ -156,6 +170,15 @@ class LogTruth:
     def logging_values(self) -> Floats:
         """Expected value of the logging policy's conversions of each action, each worth the mean, shape (K,)."""
         return np.asarray((self.rates * self.logger).mean(axis=0) * self.mean_value)
+
+
+def fit_log(
+    log: Log, policy: Any, options: ReplayOptions, *, displays: int | None, targets: Sequence[str] = ()
+) -> LogTruth:
+    """Return a truth whose twins look like a log; parameters and errors as of `fit_truth`."""
+    # What is left out of the replays is no less true.
+    whole = read_basis(rewards_alone(log), replace(options, delays_from=None))
+    return fit_truth(whole, policy, options, displays=displays, targets=targets)
 
 
 def fit_truth(
@@ -353,3 +376,29 @@ def _rates(
         return rates_by_context(_pool(log, some, vectors), action, sold, pool, n_actions=log.n_actions)
     x = _pool(log, some, vectors)
     return rates_by_vector(x[np.arange(n), action].astype(np.float64), sold, pool.astype(np.float64))
+
+
+def true_rewards(truth: LogTruth) -> TrueRewards:
+    """Return the expected rewards of all actions at each entry of the pool: all that ever comes, refunds taken off."""
+    p, k = truth.rates.shape
+    money, factors = truth.money, np.ones((1, 1))
+    shares = np.ones(1)
+    if truth.hours.by_hour is not None and truth.traffic is not None:
+        if truth.moving:  # an entry has the hour of its display
+            factors = truth.hours.factor(truth.traffic.times.take(np.arange(p) * truth.traffic.displays // p))[None]
+        else:
+            hours = np.zeros(len(truth.hours.by_hour))
+            for _, times in truth.traffic.times.blocks():
+                hours += np.bincount(hour_of_day(times, truth.hours.ticks), minlength=len(hours))
+            shares, factors = hours / hours.sum(), truth.hours.by_hour[:, None]
+    chance = sum(share * np.minimum(truth.rates * of[:, None], 1.0) for share, of in zip(shares, factors, strict=True))
+    worth = np.full(k, truth.mean_value) if money is None else money.worth - money.owed
+    besides = sum((one.brought for one in money.outcomes), np.zeros(k)) if money is not None else 0.0
+    return TrueRewards(
+        weights=np.full(p, 1.0 / p) if truth.sets is None else truth.sets.entry_shares,
+        rewards=chance * worth + besides,
+        eligible=np.ones((p, k), np.bool_) if truth.sets is None else truth.sets.truths,
+        logger=np.broadcast_to(truth.logger, (p, k)),
+        costs=np.zeros(k) if money is None or money.costs is None else money.costs.means,
+        labels=list(map(str, truth.actions["label"].to_pylist())),
+    )

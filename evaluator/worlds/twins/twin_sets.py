@@ -82,6 +82,13 @@ class TwinSets:
         means: Floats = np.add.reduceat(of_entry, first, axis=0) / size[:, None]
         return means
 
+    @property
+    def entry_shares(self) -> Floats:
+        """Share of a twin's displays that each entry has, shape (P,): blocks are of the same length."""
+        first = np.arange(self.blocks + 1) * len(self.truths) // self.blocks
+        size = np.diff(first)
+        return np.repeat(1.0 / (self.blocks * size), size)
+
     def of_displays(self, entry: Ints) -> pa.DictionaryArray:
         """Return the column of displays with these entries."""
         return pa.DictionaryArray.from_arrays(self.column.indices.take(pa.array(entry)), self.column.dictionary)

@@ -1,0 +1,333 @@
+"""A world: what displays and events are drawn from. Its truth is known: it draws logs, and policies live in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.arguments import PolicyLike, as_description
+from evaluator.blas import one_blas_thread
+from evaluator.datasets import load
+from evaluator.datasets.resolve import dataset_spec, spec_path
+from evaluator.datasets.spec import ScenarioSpec
+from evaluator.errors import ParameterError, UsageError
+from evaluator.log import Log
+from evaluator.options.shared import PropensityMode
+from evaluator.policies.static import FixedAction, LoggingPolicy, RandomPolicy
+from evaluator.units import is_whole, rounds_of_window
+from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem, problem_of
+from evaluator.worlds.scenarios.promotion_log import Promotions
+from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
+from evaluator.worlds.scenarios.synthetic import draw_log
+from evaluator.worlds.true_rewards import TrueReward, TrueRewards, of_problem, of_promotions
+
+if TYPE_CHECKING:
+    from evaluator.worlds.twins.truth import LogTruth
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LivePlay:
+    """Live runs of one policy in a world.
+
+    Parameters
+    ----------
+    policy, rounds
+        Spec of the policy, and number of rounds of each run.
+    rewards
+        Mean expected reward per round of each run, shape (runs,), float64: of what was shown, whenever it comes.
+    regret
+        Regret after all rounds of each run, shape (runs,), float64: what the best choice was expected to earn more. In
+        a scenario that is the best eligible action of each round, in a world fitted to a log the best fixed action, or
+        the best order of actions where not all are always eligible.
+    """
+
+    policy: str
+    rounds: int
+    rewards: Floats
+    regret: Floats
+
+    @property
+    def reward(self) -> float:
+        """Mean expected reward per round, over all runs."""
+        return float(self.rewards.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of `reward`; nan of a single run."""
+        return float(self.rewards.std(ddof=1) / len(self.rewards) ** 0.5) if len(self.rewards) > 1 else float("nan")
+
+    def __repr__(self) -> str:
+        return (
+            f"LivePlay({self.policy!r}, rounds={self.rounds:,}, runs={len(self.rewards)}, reward={self.reward:.4g}, "
+            f"regret={self.regret.mean():.4g})"
+        )
+
+
+class World:
+    """Traffic, contexts, eligible actions, a logging policy, and laws of what displays bring and when, all known.
+
+    `World.from_toml` makes one from a scenario, `World.fit` one that looks like a log. Logs drawn from it are read,
+    replayed, compared and audited like any other; `play` and `truth` say what is true of the same policies.
+
+    Parameters
+    ----------
+    model
+        What it is drawn from: a `evaluator.simulations.BernoulliProblem` or `LinearProblem`, or what `from_toml` and
+        `fit` make.
+
+    Examples
+    --------
+    >>> world = World.from_toml("vernade2017-low")
+    >>> world.log(1_000, seed=1)
+    Log('vernade2017-low', displays=1000, conversions=67, actions=3, tick='round')
+    >>> world.truth("fixed:action=0").value
+    0.1
+    """
+
+    def __init__(self, model: Problem | Promotions | LogTruth) -> None:
+        self.model = model
+        self._is_fitted = not isinstance(model, BernoulliProblem | LinearProblem | Promotions)
+
+    @classmethod
+    def from_toml(cls, scenario: str | Path) -> World:
+        """Return the world of a scenario.
+
+        Parameters
+        ----------
+        scenario
+            Name of a bundled scenario, or path of a ``spec.toml`` with a ``[scenario]``.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such scenario.
+        SpecError, SourceError
+            The spec, or a file of delays it names, is wrong.
+        UsageError
+            The dataset is a log in files, whose truth is not known.
+        """
+        path, spec = spec_path(scenario), dataset_spec(scenario)
+        if not isinstance(spec, ScenarioSpec) or not isinstance(path, Path):
+            raise UsageError(
+                f"{str(scenario)!r} is a log, not a scenario: its truth is not known.",
+                remedy="replay it, or name a dataset whose kind is `synthetic` in `evaluate datasets list`.",
+            )
+        if isinstance(spec.scenario, PromotionsScenario):
+            return cls(Promotions(spec.name, spec.scenario, path.parent))
+        return cls(problem_of(spec.scenario, spec.name, path.parent))
+
+    @classmethod
+    @one_blas_thread()
+    def fit(
+        cls,
+        log: Log | str | Path,
+        *,
+        displays: int | None = None,
+        window: str | int | None = None,
+        propensity: PropensityMode | None = None,
+    ) -> World:
+        """Return a world that looks like a log: the one that an audit of it plays in.
+
+        Rates by context and action, delays, hours of the day, eligible actions, refunds, costs and the logging policy
+        are fitted; displays are independent, and nothing drifts but what the log's calendar moves.
+
+        Parameters
+        ----------
+        log
+            A `Log`, or what `load` takes.
+        displays
+            Most displays of a log drawn from it; None takes as many as the log has.
+        window, propensity
+            Options of `replay` that say how the log is read.
+
+        Raises
+        ------
+        DataError, PropensityError
+            The log has too few displays or conversions, or is no even sample of the traffic; or as of `replay`.
+        """
+        from evaluator.replays.options import ReplayOptions
+        from evaluator.worlds.twins.truth import fit_log
+
+        read = log if isinstance(log, Log) else load(log)
+        return cls(
+            fit_log(read, RandomPolicy(), ReplayOptions(window=window, propensity=propensity), displays=displays)
+        )
+
+    @property
+    def name(self) -> str:
+        """Name of the world, which its logs have."""
+        return str(self.model.name)
+
+    @one_blas_thread()
+    def log(self, displays: int | None = None, seed: int | None = None) -> Log:
+        """Return a log drawn from the world.
+
+        Parameters
+        ----------
+        displays, seed
+            Number of displays and seed; None takes the scenario's, and of a world fitted to a log as many as that had,
+            or was fitted for, and 0. A fitted world draws the first twin that an audit with this seed draws.
+
+        Raises
+        ------
+        ParameterError
+            A number is out of range, or a log does not fit in memory.
+        """
+        if isinstance(self.model, Promotions):
+            return self.model.draw(displays=displays, seed=seed)
+        if isinstance(self.model, BernoulliProblem | LinearProblem):
+            return draw_log(self.model, displays=displays, seed=seed)
+        from evaluator.worlds.twins.twin_log import draw_twin
+
+        most = self.model.displays
+        n, seed = most if displays is None else displays, 0 if seed is None else seed
+        if not is_whole(n, 1) or n > most or not is_whole(seed, 0):
+            raise ParameterError(
+                f"displays={n}, seed={seed}.",
+                remedy=f"displays is 1 to {most:,}, or fit the world for more (`displays`); seed is 0 or more.",
+            )
+        return draw_twin(replace(self.model, displays=n), seed=seed, twin=0)
+
+    @one_blas_thread()
+    def play(
+        self,
+        policy: PolicyLike,
+        rounds: int | None = None,
+        seed: int = 0,
+        *,
+        runs: int = 1,
+        window: str | int | None = None,
+        delays: str | None = None,
+    ) -> LivePlay:
+        """Let one policy live in the world: it sees, round by round, only what had come by then.
+
+        Parameters
+        ----------
+        policy
+            One policy, as `replay` takes it.
+        rounds
+            Number of rounds of a run; None takes the scenario's, and of a world fitted to a log its displays.
+        seed, runs
+            Seed, and number of independent runs. In a scenario they are those of `simulate`, to the bit.
+        window
+            Cut-off, as `simulate` takes it in a scenario and `replay` in a world fitted to a log; None takes the
+            scenario's, or cuts nothing off.
+        delays
+            Delay CDF that a policy is told that needs one, as `simulate` and `replay` take it; None for the known one,
+            or the log's.
+
+        Raises
+        ------
+        ParameterError, PolicyError, UsageError
+            The policy cannot be played, or options do not fit it; or the scenario is in time, and has no live run.
+        """
+        described = as_description(policy)
+        if not is_whole(runs, 1) or not is_whole(seed, 0) or not (rounds is None or is_whole(rounds, 1)):
+            raise ParameterError(
+                f"rounds={rounds}, seed={seed}, runs={runs}.", remedy="rounds and runs are 1 or more, seed 0 or more."
+            )
+        if self._is_fitted:
+            from evaluator.worlds.twins.live_policy import play_in
+
+            truth: LogTruth = self.model  # type: ignore[assignment]
+            horizon = rounds or truth.displays
+            rewards, best = play_in(truth, described, horizon, seed, runs=runs, window=window, delays=delays or "log")
+            return LivePlay(described.spec, horizon, rewards, (best - rewards) * horizon)
+        from evaluator.worlds.scenario_runs import prepare_runs
+
+        problem = in_rounds(self)
+        lived = prepare_runs(
+            problem,
+            [described],
+            horizon=rounds or problem.horizon,
+            window=rounds_of_window(window, problem.window),
+            delays=delays or "known",
+            seed=seed,
+        )
+        lived.compile()
+        found = [lived.play(run, 0) for run in range(runs)]
+        horizon = lived.shared.horizon
+        return LivePlay(
+            described.spec,
+            horizon,
+            np.array([one.earned for one in found]) / horizon,
+            np.array([one.regret[-1] for one in found]),
+        )
+
+    def truth(self, policy: PolicyLike, rounds: int | None = None) -> TrueReward:
+        """Return what a policy that does not learn is expected to earn a round, without playing it.
+
+        Parameters
+        ----------
+        policy
+            ``random``, ``fixed:action=...`` or ``logging``, the policy that the world's logs are written by.
+        rounds
+            Number of rounds, over which flights of a scenario are averaged; None takes the scenario's.
+
+        Returns
+        -------
+        TrueReward
+            Its expected reward per round, by action and context where there are some.
+
+        Raises
+        ------
+        ParameterError
+            The policy learns: what it earns depends on its luck. `play` it.
+        """
+        described = as_description(policy)
+        if not isinstance(described, FixedAction | LoggingPolicy | RandomPolicy):
+            raise ParameterError(
+                f"{described.spec} learns, or reads a log: what it earns is not known without playing.",
+                remedy="`play` it; random, fixed and logging have a truth.",
+            )
+        if isinstance(self.model, BernoulliProblem | LinearProblem):
+            return of_problem(self.model, rounds or self.model.horizon).of(described)
+        return self._rewards.of(described)
+
+    @cached_property
+    def _rewards(self) -> TrueRewards:
+        if isinstance(self.model, Promotions):
+            return of_promotions(self.model)
+        from evaluator.worlds.twins.truth import true_rewards
+
+        return true_rewards(self.model)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return f"World({self.name!r})"
+
+
+def in_rounds(world: World) -> Problem:
+    """Return the problem of a scenario that counts rounds.
+
+    Raises
+    ------
+    UsageError
+        The scenario is in time, not in rounds; or the world is fitted to a log.
+    """
+    model = world.model
+    if not isinstance(model, BernoulliProblem | LinearProblem) or model.arrivals is not None:
+        what = "has arrivals in time" if not world._is_fitted else "is fitted to a log"
+        raise UsageError(
+            f"{world.name!r} {what}, and a simulation counts rounds.",
+            remedy="replay a log of it, or play a world fitted to one (`World.fit`); or leave [scenario.arrivals] out "
+            "and give the delays in rounds.",
+        )
+    return model
+
+
+def load_problem(scenario: str | Path) -> Problem:
+    """Return the problem of a scenario that counts rounds; parameters and errors as of `World.from_toml`.
+
+    Examples
+    --------
+    >>> load_problem("vernade2017-low").means
+    (0.1, 0.05, 0.03)
+    """
+    return in_rounds(World.from_toml(scenario))

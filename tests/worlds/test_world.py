@@ -1,0 +1,161 @@
+"""A world draws the logs that commands read, plays what they play, and knows what policies that do not learn earn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluator import World, audit, load, simulate
+from evaluator.arguments import as_description
+from evaluator.audits.fitted_truth import fit
+from evaluator.audits.options import AuditOptions
+from evaluator.delays.laws import fixed
+from evaluator.errors import ParameterError, UsageError
+from evaluator.log.fingerprint import content_hash
+from evaluator.simulations import BernoulliProblem
+from evaluator.worlds.twins.twin_log import draw_twin
+from tests.cli.runs import evaluate
+
+SCENARIOS = ["synthetic", "campaigns", "promotions", "manegueu2020-figure2"]
+SOFTMAX = """
+name = "softmax"
+title = "A logger that follows vectors"
+licence = "Apache-2.0"
+
+[scenario]
+kind = "linear"
+actions = 4
+dimensions = 3
+logger = "softmax"
+temperature = 0.05
+delay = { family = "fixed", mean = 3 }
+flights = [{ action = 2, from = 4000 }]
+"""
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_logs_of_a_scenario_are_those_that_load_reads(name: str) -> None:
+    world = World.from_toml(name)
+    assert content_hash(world.log(700, seed=3)) == content_hash(load(name, limit=700, seed=3))
+    assert world.log(700).meta == load(name, limit=700).meta
+
+
+def test_a_log_is_the_dataset_that_the_command_converts(tmp_path: Path) -> None:
+    evaluate("datasets", "convert", "campaigns", str(tmp_path / "log"), "--limit", "900")
+    assert content_hash(load(tmp_path / "log")) == content_hash(World.from_toml("campaigns").log(900))
+
+
+@pytest.mark.parametrize("name", ["campaigns", "vernade2017-low"])
+def test_to_play_is_to_simulate(name: str) -> None:
+    world = World.from_toml(name)
+    played = world.play("ucb1", 400, seed=5, runs=3)
+    assert np.mean(played.regret) == pytest.approx(
+        simulate(name, "ucb1", runs=3, horizon=400, seed=5).curves[0].regret[-1], rel=1e-12
+    )
+    alone = world.play("ucb1", 400, seed=5)
+    assert (
+        alone.regret[0] == simulate(world, "ucb1", runs=1, horizon=400, seed=5).curves[0].regret[-1] == played.regret[0]
+    )
+
+
+def test_rewards_and_regret_of_a_run_add_up_to_what_the_best_action_earns() -> None:
+    played = World.from_toml("vernade2017-low").play("delayed-klucb", 1_000, seed=2, runs=4)
+    np.testing.assert_allclose(played.rewards + played.regret / 1_000, 0.1)
+
+
+def test_a_problem_of_ones_own_is_a_world() -> None:
+    problem = BernoulliProblem(name="mine", means=(0.2, 0.6), laws=(fixed(3),), logger=(0.9, 0.1), displays=5_000)
+    world = World(problem)
+    log = world.log()
+    assert (len(log), log.meta.name, log.meta.propensity) == (5_000, "mine", "logged")
+    assert set(log.column("propensity").tolist()) == {0.9, 0.1}
+    assert world.truth("logging").value == pytest.approx(0.9 * 0.2 + 0.1 * 0.6)
+    assert world.truth("logging").shown.tolist() == pytest.approx([0.9, 0.1])
+    with pytest.raises(ParameterError, match="propensities"):
+        BernoulliProblem(name="mine", means=(0.2, 0.6), laws=(fixed(3),), logger=(0.9, 0.2))
+
+
+def test_a_fitted_world_draws_the_first_twin_of_an_audit() -> None:
+    log, options = load("synthetic", limit=2_000), AuditOptions(window=100, seed=7)
+    truth = fit(log, [as_description("linucb"), as_description("random")], options).truth
+    world = World.fit(log, window=100)
+    assert content_hash(world.log(seed=7)) == content_hash(draw_twin(truth, seed=7, twin=0))
+    assert world.model.said == truth.said == audit(log, "random", window=100, twins=10, seed=7).truth
+
+
+def within_errors(found: float, known: float, error: float) -> None:
+    assert abs(found - known) <= 4.0 * error + 1e-12, (found, known, error)
+
+
+@pytest.mark.parametrize("policy", ["random", "fixed:action=2", "logging"])
+@pytest.mark.parametrize("name", ["synthetic", "campaigns", "vernade2017-low", "softmax"])
+def test_the_truth_of_a_scenario_is_what_long_runs_and_logs_show(name: str, policy: str, tmp_path: Path) -> None:
+    if name == "softmax":
+        (tmp_path / "spec.toml").write_text(SOFTMAX)
+    world = World.from_toml(tmp_path / "spec.toml" if name == "softmax" else name)
+    rounds = 10_000
+    known = world.truth(policy, rounds)
+    assert known.shown.sum() == pytest.approx(1.0)
+    assert np.nansum(known.by_action * known.shown) == pytest.approx(known.value)
+    if policy != "logging":
+        played = world.play(policy, rounds, seed=1, runs=10)
+        within_errors(played.reward, known.value, played.standard_error)
+        return
+    log = world.log(rounds, seed=1)
+    expected = log.column("expected_reward")[np.arange(rounds), log.column("action")]
+    spread = np.hypot(expected.std(ddof=1) / rounds**0.5, known.standard_error)
+    within_errors(float(expected.mean()), known.value, float(spread))
+    rewards = np.bincount(log.conversions["display_id"].to_numpy(), minlength=rounds)
+    within_errors(float(rewards.mean()), known.value, float(rewards.std(ddof=1) / rounds**0.5))
+
+
+def test_the_truth_of_promotions_is_what_the_facts_of_the_dataset_say() -> None:
+    facts = json.loads(evaluate("datasets", "show", "promotions", "--json").out)["truth"]
+    world = World.from_toml("promotions")
+    said = {row["policy"]: row for row in facts if row["policy"] is not None}
+    for policy, row in said.items():
+        known = world.truth(policy)
+        assert (known.value, known.cost) == pytest.approx((row["profit"], row["cost"]))
+    assert world.truth("logging").value == pytest.approx(facts[0]["profit"])
+
+
+LOGS = {
+    "contexts": lambda: load("synthetic", limit=3_000),
+    "calendar": lambda: load("campaigns", limit=3_000),
+    "money": lambda: load("promotions", limit=3_000),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_truth_of_a_fitted_world_is_what_long_runs_show(name: str) -> None:
+    world = World.fit(LOGS[name]())
+    for policy in ("random", "fixed:action=1", "logging"):
+        known, played = world.truth(policy), world.play(policy, 3_000, seed=1, runs=20)
+        within_errors(played.reward, known.value, played.standard_error)
+        assert known.by_context.shape == (3_000,)
+
+
+def test_what_learns_has_no_truth_and_what_is_in_time_no_run() -> None:
+    world = World.from_toml("promotions")
+    with pytest.raises(ParameterError, match="ucb1 learns"):
+        world.truth("ucb1")
+    with pytest.raises(UsageError, match="in time"):
+        world.play("random")
+    with pytest.raises(UsageError, match="fitted to a log"):
+        simulate(World.fit(load("vernade2017-low", limit=2_000)), "random")
+
+
+def test_numbers_out_of_range_are_refused() -> None:
+    fitted = World.fit(load("campaigns", limit=3_000))
+    for wrong in ({"displays": 0}, {"displays": 3_001}, {"seed": -1}):
+        with pytest.raises(ParameterError, match="displays"):
+            fitted.log(**wrong)
+    with pytest.raises(ParameterError, match="calendar"):
+        fitted.play("random", 3_001)
+    with pytest.raises(ParameterError, match="runs"):
+        fitted.play("random", 10, runs=0)
+    with pytest.raises(ParameterError, match="the world has 5 actions"):
+        fitted.truth("fixed:action=5")
