@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator import audit, check, load, plan, replay, study_delays
+from evaluator import audit, check, compare, load, plan, replay, study_delays
 from evaluator.arguments import as_description
 from evaluator.datasets.summary import log_facts
 from evaluator.datasets.writing import write_canonical
@@ -108,6 +108,11 @@ def test_young_displays_are_corrected_by_the_delays_of_each_kind() -> None:
 def test_a_guardrail_limits_it_and_a_share_of_what_may_be_below_0_is_refused() -> None:
     (answer,) = replay(renamed(), "random", guardrails=["damaged > -0.5"]).guardrails
     assert answer.answer == "holds"
+    compared = compare(renamed(), ["random", "ucb1"], windows=[500], guardrails=["damaged > -0.5", "revenue > -0.2"])
+    for result in compared.results:
+        assert [one.answer for one in result.guardrails if one.outcome == "damaged"] == ["holds"]
+        assert {one.tests for one in result.guardrails} == {2 * len(compared.results)}
+        assert {one.outcome for one in result.outcomes} == {"damaged", "revenue"}
     with pytest.raises(ParameterError, match="may be below 0"):
         replay(renamed(), "random", guardrails=["damaged > -5%"])
 
