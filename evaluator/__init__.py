@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evaluator.delays.study.result import DelayStudy
     from evaluator.findings.catalogue import explain
     from evaluator.findings.finding import Finding
-    from evaluator.log import Log, LogMeta, Outcome
+    from evaluator.log import EventKind, Log, LogMeta
     from evaluator.policies import Policy
     from evaluator.replays.learned.policy import LearnedPolicy, load_policy
     from evaluator.replays.plan import ReplayPlan
@@ -42,11 +42,11 @@ __all__ = [
     "CheckReport",
     "Comparison",
     "DelayStudy",
+    "EventKind",
     "Finding",
     "LearnedPolicy",
     "Log",
     "LogMeta",
-    "Outcome",
     "Policy",
     "ReplayPlan",
     "ReplayResult",
@@ -86,7 +86,7 @@ _HOMES = {
     "study_delays": "evaluator.api",
     "Log": "evaluator.log",
     "LogMeta": "evaluator.log",
-    "Outcome": "evaluator.log",
+    "EventKind": "evaluator.log",
     "Policy": "evaluator.policies",
     "ReplayPlan": "evaluator.replays.plan",
     "ReplayResult": "evaluator.replays.result",

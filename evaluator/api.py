@@ -15,11 +15,11 @@ from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.candidates import pairs_to_expect
 from evaluator.comparisons.log_places import at_a_place
 from evaluator.comparisons.options import CompareOptions
-from evaluator.comparisons.resampled_replay import execute_in_jobs, refuse_nothing_to_spread
-from evaluator.comparisons.result import Comparison, execute_comparison, find_baseline, plan_comparison, with_logging
+from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
 from evaluator.comparisons.study_file import read_study
 from evaluator.comparisons.variant_jobs import study_on
-from evaluator.comparisons.variant_runs import VariantRuns
+from evaluator.comparisons.variant_runs import VariantRuns, execute_in_jobs, refuse_nothing_to_spread
 from evaluator.comparisons.weighted_pairs import may_decide
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions

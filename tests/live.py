@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.kernels.compiling import compiled
+from evaluator.policies import dispatch
 from evaluator.policies.base import Setting
-from evaluator.policies.dispatch import choose, converted, displayed, prepare
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,9 +96,9 @@ def _play(
                     length += vectors[a, i] ** 2
                 vectors[a] /= np.sqrt(length)
                 expected[a] = vectors[a].sum() / np.sqrt(dimension)
-        prepare(state, own)
-        action = choose(state, vectors)
-        displayed(state, vectors, action)
+        dispatch.begin(state, own)
+        action = dispatch.choose(state, vectors)
+        dispatch.shown(state, vectors, action)
         regret += expected.max() - expected[action]
         actions[t] = action
         shown[t] = vectors[action] if dimension > 0 else vectors[0]
@@ -112,6 +112,6 @@ def _play(
                 first[t + delay] = t
         s = first[t]
         while s >= 0:
-            converted(state, shown[s], actions[s], t - s, 1.0)
+            dispatch.told(state, shown[s], actions[s], t - s, 1.0)
             s = following[s]
     return regret

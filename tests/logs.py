@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log import Log, LogMeta, Outcome
+from evaluator.log import EventKind, Log, LogMeta
 from evaluator.log.eligible import pack
+from evaluator.log.events import merge_events, with_kind
 from evaluator.log.schema import fixed_size_lists
 
 
@@ -132,14 +133,12 @@ def with_outcome(
     value: npt.ArrayLike | None = None,
     **about: Any,
 ) -> Log:
-    """Return a log with events of one more outcome, value 1 unless given; `about` as `Outcome` takes it."""
+    """Return a log with events of one more outcome, value 1 unless given; `about` as `EventKind` takes it."""
     of, when = np.asarray(display, np.int64), np.asarray(time, np.int64)
     worth = np.ones(len(of)) if value is None else np.asarray(value, np.float64)
-    events = pa.table({"outcome": pa.array([name] * len(of), pa.string()), "display_id": of, "time": when,
-                       "value": worth})  # fmt: skip
-    both = pa.concat_tables([log.outcomes, events]).sort_by([("display_id", "ascending"), ("time", "ascending")])
-    changed = log.with_meta(outcomes=(*log.meta.outcomes, Outcome(name=name, **about)))
-    return changed.changed(outcomes=both)
+    events = with_kind(pa.table({"display_id": of, "time": when, "value": worth}), name)
+    changed = log.with_meta(outcomes=(*log.meta.outcomes, EventKind(name=name, **about)))
+    return changed.changed(events=merge_events(log.events, events))
 
 
 def in_rounds(log: Log) -> Log:
@@ -150,6 +149,6 @@ def in_rounds(log: Log) -> Log:
     conversions = log.conversions.set_column(1, "time", [when])
     shown = conversions["display_id"].to_numpy()
     longest = max(int(np.searchsorted(time, time[0] + (log.meta.attribution_window or 0))), int((when - shown).max()))
-    return dataclasses.replace(log, displays=displays, conversions=conversions).with_meta(
+    return dataclasses.replace(log, displays=displays, events=conversions).with_meta(
         tick="round", observed_until=len(log) - 1, attribution_window=longest
     )

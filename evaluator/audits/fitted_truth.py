@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.log import Log
 from evaluator.log.reward_kinds import refuse_counted
 from evaluator.log.schema import is_target

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.policies.base import Setting
 from evaluator.replays.loop.samplers import SamplerName

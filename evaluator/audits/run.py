@@ -28,7 +28,7 @@ from evaluator.findings.codes import ordered
 from evaluator.findings.finding import assumptions_of
 from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log import Log
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.replays.words.stamps import said_of_twins
 
 Floats = npt.NDArray[np.float64]

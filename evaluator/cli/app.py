@@ -1,24 +1,40 @@
-"""The command ``evaluate``: its commands, its exit codes, and its errors, each in one line."""
+"""The command ``evaluate``: its commands, its exit codes, its errors, each in one line, and how it stops.
+
+A message that cannot be written, because a standard stream is closed or full, never loses a computed result.
+
+Ctrl-C ends a command within a second, also in the compiler or while the main thread waits for other threads. Python
+runs signal handlers between two steps of its main thread, where they raise an exception. Where this takes too long, a
+second thread, which the system notifies of the signal, cleans up and ends the process.
+"""
 
 from __future__ import annotations
 
+import io
+import os
 import signal
+import socket
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
 
 import typer
 
 from evaluator.blas import one_blas_thread_from_the_start
 from evaluator.cli import audit, check, compare, datasets, delays, explain, options, policies, replay, report, simulate
+from evaluator.cli.command_parameters import option
 from evaluator.cli.help import App
-from evaluator.cli.lending import offered
-from evaluator.cli.standard_streams import guard_streams
-from evaluator.cli.stopping import answered
-from evaluator.errors import EvaluatorError, refuse_no_utf8
+from evaluator.errors import EvaluatorError, OutputError, refuse_no_utf8
 from evaluator.options.declaration import Option
+from evaluator.outputs.locks import undo_all
 from evaluator.reports.command_words import use_command_words
 from evaluator.visible import visible
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 
 app = App(
     name="evaluate",
@@ -30,6 +46,10 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
+
+# Seconds that the main thread has to end by itself.
+GRACE = 0.6
+_STOPPING = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 
 
 def _version(wanted: bool) -> None:
@@ -44,7 +64,7 @@ def _version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        offered("version", Option(default=False, help="Print the version"), callback=_version, is_eager=True),
+        option("version", Option(default=False, help="Print the version"), callback=_version, is_eager=True),
     ] = False,
 ) -> None:
     pass
@@ -104,3 +124,141 @@ def _fail(error: Exception, line: str, code: int) -> NoReturn:
         raise error
     typer.echo(f"error: {visible(line)}", err=True)
     sys.exit(code)
+
+
+class SafeStream(io.FileIO):
+    """A standard stream that outlives its reader: text that can no longer be written is dropped.
+
+    Parameters
+    ----------
+    descriptor
+        Number of the stream's file descriptor, open or not; it stays open.
+    needed
+        Whether the text is the result of the command: then failing to write it is an error, which is raised once.
+    """
+
+    def __init__(self, descriptor: int, *, needed: bool) -> None:
+        super().__init__(descriptor, "w", closefd=False)
+        self._needed = needed
+        self._gone = False
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write the data, or drop them if they cannot be written.
+
+        Raises
+        ------
+        OutputError
+            The text is needed, and the cause is not that its reader closed the pipe.
+        """
+        if not self._gone:
+            try:
+                return super().write(data)
+            except BrokenPipeError:
+                self._gone = True
+            except OSError as error:
+                self._gone = True
+                if self._needed:
+                    raise OutputError(
+                        f"stdout: cannot be written ({os.strerror(error.errno or 0)}).",
+                        remedy="make room, or send it elsewhere; what --out names is written.",
+                    ) from None
+        return memoryview(data).nbytes
+
+
+def guard_streams() -> None:
+    """Replace stdout and stderr by safe streams, if they are the process's own."""
+    _occupy_closed()
+    sys.stdout = _safe(sys.stdout, 1, needed=True)
+    sys.stderr = _safe(sys.stderr, 2, needed=False)
+
+
+def _occupy_closed() -> None:
+    """Occupy the numbers of closed standard streams, so that no file opened later receives the text of a stream."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)
+
+
+def _is_own(stream: TextIO, descriptor: int) -> bool:
+    """Whether a stream is the process's own, and not a test's, a notebook's, or a Windows console, which needs text."""
+    try:
+        return stream.fileno() == descriptor and not (os.name == "nt" and stream.isatty())
+    except OSError:
+        return False
+
+
+def _safe(stream: TextIO | None, descriptor: int, *, needed: bool) -> TextIO:
+    if stream is not None and not _is_own(stream, descriptor):
+        return stream
+    encoding = "utf-8" if stream is None else stream.encoding
+    raw = SafeStream(descriptor, needed=needed)
+    # Letters that the encoding lacks are escaped: they must not end the command.
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=raw.isatty() or not needed
+    )
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """End the block within a second of a stopping signal, with one line that says which results are kept."""
+    speaking = threading.Lock()
+    ours, systems = socket.socketpair()
+    systems.setblocking(False)
+    before = signal.set_wakeup_fd(systems.fileno(), warn_on_full_buffer=False)
+    ended = threading.Event()
+
+    def watch() -> None:
+        while number := next(iter(ours.recv(1)), 0):
+            # Under nohup the signal of a closed terminal is ignored.
+            if number in _STOPPING and signal.getsignal(number) is not signal.SIG_IGN:
+                if not ended.wait(GRACE):
+                    _abandon(number, speaking)
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    except BaseException:
+        # Libraries may have turned the exception that stopped them into any other.
+        if options.stopped_by is None:
+            raise
+        if speaking.acquire(blocking=False):
+            _say(options.stopped_by)
+        sys.exit(128 + options.stopped_by)
+    finally:
+        ended.set()
+        signal.set_wakeup_fd(before)
+        systems.close()
+        watcher.join()
+        ours.close()
+
+
+def _abandon(number: int, speaking: threading.Lock) -> None:
+    """End the process from another thread than its main thread."""
+    if speaking.acquire(blocking=False):
+        undo_all()
+        _say(number)
+        os._exit(128 + number)
+
+
+def _say(number: int) -> None:
+    """Write the line directly to the file descriptor: the main thread may hold the locks of Python's streams."""
+    name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+    what = _describe_kept() or "outputs are as they were; the same command starts anew"
+    cursor = "\x1b[?25h\r\x1b[K" if sys.stderr.isatty() else ""  # the cursor, which a progress bar hides
+    os.write(2, f"{cursor}Stopped by {name}: {what}.\n".encode(errors="backslashreplace"))
+
+
+def _describe_kept() -> str:
+    """Return a clause that says which results are kept; empty if no results are kept."""
+    folder = options.kept_in
+    if folder is None:
+        return ""
+    finished, parts = (len(list(folder.glob(f"[!.]*.{kind}"))) for kind in ("kept", "part"))
+    counted = [f"{finished:,} finished variant{'s' * (finished > 1)}"] if finished else []
+    counted += [f"{parts:,} part{'s' * (parts > 1)} of results"] if parts else []
+    are = "are" if finished + parts > 1 else "is"
+    return f"{' and '.join(counted)} {are} kept in {folder}; the same command goes on there" if counted else ""

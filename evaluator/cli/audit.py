@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from evaluator.audits.options import AuditOptions
 from evaluator.cli import options as o
-from evaluator.cli.executing import Cluster, workers
-from evaluator.cli.lending import offered, takes
-from evaluator.cli.output import new_folder, this_command, wrote
-from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
-from evaluator.cli.replaying import origin
+from evaluator.cli.command_parameters import options_of
+from evaluator.cli.output import finish, kept_output, this_command
+from evaluator.cli.reading import one_log, open_log, origin, reading_options, reads_log
 
 EXAMPLES = (
     "Examples: evaluate audit -p otflinucb -p linucb -p random --window 2000 --twins 50   |   evaluate audit "
@@ -22,7 +19,7 @@ EXAMPLES = (
 
 
 @reads_log
-@takes(AuditOptions, to="auditing")
+@options_of(AuditOptions, to="auditing")
 def audit_command(
     reading: dict[str, Any],
     auditing: dict[str, Any],
@@ -33,16 +30,13 @@ def audit_command(
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        offered(
-            "out",
-            o.OUT.but(
-                help="New folder for twins, live runs, result, report and manifest; what an interrupted audit finished "
-                "is kept in a1.partial, where the same command goes on",
-                example="a1",
-            ),
+        o.out_option(
+            "New folder for twins, live runs, result, report and manifest; what an interrupted audit finished "
+            "is kept in a1.partial, where the same command goes on",
+            example="a1",
         ),
     ] = None,
-    cluster: Cluster = None,
+    cluster: o.Cluster = None,
     debug: o.Debug = False,
 ) -> None:
     """Say what a replay can tell on a log like yours, by twins of it whose truth is known.
@@ -55,18 +49,16 @@ def audit_command(
     from evaluator.audits.run import run_audit, steps
     from evaluator.comparisons.log_places import place_of
     from evaluator.log.users import LIKE_USERS
-    from evaluator.outputs.kept_folder import kept_beside
-    from evaluator.outputs.kept_jobs import KeptJobs
+    from evaluator.outputs.kept_folder import KeptJobs
     from evaluator.reports.result_files import write_audit
 
     asked = AuditOptions(**auditing)
     descriptions = as_descriptions(policies)
     named = one_log(log, dataset)
-    with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
-        o.kept_in = folder
+    with kept_output(out) as (folder, save):
         store = None if folder is None else KeptJobs(folder, o.note)
         source = open_log(named, reading, [LIKE_USERS])
-        with workers(cluster) as executor:
+        with o.workers(cluster) as executor:
             # The fingerprint covers the whole log: with and without workers, results have the same keys.
             read = reading_options(reading, [LIKE_USERS])
             place = None if executor is None and store is None else place_of(source.log, named, read)
@@ -80,6 +72,4 @@ def audit_command(
                     source.log, descriptions, asked, advance=advance, kept=store, executor=executor, place=place
                 )
         save(write_audit, audit, source=origin(source, reading), command=this_command())
-    o.show(audit, full=full, as_json=as_json)
-    if out is not None:
-        o.note(wrote(out))
+    finish(audit, out, full=full, as_json=as_json)

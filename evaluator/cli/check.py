@@ -9,17 +9,16 @@ import typer
 
 from evaluator.checks.options import CheckOptions
 from evaluator.cli import options as o
-from evaluator.cli.lending import offered, takes
-from evaluator.cli.output import new_folder, this_command, wrote
-from evaluator.cli.reading import one_log, open_log, reads_log
-from evaluator.cli.replaying import origin
+from evaluator.cli.command_parameters import option, options_of
+from evaluator.cli.output import finish, new_folder, this_command
+from evaluator.cli.reading import one_log, open_log, origin, reads_log
 from evaluator.options.shared import KEPT
 
 EXAMPLES = "Examples: evaluate check shop/spec.toml   |   evaluate check shop/spec.toml --cluster-by every:1d"
 
 
 @reads_log
-@takes(CheckOptions, to="checking")
+@options_of(CheckOptions, to="checking")
 def check_command(
     reading: dict[str, Any],
     checking: dict[str, Any],
@@ -27,10 +26,8 @@ def check_command(
     dataset: o.Dataset = None,
     full: o.Full = False,
     as_json: o.AsJson = False,
-    out: Annotated[
-        Path | None, offered("out", o.OUT.but(help="New folder for page, findings, result, report and manifest"))
-    ] = None,
-    fail_on: Annotated[list[str] | None, offered("fail_on", o.FAIL_ON.but(question=KEPT))] = None,
+    out: Annotated[Path | None, o.out_option("New folder for page, findings, result, report and manifest")] = None,
+    fail_on: Annotated[list[str] | None, option("fail_on", o.FAIL_ON.but(question=KEPT))] = None,
     debug: o.Debug = False,
 ) -> None:
     """Say whether a log is fit for replay, by testing on it what a replay rests on.
@@ -49,9 +46,7 @@ def check_command(
         o.doing("Testing the log")
         report = check_log(source.log, options)
         save(write_check, report, source=origin(source, reading), command=this_command())
-    o.show(report, full=full, as_json=as_json)
-    if out is not None:
-        o.note(wrote(out))
+    finish(report, out, full=full, as_json=as_json)
     if not report.fit:
         raise typer.Exit(o.NOT_FIT)
     o.fail_on(codes, report.findings)

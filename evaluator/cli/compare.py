@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evaluator.cli import options as o
-from evaluator.cli.executing import Cluster, workers
-from evaluator.cli.lending import offered, takes
-from evaluator.cli.output import new_folder, wrote
+from evaluator.cli.command_parameters import option, options_of
+from evaluator.cli.output import finish, kept_output, save_result
 from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
-from evaluator.cli.replaying import save_result
 from evaluator.comparisons.options import CompareOptions
 from evaluator.options.shared import POLICIES
 from evaluator.replays.options import ReplayOptions
@@ -33,29 +30,26 @@ LONG = 1_000_000_000
 
 
 @reads_log
-@takes(CompareOptions, to="comparing")
-@takes(ReplayOptions, to="replaying", but=("window", "bootstrap"))
+@options_of(CompareOptions, to="comparing")
+@options_of(ReplayOptions, to="replaying", but=("window", "bootstrap"))
 def compare_command(
     context: typer.Context,
     reading: dict[str, Any],
     comparing: dict[str, Any],
     replaying: dict[str, Any],
-    policies: Annotated[list[str] | None, offered("policies", POLICIES)] = None,
+    policies: Annotated[list[str] | None, option("policies", POLICIES)] = None,
     log: o.Log = None,
     dataset: o.Dataset = None,
     full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        offered(
-            "out",
-            o.OUT.but(
-                help="New folder for trajectories, curves, results, report and manifest; what an interrupted study "
-                "finished is kept in run1.partial, where the same command goes on"
-            ),
+        o.out_option(
+            "New folder for trajectories, curves, results, report and manifest; what an interrupted study "
+            "finished is kept in run1.partial, where the same command goes on"
         ),
     ] = None,
-    cluster: Cluster = None,
+    cluster: o.Cluster = None,
     fail_on: o.FailOn = None,
     debug: o.Debug = False,
 ) -> None:
@@ -69,16 +63,15 @@ def compare_command(
     from evaluator.comparisons.candidates import pairs_to_expect
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
-    from evaluator.comparisons.result import execute_comparison, find_baseline, plan_comparison, with_logging
+    from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import MOST, VariantRuns
     from evaluator.comparisons.weighted_pairs import may_decide
     from evaluator.log.users import LIKE_USERS
-    from evaluator.outputs.kept_folder import kept_beside
     from evaluator.policies.static import LoggingPolicy
 
     dataset, codes = one_log(log, dataset), o.codes_of(fail_on)
-    with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
+    with kept_output(out) as (folder, save):
         asked = CompareOptions(**comparing)
         specs, windows, baseline, rule = policies or [], asked.asked_windows, asked.baseline, asked.rule
         draws, look = asked.bootstrap, asked.asked_look
@@ -99,7 +92,6 @@ def compare_command(
         descriptions = as_descriptions(specs)
         named = None if baseline is None else as_description(baseline).spec
         store = None if folder is None else KeptResults(folder, [*descriptions, LoggingPolicy()])
-        o.kept_in = folder
         options = ReplayOptions(**{**replaying, "bootstrap": draws or 0})
         # Weighted differences are by users; and the log is checked, by what users saw before, too.
         decides = may_decide(descriptions, draws)
@@ -109,7 +101,7 @@ def compare_command(
         plans = plan_comparison(source.log, descriptions, windows or [None], options)
         first = find_baseline(plans, named)
         taken_up = _find_earlier_results(store, plans, source.log)
-        with workers(cluster) as executor:
+        with o.workers(cluster) as executor:
             where = None
             if executor is not None:
                 place = place_of(source.log, dataset, reading_options(reading, keep))
@@ -127,9 +119,7 @@ def compare_command(
                     plans, baseline=first, rule=rule, look=look, log=source.log, runs=runs, advance=advance
                 )
         save_result(save, comparison, source, reading)
-    o.show(comparison, full=full, as_json=as_json)
-    if out is not None:
-        o.note(wrote(out))
+    finish(comparison, out, full=full, as_json=as_json)
     beside = () if comparison.check is None else comparison.check.findings
     o.fail_on(
         codes,

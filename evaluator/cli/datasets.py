@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from evaluator.cli import datasets_init, datasets_make
+from evaluator.cli import datasets_init
 from evaluator.cli import options as o
-from evaluator.cli.executing import SimulateCluster, workers
+from evaluator.cli.command_parameters import argument, option, options_of
 from evaluator.cli.help import App
-from evaluator.cli.lending import offered, placed, takes
-from evaluator.cli.output import new_folder, this_command, wrote
+from evaluator.cli.output import finish, new_folder, this_command
 from evaluator.cli.reading import one_log, reads_log
+from evaluator.datasets.make_options import MakeOptions
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
@@ -24,8 +24,14 @@ app = App(help="Logs: what they hold, whether they are sound, and their fast for
 _NAME = DATASET.but(
     help="Bundled name, a spec.toml, or a converted folder, on disk or in a bucket.", question=WHICH_LOG
 )
+_MAKE = (
+    "Examples: evaluate datasets make shop -o my-shop && evaluate replay -d my-shop/spec.toml -p linucb --window 7d | "
+    "evaluate datasets make criteo_twin --rows 20000 --seed 1 -o twin.tsv.gz && "
+    "evaluate replay -d criteo_twin --path twin.tsv.gz --actions top:10 -p ucb1 --propensity estimate:context"
+)
+_MADE = r"shop, a small example of files of your own; criteo_twin; or a spec.toml with a \[twin] section."
 _JOBS = "Threads; with two or more a large log of many Parquet files is written in parts, which hold the same"
-Name = Annotated[str, placed(_NAME, completes="dataset")]
+Name = Annotated[str, argument(_NAME, completes="dataset")]
 
 
 @app.command("list", epilog="Example: evaluate datasets list")
@@ -58,9 +64,7 @@ def show_command(
     dataset: Name = "synthetic",
     full: o.Full = False,
     as_json: o.AsJson = False,
-    out: Annotated[
-        Path | None, offered("out", o.OUT.but(help="New folder for page, facts, report and manifest"))
-    ] = None,
+    out: Annotated[Path | None, o.out_option("New folder for page, facts, report and manifest")] = None,
     debug: o.Debug = False,
 ) -> None:
     """Show what a dataset's spec says and, where its files are at hand, what its log holds."""
@@ -75,12 +79,7 @@ def show_command(
             fingerprint = "" if facts["log"] is None else facts["log"]["fingerprint"]
             source = {"dataset": facts["name"], "fingerprint": fingerprint, "reading": reading}
             save(write_facts, facts, source=source, command=this_command())
-    if as_json:
-        o.print_json(facts)
-    else:
-        o.show(facts, full=full)
-    if out is not None:
-        o.note(wrote(out))
+    finish(facts, out, full=full, as_json=as_json)
 
 
 @app.command("validate", epilog="Example: evaluate datasets validate shop/spec.toml")
@@ -116,16 +115,15 @@ def validate_command(
     "convert",
     epilog="Example: evaluate datasets convert shop/spec.toml shop-log && evaluate replay -d shop-log -p ucb1",
 )
-@takes(ReadingOptions, to="reading", but=("seed",), given_only=True)
+@options_of(ReadingOptions, to="reading", but=("seed",), given_only=True)
 def convert_command(
     dataset: Name,
-    out: Annotated[str, placed(o.OUT.but(help="New folder, on disk or in a bucket: s3://bucket/shop-log."))],
+    out: Annotated[str, argument(o.OUT.but(help="New folder, on disk or in a bucket: s3://bucket/shop-log."))],
     reading: dict[str, Any],
     overwrite: Annotated[
-        bool, offered("overwrite", Option(default=False, help="Replace a converted folder", question=KEPT))
+        bool, option("overwrite", Option(default=False, help="Replace a converted folder", question=KEPT))
     ] = False,
-    jobs: Annotated[int, offered("jobs", JOBS.but(help=_JOBS, panel=""))] = 1,
-    cluster: SimulateCluster = None,
+    jobs: Annotated[int, option("jobs", JOBS.but(help=_JOBS, panel=""))] = 1,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -135,10 +133,8 @@ def convert_command(
     """
     from evaluator.datasets import convert
 
-    with workers(cluster) as executor, o.progress("rows", {"Converting": None}) as advance:
-        done = convert(
-            dataset, out, overwrite=overwrite, jobs=jobs, executor=executor, advance=advance, say=o.note, **reading
-        )  # fmt: skip
+    with o.progress("rows", {"Converting": None}) as advance:
+        done = convert(dataset, out, overwrite=overwrite, jobs=jobs, advance=advance, **reading)
     log, left_out = done.log, done.quarantine
     if as_json:
         from evaluator.datasets.facts import Conversion
@@ -155,7 +151,38 @@ def convert_command(
 
 
 app.command("init", epilog=datasets_init.EXAMPLES)(datasets_init.init_command)
-app.command("make", epilog=datasets_make.EXAMPLES)(datasets_make.make_command)
+
+
+@app.command("make", epilog=_MAKE)
+@options_of(MakeOptions, to="making")
+def make_command(
+    dataset: Annotated[str, argument(DATASET.but(help=_MADE, question=WHICH_LOG), completes="made")],
+    out: Annotated[
+        Path,
+        o.out_option("New folder of the shop; new gzipped file of a twin", example="shop", panel=""),
+    ],
+    making: dict[str, Any],
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Generate a dataset whose truth is known: a small example shop, or a twin in the exact format of a real file.
+
+    The shop is a folder of tables as CSV, their spec, a study and a file of delays; its README.md says what is true.
+    """
+    from evaluator.datasets import make
+
+    asked = MakeOptions(**making)
+    with o.progress("rows", {"Generating": asked.rows if dataset != "shop" else None}) as advance:
+        made = make(dataset, out, rows=asked.rows, seed=asked.seed, jobs=asked.jobs, advance=advance)
+    if as_json:
+        from evaluator.datasets.facts import MadeShop, MadeTwin
+
+        kind = MadeShop if dataset == "shop" else MadeTwin
+        document = kind(out=str(made.path), truth=str(made.truth), table=str(made.table), **made.counts)
+        o.print_json(document.to_dict())
+        return
+    o.say(f"{made.path}: " + ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in made.counts.items()))
+    o.note(f"Its truth: {made.truth} and {made.table}.")
 
 
 @app.command("schema", epilog="Example: evaluate datasets schema > spec.schema.json")

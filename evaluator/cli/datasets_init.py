@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evaluator.cli import options as o
-from evaluator.cli.lending import offered, placed
+from evaluator.cli.command_parameters import argument, option
 from evaluator.cli.output import new_file
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
@@ -40,9 +40,9 @@ OUT = o.OUT.but(help="New spec; its files are named relative to it. Default: pri
 
 
 def init_command(
-    data: Annotated[str, placed(DATA, completes="data")],
-    conversions: Annotated[str | None, offered("conversions", CONVERSIONS)] = None,
-    out: Annotated[Path | None, offered("out", OUT)] = None,
+    data: Annotated[str, argument(DATA, completes="data")],
+    conversions: Annotated[str | None, option("conversions", CONVERSIONS)] = None,
+    out: Annotated[Path | None, option("out", OUT)] = None,
     debug: o.Debug = False,
 ) -> None:
     """Draft a spec.toml from a file: guess what its columns are, say what is a guess, and validate it.

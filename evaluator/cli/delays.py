@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from evaluator.cli import options as o
-from evaluator.cli.executing import DelaysCluster, workers
-from evaluator.cli.lending import offered, takes
-from evaluator.cli.output import new_folder, this_command, wrote
-from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
-from evaluator.cli.replaying import origin
+from evaluator.cli.command_parameters import option, options_of
+from evaluator.cli.output import finish, kept_output, this_command
+from evaluator.cli.reading import one_log, open_log, origin, reading_options, reads_log
 from evaluator.datasets.delay_file_options import FILE, DelayFileOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import UsageError
@@ -34,8 +32,8 @@ EXAMPLES = (
 
 
 @reads_log
-@takes(DelayFileOptions, to="filing", but=OF_BOTH, given_only=True)
-@takes(DelayOptions, to="studying")
+@options_of(DelayFileOptions, to="filing", but=OF_BOTH, given_only=True)
+@options_of(DelayOptions, to="studying")
 def delays_command(
     reading: dict[str, Any],
     studying: dict[str, Any],
@@ -44,7 +42,7 @@ def delays_command(
     dataset: o.Dataset = None,
     file: Annotated[
         Path | None,
-        offered(
+        option(
             "file",
             Option(
                 default=None,
@@ -59,16 +57,13 @@ def delays_command(
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        offered(
-            "out",
-            o.OUT.but(
-                help="New folder for fit.json (replay --delays takes it), tables and charts; what an interrupted study "
-                "finished is kept in how-late.partial, where the same command goes on",
-                example="how-late",
-            ),
+        o.out_option(
+            "New folder for fit.json (replay --delays takes it), tables and charts; what an interrupted study "
+            "finished is kept in how-late.partial, where the same command goes on",
+            example="how-late",
         ),
     ] = None,
-    cluster: DelaysCluster = None,
+    cluster: o.DelaysCluster = None,
     debug: o.Debug = False,
 ) -> None:
     """Say how late conversions come, and which window to use.
@@ -79,15 +74,13 @@ def delays_command(
     from evaluator.comparisons.log_places import place_of
     from evaluator.datasets.delay_file import place_of_file
     from evaluator.delays.study.run import steps, study_log, study_rows
-    from evaluator.outputs.kept_folder import kept_beside
     from evaluator.reports.result_files import write_study
 
     options = DelayOptions(**studying)
     by = filing.pop("by", None if file is not None else "action")
     group = None if by == "none" else by
     source: dict[str, Any]
-    with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
-        o.kept_in = folder
+    with kept_output(out) as (folder, save):
         if file is not None:
             of_log = {f"--{name.replace('_', '-')}": value for name, value in reading.items() if name not in OF_BOTH}
             _refuse_log_options(file, {"LOG": log, "--dataset": dataset, "--joint": options.joint or None, **of_log})
@@ -111,12 +104,10 @@ def delays_command(
             ) as spread:  # fmt: skip
                 study = study_log(opened.log, options, by=group, spread=spread)
             source = origin(opened, reading)
-        written = save(write_study, study, source=source, quarantine=quarantine, command=this_command())
-    o.show(study, full=full, as_json=as_json)
-    if out is not None and written is not None:
-        o.note(wrote(out))
-        if written.undrawn:
-            o.note(f"{', '.join(written.undrawn)} could not be drawn.")
+        undrawn = save(write_study, study, source=source, quarantine=quarantine, command=this_command())
+    finish(study, out, full=full, as_json=as_json)
+    if undrawn:
+        o.note(f"{', '.join(undrawn)} could not be drawn.")
 
 
 @contextmanager
@@ -125,11 +116,11 @@ def _spread(
 ) -> Iterator[Spread]:  # fmt: skip
     """Give the workers, the folder of kept results and the progress bar with which a study of `todo` steps runs."""
     from evaluator.delays.study.studied_rows import Spread
-    from evaluator.outputs.kept_jobs import KeptJobs
+    from evaluator.outputs.kept_folder import KeptJobs
 
     store = None if folder is None else KeptJobs(folder, o.note)
     with (
-        workers(cluster) as executor,
+        o.workers(cluster) as executor,
         o.progress("fits and tests", {"Fitting": todo}, compiles=cluster is None) as advance,
     ):
         yield Spread(advance, store, executor, None if executor is None else place())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from evaluator.cli import options as o
-from evaluator.cli.lending import placed
+from evaluator.cli.command_parameters import argument
 from evaluator.options.declaration import Option
 
 EXAMPLES = "Examples: evaluate explain few-rounds   |   evaluate explain"
@@ -13,7 +13,7 @@ CODE = Option(default=None, help="Code of a finding, as reports and --json name 
 
 
 def explain_command(
-    code: Annotated[str | None, placed(CODE, completes="finding")] = None,
+    code: Annotated[str | None, argument(CODE, completes="finding")] = None,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from evaluator.cli.lending import declarations
+from evaluator.cli.command_parameters import declarations
 from evaluator.cli.usage import OneLineErrors, unknown_command
 from evaluator.options.shared import LOG, QUESTIONS
 

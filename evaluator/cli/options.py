@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from itertools import accumulate
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from evaluator.cli.lending import offered, placed
+from evaluator.cli.command_parameters import argument, option
 from evaluator.options.declaration import Option
-from evaluator.options.shared import DATASET, KEPT, OUTPUT, POLICIES, WHICH_LOG
+from evaluator.options.shared import CLUSTER, DATASET, KEPT, OUTPUT, POLICIES, STUDY, WHICH_LOG
 from evaluator.reports.command_words import use_command_words
 from evaluator.visible import visible
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from evaluator.reports.document import Document
     from evaluator.reports.terminal import ReportConsole
 
+
 P = ParamSpec("P")
 
 debug = False
@@ -36,6 +38,41 @@ kept_in: Path | None = None
 signals_wait = False
 # Console of the progress bar, above which notes are printed; None without a bar.
 bar_console: Console | None = None
+Full = Annotated[
+    bool,
+    option("full", Option(default=False, help="Print the whole report, not only a screen of it", question=KEPT)),
+]
+AsJson = Annotated[
+    bool, option("json", Option(default=False, help="Print JSON (versioned schema) instead of a table", question=KEPT))
+]
+Dataset = Annotated[str | None, option("dataset", DATASET)]
+# The log as a positional argument, for commands that take it so as well.
+LOG = Option(
+    default=None,
+    help="Bundled name, a spec.toml or a converted folder; as --dataset. Default: synthetic.",
+    question=WHICH_LOG,
+)
+Log = Annotated[str | None, argument(LOG, completes="dataset")]
+# Positional argument for a name; each command says what it names.
+NAME = Option(default=None, help="Its name.")
+Policies = Annotated[list[str], option("policies", POLICIES)]
+OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, question=KEPT, flags=("-o",))
+# Codes of findings for which a scheduled run ends with `NOT_FIT`.
+FAIL_ON = Option(
+    default=(),
+    help="Exit with code 4 where the result has a finding of this code, or any warning (warn); once for each, or with "
+    "commas",
+    example="few-rounds,conversion-gap",
+    panel=OUTPUT,
+)
+FailOn = Annotated[list[str] | None, option("fail_on", FAIL_ON)]
+# Exit code for a result that exists and should not be used; scripts tell it apart from the exit codes of failed runs.
+NOT_FIT = 4
+Cluster = Annotated[str | None, option("cluster", CLUSTER)]
+# Option of a command without replays, which has another panel.
+DelaysCluster = Annotated[str | None, option("cluster", CLUSTER.but(panel=STUDY))]
+# Option of a command whose options have no panels.
+SimulateCluster = Annotated[str | None, option("cluster", CLUSTER.but(panel=""))]
 
 
 def _set_debug(wanted: bool) -> bool:
@@ -46,41 +83,13 @@ def _set_debug(wanted: bool) -> bool:
 
 Debug = Annotated[
     bool,
-    offered("debug", Option(default=False, help="Show the traceback of an error"), callback=_set_debug, is_eager=True),
+    option("debug", Option(default=False, help="Show the traceback of an error"), callback=_set_debug, is_eager=True),
 ]
-Full = Annotated[
-    bool,
-    offered("full", Option(default=False, help="Print the whole report, not only a screen of it", question=KEPT)),
-]
-AsJson = Annotated[
-    bool, offered("json", Option(default=False, help="Print JSON (versioned schema) instead of a table", question=KEPT))
-]
-Dataset = Annotated[str | None, offered("dataset", DATASET)]
-# The log as a positional argument, for commands that take it so as well.
-LOG = Option(
-    default=None,
-    help="Bundled name, a spec.toml or a converted folder; as --dataset. Default: synthetic.",
-    question=WHICH_LOG,
-)
-Log = Annotated[str | None, placed(LOG, completes="dataset")]
-# Positional argument for a name; each command says what it names.
-NAME = Option(default=None, help="Its name.")
-Policies = Annotated[list[str], offered("policies", POLICIES)]
-# Option for the output; each command says what is written there.
-OUT = Option(default=None, help="New folder", example="run1", panel=OUTPUT, question=KEPT, flags=("-o",))
 
 
-# Codes of findings for which a scheduled run ends with `NOT_FIT`.
-FAIL_ON = Option(
-    default=(),
-    help="Exit with code 4 where the result has a finding of this code, or any warning (warn); once for each, or with "
-    "commas",
-    example="few-rounds,conversion-gap",
-    panel=OUTPUT,
-)
-FailOn = Annotated[list[str] | None, offered("fail_on", FAIL_ON)]
-# Exit code for a result that exists and should not be used; scripts tell it apart from the exit codes of failed runs.
-NOT_FIT = 4
+def out_option(help: str, **changes: Any) -> Any:
+    """Return the option for the output of a command, which says what is written there."""
+    return option("out", OUT.but(help=help, **changes))
 
 
 def codes_of(words: Iterable[str] | None) -> frozenset[str]:
@@ -134,7 +143,7 @@ def stdout() -> ReportConsole:
 def show(result: Any, *, full: bool, as_json: bool = False) -> None:
     """Print a result: as JSON, as its full report, or as a report that fits a screen."""
     if as_json:
-        print_json(result.to_dict())
+        print_json(result if isinstance(result, dict) else result.to_dict())
         return
     from evaluator.reports.documents import show as print_result
 
@@ -310,3 +319,15 @@ def _announce_compiling(say: Callable[[str], None]) -> AbstractContextManager[No
 def _heed_signals() -> None:
     if stopped_by is not None:
         sys.exit(128 + stopped_by)
+
+
+@contextmanager
+def workers(cluster: str | None) -> Iterator[Executor | None]:
+    """Give the executor of a cluster, whose workers report to stderr; None if this process computes."""
+    if cluster is None:
+        yield None
+        return
+    from evaluator.jobs.addresses import workers_at
+
+    with workers_at(cluster, note) as executor:
+        yield executor

@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from evaluator.cli import options
+from evaluator.cli.reading import origin
 from evaluator.errors import UsageError
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.result import Comparison
+    from evaluator.datasets import Reading
+    from evaluator.replays.result import ReplayResult
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,6 +56,19 @@ def new_folder(out: Path | None) -> Iterator[Save]:
 
 
 @contextmanager
+def kept_output(out: Path | None, *, keeps: bool = True) -> Iterator[tuple[Path | None, Save]]:
+    """Reserve a folder as `new_folder`, and give the folder beside it in which finished results are kept until then.
+
+    The second is None without an output, or where nothing is kept.
+    """
+    from evaluator.outputs.kept_folder import kept_beside
+
+    with kept_beside(out) if keeps and out is not None else nullcontext() as folder, new_folder(out) as save:
+        options.kept_in = folder
+        yield folder, save
+
+
+@contextmanager
 def new_file(out: Path | None) -> Iterator[Save]:
     """Reserve a file in an existing folder, which is in place when the block has ended; None reserves nothing.
 
@@ -80,11 +101,12 @@ def this_command() -> str:
     return shlex.join(["evaluate", *arguments])
 
 
-def wrote(out: Path) -> str:
-    """Return a sentence that names the files of an output, the page first."""
-    names = sorted(file.name for file in out.iterdir())
-    page = [name for name in names if name == "report.html"]
-    return f"Wrote {', '.join([*page, *(name for name in names if name not in page)])} to {out}."
+def finish(result: Any, out: Path | None, *, full: bool, as_json: bool) -> None:
+    """Print a result, and name the files of its output, the page first."""
+    options.show(result, full=full, as_json=as_json)
+    if out is not None:
+        names = sorted((file.name for file in out.iterdir()), key=lambda name: (name != "report.html", name))
+        options.note(f"Wrote {', '.join(names)} to {out}.")
 
 
 def refuse_one_place(**outputs: Path | None) -> None:
@@ -106,7 +128,7 @@ def refuse_one_place(**outputs: Path | None) -> None:
 
 
 def _write_to(place: Path, out: Path) -> Save:
-    from evaluator.outputs.failures import writing
+    from evaluator.outputs.staging import writing
 
     def save(write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
         with writing(out):
@@ -117,3 +139,11 @@ def _write_to(place: Path, out: Path) -> Save:
 
 def _skip_writing(write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
     return None
+
+
+def save_result(save: Save, result: ReplayResult | Comparison, source: Reading, reading: Mapping[str, Any]) -> None:
+    """Write the result of a command on a log to its ``--out``."""
+    from evaluator.reports.result_files import write_result
+
+    where = origin(source, reading)
+    save(write_result, result, source=where, quarantine=source.quarantine, command=this_command())

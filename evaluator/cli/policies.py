@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from evaluator.cli import options as o
+from evaluator.cli.command_parameters import argument, option
 from evaluator.cli.help import App
-from evaluator.cli.lending import offered, placed
 from evaluator.cli.reading import open_log
 from evaluator.options.declaration import Option
 from evaluator.options.shared import DATASET, WHICH_LOG
@@ -44,7 +44,7 @@ def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
 
 @app.command("show", epilog="Example: evaluate policies show otflinucb")
 def show_command(
-    name: Annotated[str, placed(o.NAME.but(help="Its name, as in `evaluate policies list`."), completes="policy")],
+    name: Annotated[str, argument(o.NAME.but(help="Its name, as in `evaluate policies list`."), completes="policy")],
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -78,11 +78,11 @@ def show_command(
 def compile_command(
     names: Annotated[
         list[str] | None,
-        placed(
+        argument(
             Option(default=None, help="Their names, as in `evaluate policies list`. Default: all."), completes="policy"
         ),
     ] = None,
-    dataset: Annotated[str | None, offered("dataset", DATASET.but(question=WHICH_LOG))] = None,
+    dataset: Annotated[str | None, option("dataset", DATASET.but(question=WHICH_LOG))] = None,
     debug: o.Debug = False,
 ) -> None:
     """Compile policies into the cache, so that their first replay of such a log need not: for container images.

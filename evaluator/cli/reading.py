@@ -1,11 +1,11 @@
-"""The options of commands that read a log, and the reading itself."""
+"""The options of commands that read a log, the reading itself, and the log as the source of a result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evaluator.cli.lending import takes
+from evaluator.cli.command_parameters import options_of
 from evaluator.cli.options import at_work, doing, note
 from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import UsageError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evaluator.datasets import Reading
 
 # Commands keep the columns that they need by themselves; generated logs have a seed in their spec.
-_takes_reading = takes(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)
+_takes_reading = options_of(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)
 
 
 def reads_log(command: Callable[..., None]) -> Callable[..., None]:
@@ -66,3 +66,10 @@ def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str
 def reading_options(reading: Mapping[str, Any], keep: Sequence[str]) -> dict[str, Any]:
     """Return the options for reading a log with some extra columns."""
     return {**reading, **({"keep": list(keep)} if keep else {})}
+
+
+def origin(source: Reading, reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the source of a result: the log with its size and time range, and the options of its reading."""
+    meta = source.log.meta
+    log_facts = {"displays": len(source.log), "tick": meta.tick, "time_range": list(source.log.time_range())}
+    return {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading, "log": log_facts}

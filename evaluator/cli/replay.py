@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 from evaluator.cli import options as o
-from evaluator.cli.executing import Cluster, workers
-from evaluator.cli.lending import offered, only, takes
-from evaluator.cli.output import new_file, new_folder, refuse_one_place, wrote
+from evaluator.cli.command_parameters import only, option, options_of
+from evaluator.cli.output import finish, kept_output, new_file, refuse_one_place, save_result
 from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
-from evaluator.cli.replaying import save_result
 from evaluator.options.declaration import Option
 from evaluator.options.shared import KEPT, OUTPUT, POLICY
 from evaluator.replays.options import ReplayOptions
@@ -23,30 +20,27 @@ EXAMPLES = (
 
 
 @reads_log
-@takes(ReplayOptions, to="replaying")
+@options_of(ReplayOptions, to="replaying")
 def replay_command(
     reading: dict[str, Any],
     replaying: dict[str, Any],
-    policy: Annotated[list[str], offered("policy", POLICY)],
+    policy: Annotated[list[str], option("policy", POLICY)],
     log: o.Log = None,
     dataset: o.Dataset = None,
     full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        offered(
-            "out",
-            o.OUT.but(
-                help="New folder for page, trajectory, result, report and manifest; what an interrupted --bootstrap "
-                "finished is kept in run1.partial, where the same command goes on",
-                example="run1",
-            ),
+        o.out_option(
+            "New folder for page, trajectory, result, report and manifest; what an interrupted --bootstrap "
+            "finished is kept in run1.partial, where the same command goes on",
+            example="run1",
         ),
     ] = None,
-    cluster: Cluster = None,
+    cluster: o.Cluster = None,
     save_policy: Annotated[
         Path | None,
-        offered(
+        option(
             "save_policy",
             Option(
                 default=None,
@@ -58,7 +52,7 @@ def replay_command(
     ] = None,
     dry_run: Annotated[
         bool,
-        offered(
+        option(
             "dry_run",
             Option(
                 default=False,
@@ -79,8 +73,7 @@ def replay_command(
     from evaluator.arguments import as_description
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
-    from evaluator.comparisons.resampled_replay import execute_in_jobs, refuse_nothing_to_spread
-    from evaluator.outputs.kept_folder import kept_beside
+    from evaluator.comparisons.variant_runs import execute_in_jobs, refuse_nothing_to_spread
     from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import fill_file, refuse_unsavable
     from evaluator.replays.plan_document import PlanDocument
@@ -101,14 +94,12 @@ def replay_command(
     if cluster is not None:
         refuse_nothing_to_spread(chosen)
     in_units = chosen.bootstrap > 0 and (out is not None or cluster is not None)
-    keeping = kept_beside(out) if in_units and out is not None else nullcontext()
-    with keeping as folder, new_folder(out) as save, new_file(save_policy) as save_learned:
-        o.kept_in = folder
+    with kept_output(out, keeps=in_units) as (folder, save), new_file(save_policy) as save_learned:
         store = None if folder is None else KeptResults(folder, [description])
         source = open_log(named, reading, chosen.keeps)
         plan = plan_replay(source.log, description, chosen)
         with (
-            workers(cluster) as executor,
+            o.workers(cluster) as executor,
             o.progress(
                 "displays",
                 {"Replaying": len(plan.rounds), "Resampling": len(plan.rounds) * chosen.bootstrap},
@@ -127,9 +118,7 @@ def replay_command(
         save_result(save, result, source, reading)
         if save_policy is not None and result.learned is not None:
             save_learned(fill_file, result.learned.content())
-    o.show(result, full=full, as_json=as_json)
-    if out is not None:
-        o.note(wrote(out))
+    finish(result, out, full=full, as_json=as_json)
     if save_policy is not None:
         o.note(f"Wrote {save_policy}: evaluator.load_policy reads it.")
     o.fail_on(codes, result.findings)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from evaluator.cli import options as o
-from evaluator.cli.lending import offered, placed
+from evaluator.cli.command_parameters import argument
 from evaluator.cli.output import new_file
 from evaluator.options.declaration import Option
 
@@ -16,10 +16,8 @@ FOLDERS = Option(default=..., help="Folders that commands wrote with --out")
 
 
 def report_command(
-    folders: Annotated[list[Path], placed(FOLDERS)],
-    out: Annotated[
-        Path, offered("out", o.OUT.but(default=_PAGE, help="New file for the page", example="decision.html"))
-    ] = _PAGE,
+    folders: Annotated[list[Path], argument(FOLDERS)],
+    out: Annotated[Path, o.out_option("New file for the page", example="decision.html", default=_PAGE)] = _PAGE,
     debug: o.Debug = False,
 ) -> None:
     """Make one page of results: a chapter for each folder that a command wrote with --out.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 from evaluator.cli import options as o
-from evaluator.cli.executing import SimulateCluster, workers
-from evaluator.cli.lending import offered, placed, takes
-from evaluator.cli.output import new_folder, this_command, wrote
+from evaluator.cli.command_parameters import argument, option, options_of
+from evaluator.cli.output import finish, kept_output, this_command
 from evaluator.cli.reading import one_place
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
@@ -28,27 +26,24 @@ SCENARIO = Option(
 )
 
 
-@takes(SimulateOptions, to="simulating")
+@options_of(SimulateOptions, to="simulating")
 @o.at_work
 def simulate_command(
     simulating: dict[str, Any],
     policies: o.Policies,
-    name: Annotated[str | None, placed(NAME, completes="scenario")] = None,
-    scenario: Annotated[str | None, offered("scenario", SCENARIO)] = None,
+    name: Annotated[str | None, argument(NAME, completes="scenario")] = None,
+    scenario: Annotated[str | None, option("scenario", SCENARIO)] = None,
     full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        offered(
-            "out",
-            o.OUT.but(
-                help="New folder for curves, result, report and manifest; what an interrupted simulation finished is "
-                "kept in run1.partial, where the same command goes on",
-                panel="",
-            ),
+        o.out_option(
+            "New folder for curves, result, report and manifest; what an interrupted simulation finished is "
+            "kept in run1.partial, where the same command goes on",
+            panel="",
         ),
     ] = None,
-    cluster: SimulateCluster = None,
+    cluster: o.SimulateCluster = None,
     debug: o.Debug = False,
 ) -> None:
     """Let policies play live in a scenario whose truth is known.
@@ -57,8 +52,7 @@ def simulate_command(
     where that is too wide for the terminal, after all of it, and the rest with --full.
     """
     from evaluator.arguments import as_descriptions
-    from evaluator.outputs.kept_folder import kept_beside
-    from evaluator.outputs.kept_jobs import KeptJobs
+    from evaluator.outputs.kept_folder import KeptJobs
     from evaluator.reports.result_files import write_simulation
     from evaluator.simulations import simulate
     from evaluator.worlds.world import load_problem
@@ -73,18 +67,15 @@ def simulate_command(
         )
     asked = SimulateOptions(**simulating)
     descriptions = as_descriptions(policies)
-    with nullcontext() if out is None else kept_beside(out) as folder, new_folder(out) as save:
-        o.kept_in = folder
+    with kept_output(out) as (folder, save):
         store = None if folder is None else KeptJobs(folder, o.note)
         problem = load_problem(named)
         with (
-            workers(cluster) as executor,
+            o.workers(cluster) as executor,
             o.progress("runs", {"Simulating": asked.runs * len(descriptions)}, compiles=cluster is None) as advance,
         ):
             simulation = simulate(
                 problem, descriptions, asked, advance=advance, kept=store, executor=executor, scenario=named
             )
         save(write_simulation, simulation, options=asked, command=this_command())
-    o.show(simulation, full=full, as_json=as_json)
-    if out is not None:
-        o.note(wrote(out))
+    finish(simulation, out, full=full, as_json=as_json)

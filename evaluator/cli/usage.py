@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from evaluator.cli.lending import declarations
+from evaluator.cli.command_parameters import declarations
 from evaluator.errors import EvaluatorError, UnknownNameError, UnknownOptionError, UsageError, nearest
 from evaluator.options.declaration import alternatives, no_number
 from evaluator.visible import shortened

@@ -1,27 +1,29 @@
-"""Finished results of a study that was interrupted, kept until all of it is written."""
+"""Finished results of a study that was interrupted, kept until all of it is written.
+
+A result is one Parquet file: its trajectory, and all else in the metadata, under ``result``.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from evaluator.comparisons.question import Questions
-from evaluator.comparisons.written_result import read_back, written
 from evaluator.log import Log
 from evaluator.outputs.kept_folder import (
-    RESULT,
     kept_files,
     kept_name,
+    pack_table,
     part_files,
     part_name,
     read_kept,
+    unpack_table,
     write_kept,
 )
 from evaluator.replays.plan import ReplayPlan
@@ -31,6 +33,7 @@ from evaluator.replays.values.resampled import Draws
 # Values of replays of resampled logs, by the number of the log: the value, whether all rounds were reached, the value
 # of the first rounds, as many as the study compares, and their number.
 DrawsFound = dict[int, tuple[float, bool, float, int]]
+_NOT_WRITTEN = ("trajectory", "plan", "learned")
 # Columns of a table of them.
 _COLUMNS = ["variant", "number", "value", "complete", "compared", "rounds"]
 
@@ -134,9 +137,7 @@ class KeptResults:
             }
         )
         key = hashlib.sha256(json.dumps([sorted(keys), numbers.start, numbers.stop, rounds]).encode()).hexdigest()
-        sink = pa.BufferOutputStream()
-        pq.write_table(table.replace_schema_metadata({RESULT: json.dumps({"key": key})}), sink)
-        write_kept(self.folder, part_name, key, sink.getvalue().to_pybytes())
+        write_kept(self.folder, part_name, key, pack_table(table, key))
 
     def _with_parts(
         self,
@@ -173,12 +174,50 @@ def _bare(plan: ReplayPlan) -> ReplayPlan:
 
 def _draws(content: bytes, key: str) -> list[tuple[Any, ...]] | None:
     """Return the rows of a table of draws; none of another file, None of one under another name."""
-    try:
-        table = pq.read_table(pa.BufferReader(content))
-        if json.loads(table.schema.metadata[RESULT])["key"] != key:
-            return None
-        if table.column_names != _COLUMNS:
-            return []
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError):
+    unpacked = unpack_table(content, key)
+    if unpacked is None:
         return None
+    table, _ = unpacked
+    return list(zip(*(c.to_pylist() for c in table.columns), strict=True)) if table.column_names == _COLUMNS else []
+
+
+def written(result: ReplayResult, key: str) -> bytes:
+    """Return a result, the answer to the question with a key, as it is written; not what its policy learned."""
+    rest = {f.name: _plain(getattr(result, f.name)) for f in fields(result) if f.name not in _NOT_WRITTEN}
+    return pack_table(result.trajectory, key, rest)
+
+
+def read_back(content: bytes, key: str, plan: ReplayPlan) -> ReplayResult | None:
+    """Return the result of a plan that was written so; None where it is of another question, or no result."""
+    unpacked = unpack_table(content, key)
+    if unpacked is None:
+        return None
+    trajectory, rest = unpacked
+    try:
+        hints = get_type_hints(ReplayResult)
+        rebuilt = {name: _rebuilt(hints[name], x) for name, x in rest.items()}
+        return ReplayResult(**rebuilt, plan=plan.to_dict(), trajectory=trajectory, learned=None)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _rebuilt(hint: Any, value: Any) -> Any:
+    """Return a value of the type that a field names, from what JSON made of it."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        inner = get_args(hint)[0] if get_origin(hint) is tuple else None
+        return tuple(_rebuilt(inner, x) if is_dataclass(inner) else x for x in value)
+    if get_origin(hint) is Mapping:
+        return {name: _rebuilt(get_args(hint)[1], x) for name, x in value.items()}
+    kind = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)
+    if kind is None:
+        return value
+    hints = get_type_hints(kind)
+    return kind(**{name: _rebuilt(hints[name], x) for name, x in value.items()})  # type: ignore[operator]

@@ -1,63 +1,47 @@
-"""Several policies and windows on one log, replayed in one scan of it, and compared at one horizon."""
+"""Several policies and windows on one log and how they differ: the result of a comparison, and its tables.
+
+Variants are numbered from 0.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-import numpy as np
 import pyarrow as pa
 
-from evaluator.checks.options import CheckOptions
-from evaluator.checks.run import CheckReport, check_log
-from evaluator.comparisons.assumed_bound import honest_difference, honest_ranking, plausible_differences
-from evaluator.comparisons.candidates import TO_CHECK, find_verdict
-from evaluator.comparisons.curves import VariantCurve, curve_table, draw_curve
-from evaluator.comparisons.differences import Difference, find_differences, to_widest_window
-from evaluator.comparisons.expected import at_horizon, expected_difference, why_not_expected
+from evaluator.checks.run import CheckReport
+from evaluator.comparisons.curves import VariantCurve, curve_table
+from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.horizon import (
     CommonHorizon,
-    FirstRounds,
-    asked_horizon,
-    common_horizon,
-    comparable,
-    first_rounds,
 )
-from evaluator.comparisons.lines import names_of
-from evaluator.comparisons.log_conditions import with_checks
-from evaluator.comparisons.ranking import Ranking, rank, ranked_pairs
-from evaluator.comparisons.result_tables import difference_table, ranking_table, test_table, variant_table
+from evaluator.comparisons.ranking import Ranking
 from evaluator.comparisons.segment_differences import (
     SegmentDifferences,
-    harmed_groups,
     segment_difference_table,
-    segment_differences,
 )
-from evaluator.comparisons.ship_rule import ANY_UPLIFT, Look, ShipRule
-from evaluator.comparisons.variant_inputs import VariantInputs, assumed_by
-from evaluator.comparisons.variants import Variants, pairs_of
+from evaluator.comparisons.variants import VariantInputs
 from evaluator.comparisons.verdict import Verdict
-from evaluator.comparisons.weighted_pairs import reward_cut
-from evaluator.errors import NoRoundsError, ParameterError, nearest
-from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
 from evaluator.findings.finding import Finding, WithFindings
-from evaluator.log import Log
-from evaluator.policies.registry import as_known
-from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.support import rarest_warning
-from evaluator.replays.values.expected_values import ResampledValues
-from evaluator.replays.values.outcome_evidence import judged_together
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import Count, JsonDocument, called, in_document, several
+from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, VARIANT, arrow_table, interval_cells, interval_columns
 
-if TYPE_CHECKING:
-    from evaluator.comparisons.variant_runs import VariantRuns
+_DIFFERENCE = {
+    "variant": VARIANT,
+    "reference": VARIANT,
+    **interval_columns("difference"),
+    "n": COUNT,
+    "p": NUMBER,
+    **interval_columns("expected_difference"),
+    "expected_p": NUMBER,
+    **interval_columns("weighted_difference"),
+    "weighted_p": NUMBER,
+    "why_not": TEXT,
+}
 
 
 @dataclass(frozen=True)
@@ -181,262 +165,66 @@ def _numbered(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(numbered)
 
 
-def plan_comparison(
-    log: Log, policies: Sequence[Any], windows: Sequence[str | int | None], options: ReplayOptions
-) -> list[ReplayPlan]:
-    """Plan every policy with every window.
-
-    Parameters
-    ----------
-    log
-        The log that all variants are replayed on.
-    policies
-        Descriptions of the policies.
-    windows
-        Windows that each policy is replayed with, as `ReplayOptions.window`.
-    options
-        Options that all variants share; their own window is not used.
-
-    Raises
-    ------
-    ParameterError
-        There is nothing to compare, or two variants are the same.
-    """
-    variants = pairs_of(policies, windows)
-    names = [(policy.spec, window) for policy, window in variants]
-    if not variants:
-        raise ParameterError(
-            "Nothing to compare.",
-            remedy="name a `policy` or several, such as otflinucb and delayed-klucb, or a `study`.",
-        )
-    for name, times in Counter(names).items():
-        if times > 1:
-            how = "without a window" if name[1] is None else f"with window {name[1]}"
-            raise ParameterError(f"{name[0]} {how} is there twice.", remedy="name each variant once.")
-    asked = Variants(log, policies, windows, options)
-    return [asked.plan(number) for number in range(len(asked))]
-
-
-def with_logging(log: Log, policies: Sequence[Any], baseline: str | None) -> list[Any]:
-    """Return the policies of a comparison, and last the logging policy, if it is the baseline and not among them.
-
-    It is the baseline where none is named: what earns more than it is worth a rollout. Not of a log that kept the
-    displays of some actions by their context: the logging policy is known where it showed one of these, and the others
-    are valued on the traffic.
-
-    Parameters
-    ----------
-    log
-        Log that all are replayed on.
-    policies
-        Descriptions of the policies, as they were asked for.
-    baseline
-        Spec of the policy that the others are compared with; None where none is named.
-    """
-    logging = LoggingPolicy()
-    asked = baseline == logging.spec or (baseline is None and log.meta.kept_share == 1.0)
-    if not asked or not policies or any(isinstance(policy, LoggingPolicy) for policy in policies):
-        return list(policies)
-    return [*policies, logging]
-
-
-def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:
-    """Return the number of the first variant of the policy with this spec; for None of the logging policy.
-
-    Without a variant of the logging policy that is the first of all.
-
-    Raises
-    ------
-    ParameterError
-        No variant is of that policy.
-    """
-    specs = [plan.policy.spec for plan in plans]
-    if spec is None:
-        known = (i for i, plan in enumerate(plans) if plan.sampler == "logged" and plan.propensities.kept_share == 1.0)
-        return next(known, 0)
-    spec = spec if spec in specs else as_known(spec)
-    if spec not in specs:
-        raise ParameterError(f"`baseline='{spec}'` is none of the policies compared.", remedy=nearest(spec, specs))
-    return specs.index(spec)
-
-
-def execute_comparison(
-    plans: Sequence[ReplayPlan],
-    *,
-    baseline: int = 0,
-    rule: ShipRule | None = None,
-    look: Look | None = None,
-    log: Log | None = None,
-    runs: VariantRuns | None = None,
-    advance: Callable[[int], None] = lambda displays: None,
-) -> Comparison:
-    """Replay all variants, in as few scans of their log as memory allows, and compare them.
-
-    Parameters
-    ----------
-    plans
-        Plans of the variants, in their order.
-    baseline
-        Number of the variant that others are compared with.
-    rule
-        Rule by which a variant ships; None for any uplift.
-    look
-        Planned look that the verdict is; None for one alone.
-    log
-        Log as it was read, before costs were taken off its rewards, to be checked; None for that of the plans.
-    runs
-        Replays of these plans: what of them is there, who computes the rest, and where it is kept; None for all of
-        them, in this process.
-    advance
-        Function called with the number of displays read since the last call: of the replays (`VariantRuns.totals`),
-        then of all that are checked.
-    """
-    if runs is None:
-        # Workers open logs, so that this imports all readers, which the page of a comparison that is there needs not.
-        from evaluator.comparisons.variant_runs import VariantRuns
-
-        runs = VariantRuns(plans)
-    results = runs.run(advance)
-    return compare_results(
-        plans, results, baseline=baseline, rule=rule, look=look, log=log, resampled=runs.compared, advance=advance
-    )
-
-
-def compare_results(
-    plans: Sequence[ReplayPlan],
-    results: Sequence[ReplayResult],
-    *,
-    baseline: int = 0,
-    rule: ShipRule | None = None,
-    look: Look | None = None,
-    log: Log | None = None,
-    resampled: Mapping[int, ResampledValues] = MappingProxyType({}),
-    advance: Callable[[int], None] = lambda displays: None,
-) -> Comparison:
-    """Compare finished replays of one log at their common horizon; check the log where a number decides.
-
-    Parameters are those of `execute_comparison`, the results of the plans, and what resampled logs say of them after
-    the rounds of the common horizon (`VariantRuns.compared`).
-
-    Raises
-    ------
-    NoRoundsError
-        None of the replays has a round.
-    """
-    if not any(result.rounds for result in results):
-        several = f"None of {len(results)} variants lived a round. The first: " if len(results) > 1 else ""
-        raise NoRoundsError(f"{several}{results[0].warnings[0]}")
-    options = plans[0].options
-    horizon = common_horizon(plans, results)
-    compared = set(comparable(results))
-    lived = [
-        first_rounds(plan, result, horizon.rounds if i in compared else 0)
-        for i, (plan, result) in enumerate(zip(plans, results, strict=True))
+def variant_table(results: Sequence[ReplayResult], baseline: int) -> pa.Table:
+    """Return one row a variant: what it is, its rounds, and its values with their intervals."""
+    values = ("value", "expected_value", "regret", "uplift")
+    columns = {
+        "variant": VARIANT, "policy": TEXT, "window": TEXT, "window_rounds": COUNT, "rounds": COUNT, "delivered": COUNT,
+        **interval_columns(*values), "is_baseline": FLAG,
+    }  # fmt: skip
+    rows = [
+        {
+            "variant": i,
+            "policy": result.plan["policy"],
+            "window": None if result.plan["window_rounds"] is None else str(result.plan["options"]["window"]),
+            "window_rounds": result.plan["window_rounds"],
+            "rounds": result.rounds,
+            "delivered": result.delivered,
+            **{key: cell for name in values for key, cell in interval_cells(name, getattr(result, name)).items()},
+            "is_baseline": i == baseline,
+        }
+        for i, result in enumerate(results)
     ]
-    curves = [draw_curve(*variant) for variant in zip(plans, results, lived, strict=True)]
-    costs = to_widest_window(plans)
-    others = [i for i in range(len(plans)) if i != baseline]
-    asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in costs)]
-    whole = [
-        first_rounds(plan, result, result.rounds) if plan.sampler == "logged" and options.reward == "eventual" else own
-        for plan, result, own in zip(plans, results, lived, strict=True)
+    return arrow_table(columns, rows)
+
+
+def difference_table(differences: Iterable[Difference]) -> pa.Table:
+    """Return one row a difference: variant less reference per round, in these runs, as expected, and weighted."""
+    return arrow_table(_DIFFERENCE, map(_cells, differences))
+
+
+def test_table(ranking: Ranking) -> pa.Table:
+    """Return one row a tested difference, with the p-value adjusted for all tests and whether it is told from 0."""
+    rows = ({**_cells(t.difference), "p_adjusted": t.adjusted, "apart": t.apart} for t in ranking.tests)
+    return arrow_table({**_DIFFERENCE, "p_adjusted": NUMBER, "apart": FLAG}, rows)
+
+
+def ranking_table(ranking: Ranking, curves: Sequence[VariantCurve]) -> pa.Table:
+    """Return one row a ranked variant, best first within each group of variants that can be compared."""
+    columns = {"variant": VARIANT, "group": COUNT, "value": NUMBER, "ahead_of": pa.list_(VARIANT)}
+    rows = [
+        {
+            "variant": i,
+            "group": number,
+            "value": float(curves[i].value.estimate[-1]),
+            "ahead_of": list(ranking.ahead_of[i]),
+        }
+        for number, group in enumerate(ranking.groups)
+        for i in group
     ]
-    realised = find_differences(plans, whole, asked, rounds=horizon.rounds, fixed=horizon.fixed, jobs=options.jobs)
-    unbounded = next((plan for plan in plans if not plan.bounded), plans[0])
-    at = [
-        at_horizon(plan, result, horizon.rounds, resampled.get(i)) if i in compared else result
-        for i, (plan, result) in enumerate(zip(plans, results, strict=True))
-    ]
-    found = {
-        pair: honest_difference(unbounded, of if of.realised is None else _with_expected(of, plans, at))
-        for pair, of in realised.differences.items()
+    return arrow_table(columns, rows)
+
+
+def _cells(of: Difference) -> dict[str, object]:
+    return {
+        "variant": of.variant,
+        "reference": of.reference,
+        **interval_cells("difference", of.realised),
+        "n": None if of.realised is None else of.realised.n,
+        "p": of.p,
+        **interval_cells("expected_difference", of.expected),
+        "expected_p": of.expected_p,
+        **interval_cells("weighted_difference", None if of.weighted is None else of.weighted.value),
+        "weighted_p": None if of.weighted is None else of.weighted.p,
+        "why_not": of.why_not or None,
     }
-    realised = realised._replace(differences=found)
-    judged = judged_together(plans, results)
-
-    def to_reference(variant: int, reference: int) -> Difference:
-        return found[variant, reference] if variant < reference else found[reference, variant].turned()
-
-    values = [float(curve.value.estimate[-1]) if len(curve.rounds) else np.nan for curve in curves]
-    plausible = plausible_differences(
-        plans, whole, baseline, weighted=realised.weighted, rounds=horizon.rounds, fixed=horizon.fixed
-    )
-    segments = segment_differences(
-        plans, whole, baseline=baseline, rounds=horizon.rounds, fixed=horizon.fixed, look=look
-    )
-    verdict = find_verdict(
-        plans, judged, realised, at=at, baseline=baseline, horizon=horizon, rule=rule or ANY_UPLIFT,
-        plausible=plausible, look=look, harmed=harmed_groups(segments, plans),
-    )  # fmt: skip
-    check = None
-    if verdict is not None and any(TO_CHECK in of.conditions for of in verdict.candidates):
-        how = CheckOptions(propensity=options.propensity, cluster_by=options.cluster_by)
-        check = check_log(plans[0].log if log is None else log, how, advance)
-        verdict = with_checks(verdict, check.to_dict())
-    return Comparison(
-        results=tuple(judged),
-        horizon=horizon,
-        baseline=baseline,
-        differences=tuple(to_reference(i, baseline) for i in others),
-        ranking=honest_ranking(
-            unbounded, rank(values, [reward_cut(plan) for plan in plans], found, baseline, level=options.level)
-        ),
-        window_costs=tuple(to_reference(*pair) for pair in costs),
-        curves=tuple(curves),
-        assumed=tuple(assumed_by(plan) for plan in plans),
-        findings=ordered(_findings(plans, results, lived, horizon)),
-        segments=segments,
-        verdict=verdict,
-        check=check,
-    )
-
-
-def _findings(
-    plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], lived: Sequence[FirstRounds], horizon: CommonHorizon
-) -> list[Finding]:
-    said, names = [], names_of(results)
-    for same in _same_rounds(plans, lived):
-        told = max(results[i].delivered for i in same)
-        said.append(
-            SAME_ROUNDS.found(
-                f"{', '.join(names[i] for i in same)} showed the same displays in all {horizon.rounds:,} "
-                "rounds: "
-                f"what tells them apart never mattered ({told:,} conversions delivered), so their equal values say "
-                "nothing about which is better.",
-                delivered=told,
-            )
-        )
-    left = [names[i] for i, own in enumerate(lived) if not len(own.displays[0])]
-    if left:
-        said.append(
-            LINE_LEFT_OUT.found(
-                f"{', '.join(left)} chose an action that cannot be replayed, or lived no round: compared with no other."
-            )
-        )
-    if not horizon.fixed:
-        why = f"Compared after {horizon.rounds:,} rounds: {horizon.why}."
-        said.append(COMMON_HORIZON.found(why, rounds=horizon.rounds))
-    keeping = [plan for plan in plans if plan.sampler == "keep"]
-    if keeping and asked_horizon(plans) is None:
-        of = keeping[0]
-        said += rarest_warning(of.survey, of.matched, of.usable, sampler="keep", contextual=False, horizon=None)
-    return said
-
-
-def _same_rounds(plans: Sequence[ReplayPlan], lived: Sequence[FirstRounds]) -> list[list[int]]:
-    """Return the groups of two or more variants whose policies learn and nevertheless showed the same displays."""
-    groups: dict[bytes, list[int]] = {}
-    for i, (plan, own) in enumerate(zip(plans, lived, strict=True)):
-        if plan.policy.learns and len(own.displays[0]):
-            groups.setdefault(b"".join(of.tobytes() for of in own.displays), []).append(i)
-    return [same for same in groups.values() if len(same) > 1]
-
-
-def _with_expected(of: Difference, plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]) -> Difference:
-    both = of.variant, of.reference
-    if not all(results[i].resampled for i in both):
-        return of
-    if why := why_not_expected([plans[i] for i in both], [results[i] for i in both]):
-        return replace(of, why_not_expected=why)
-    expected = expected_difference(results[of.variant], results[of.reference])
-    return replace(of, expected=expected.interval, expected_p=expected.p, why_not_expected=expected.why_not)

@@ -10,10 +10,10 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from evaluator.arguments import as_description, loaded_by
+from evaluator.comparisons.kept import read_back, written
 from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions
 from evaluator.comparisons.variants import Variants, Window, pairs_of
-from evaluator.comparisons.written_result import read_back, written
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import Job
 from evaluator.jobs.workers import OpenedLast, tell, this_worker

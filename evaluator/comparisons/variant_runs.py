@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,6 +13,7 @@ from evaluator.comparisons import variant_jobs
 from evaluator.comparisons.expected import at_horizon, why_not_expected
 from evaluator.comparisons.horizon import CommonHorizon, common_horizon, comparable
 from evaluator.comparisons.kept import FoundResults, KeptResults
+from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.variant_jobs import (
     DrawsJob,
     OpenPlans,
@@ -20,12 +23,17 @@ from evaluator.comparisons.variant_jobs import (
     VariantJob,
     blocks_of_draws,
     scans,
+    study_on,
 )
+from evaluator.errors import UsageError
 from evaluator.estimates.standard_errors import error_of_spread, too_few
 from evaluator.jobs.run_jobs import run_jobs
+from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.run import execute
 from evaluator.replays.values.expected_values import LOGGED, ResampledValues, clusters_shown, with_expected_value
 from evaluator.replays.values.resampled import Lived
 
@@ -268,3 +276,60 @@ def _shown(plan: ReplayPlan, result: ReplayResult) -> list[np.ndarray]:
     repeat = to_numpy(result.trajectory["repeat"])
     displays = to_numpy(result.trajectory["display_id"]) - plan.before
     return [displays[repeat == r] for r in range(len(result.read))]
+
+
+def refuse_nothing_to_spread(options: ReplayOptions) -> None:
+    """Raise UsageError where workers were asked for and there is no bootstrap: one replay is one job."""
+    if not options.bootstrap:
+        raise UsageError(
+            "Workers have nothing to do: a replay without a bootstrap stays on one core, round by round.",
+            remedy="ask for resampled logs, `bootstrap=200`, or leave the workers out.",
+        )
+
+
+def execute_in_jobs(
+    plan: ReplayPlan,
+    log: Log,
+    *,
+    kept: KeptResults | None = None,
+    executor: Executor | None = None,
+    place: LogPlace | None = None,
+    advance: Callable[[int], None] = lambda displays: None,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> ReplayResult:
+    """Replay a plan here, and then what it asks of resampled logs in jobs; the same to the bit as `execute`.
+
+    Parameters
+    ----------
+    plan
+        Plan of a replay with a bootstrap.
+    log
+        Log that was planned for, as it was read.
+    kept
+        Folder in which jobs are kept as they are finished, and looked for; None for none.
+    executor, place
+        Executor whose workers compute the jobs, and place at which they find the log; None for threads of this
+        process.
+    advance
+        Function called with the number of displays read since the last call.
+    say
+        Function that is told in a sentence what was found.
+
+    Raises
+    ------
+    NoRoundsError
+        As `evaluator.replays.run.execute`.
+    UsageError
+        The policy has no name by which workers could load it.
+    """
+    workers = None
+    if executor is not None and place is not None:
+        workers = study_on(executor, place, [plan.policy], [plan.options.window], plan.options)
+    found = NOTHING if kept is None else kept.find([plan], log)
+    if kept is not None and 0 in found.draws:
+        logs = f"{len(found.draws[0]):,} of {plan.options.bootstrap:,} resampled logs"
+        say(f"Took up the replays of {logs}, finished before, from {kept.folder}.")
+    # It is replayed anew whatever was kept: what a policy learned is not written.
+    bare = execute(plan, advance=advance, resampled=False)
+    runs = VariantRuns([plan], kept=kept, found=replace(found, results={}, bare={0: bare}), workers=workers)
+    return runs.run(advance)[0]

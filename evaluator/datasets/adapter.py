@@ -23,17 +23,17 @@ from evaluator.datasets.assembly import (
     context_vectors,
     in_memory,
     on_disk,
-    parts_of,
 )
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.duplicates import repeated
-from evaluator.datasets.events import REWARDS, EventKind
+from evaluator.datasets.events import REWARDS, EventRules
 from evaluator.datasets.frames import missing_values
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.join_by_id import AskedDisplays, SecondTable
 from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.options import ReadingOptions
-from evaluator.datasets.outcomes import Outcomes, event_tables, find_outcomes
+from evaluator.datasets.outcomes import Outcomes, event_table, find_outcomes
+from evaluator.datasets.partitions import joined_intake, write_parts
 from evaluator.datasets.per_action_columns import TakenFromTable, taken_from_tables
 from evaluator.datasets.quarantine import left_out_note, refuse_many
 from evaluator.datasets.reading_plan import NONE, ReadingPlan, plan_reading
@@ -42,13 +42,11 @@ from evaluator.datasets.set_readers import find_sets, set_breaches
 from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import SPOOL, Spool, spools
-from evaluator.datasets.stretches.joined_intake import StretchesInThreads, joined_intake
-from evaluator.datasets.stretches.parallelism import ONE_PASS, AtOnce
-from evaluator.datasets.stretches.pass_result import Taken
+from evaluator.datasets.spool import SPOOL, JoinedSpool, Spool, spools
 from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
-from evaluator.log import Log, Outcome
+from evaluator.log import Log
+from evaluator.log.events import CONVERSION, mark_kind
 from evaluator.log.fingerprint import content_hash
 
 # How often, and after how many seconds, a folder is removed again that others write in.
@@ -81,8 +79,7 @@ def read_tables(
     into: Path | None,
     contexts: bool,
     advance: Callable[[int], None],
-    workers: WorkersOn | None = None,
-    at_once: AtOnce = ONE_PASS,
+    jobs: int = 1,
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
 
@@ -93,41 +90,25 @@ def read_tables(
     tables, others, of_sets
         Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
         calendar or the candidates.
-    workers
-        Function that gives who reads stretches of the displays at once, and writes the log in parts; None for one pass
-        and one file.
-    at_once
-        Who was asked for, and is told why they could not.
+    jobs
+        Number of threads that read stretches of the displays at once, where they can, and write the log in parts; with
+        one, one pass reads all and writes one file.
     """
     plan = plan_reading(spec, tables, others, of_sets, asked)
     with _waiting_room(into) as new_spool:
         seconds = {
-            kind.table: SecondTable(
-                kind, plan.spec.time, plan.others[kind.table], plan.zones, listed=plan.listed, new_spool=new_spool
+            rules.table: SecondTable(
+                rules, plan.spec.time, plan.others[rules.table], plan.zones, listed=plan.listed, new_spool=new_spool
             )
-            for kind in plan.events
-            if kind.table in plan.others
+            for rules in plan.events
+            if rules.table in plan.others
         }
-        who = None if workers is None or into is None else workers(plan, new_spool, into)
         sets = find_sets(plan.spec, plan.of_sets, plan.zones, listed=plan.listed)
         of_targets = taken_from_tables(plan.spec, plan.others)
-        done = _take_in(plan, seconds, sets, of_targets, new_spool, advance, who, at_once)
-        log, quarantine = _finish(plan, done, seconds, into=into, contexts=contexts)
+        intake = _take_in(plan, seconds, sets, of_targets, new_spool, advance, 1 if into is None else jobs)
+        log, quarantine = _finish(plan, intake, seconds, into=into, contexts=contexts, jobs=jobs)
     # Verified when nothing of its making is in memory any more.
     return Reading(open_canonical(log) if isinstance(log, Path) else log, quarantine)
-
-
-# Gives who reads stretches of what is planned, from what makes temporary files and the folder of the log.
-WorkersOn = Callable[[ReadingPlan, Callable[[], Spool], Path], StretchesInThreads]
-
-
-@dataclass(frozen=True)
-class _Done:
-    """The results of the passes over the displays, and where there were several, each result and who made it."""
-
-    intake: Intake
-    taken: Sequence[Taken] = ()
-    workers: StretchesInThreads | None = None
 
 
 @contextmanager
@@ -161,23 +142,17 @@ def _take_in(
     tables: Mapping[str, TakenFromTable],
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
-    workers: StretchesInThreads | None,
-    at_once: AtOnce,
-) -> _Done:
+    jobs: int,
+) -> Intake:
     """Pass over the displays, at once over stretches of time where there are; again if an id is repeated."""
 
     def asking() -> dict[str, AskedDisplays]:
         return {table: second.asking() for table, second in seconds.items()}
 
-    if workers is not None and sets is not None:
-        at_once.alone("eligible actions take one")
-    elif workers is not None and tables:
-        at_once.alone("a table of a target takes one")
-    elif workers is not None:
-        whole = plan.intake(new_spool, asking())
-        taken = joined_intake(plan, workers, whole, asking, advance, at_once.alone)
-        if taken is not None:
-            return _Done(whole, taken, workers)
+    if jobs > 1 and sets is None and not tables:
+        joined = joined_intake(plan, asking, new_spool, advance, jobs)
+        if joined is not None:
+            return joined
     chunks = plan.chunks(new_spool)
 
     def one_pass(again: pl.DataFrame = NONE) -> Intake:
@@ -189,24 +164,24 @@ def _take_in(
     of_id = plan.spec.display.id
     assert intake.ids is not None
     if of_id is None or len(suspects := intake.ids.suspects()) == 0:
-        return _Done(intake)
+        return intake
     again = repeated((chunk.select(of_id, FILE, LINE) for chunk in chunks()), of_id, suspects)
     if again.height == 0:
-        return _Done(intake)
+        return intake
     intake.spool.discard()
-    return _Done(one_pass(again))
+    return one_pass(again)
 
 
 def _finish(
     plan: ReadingPlan,
-    done: _Done,
+    intake: Intake,
     seconds: Mapping[str, SecondTable],
     *,
     into: Path | None,
     contexts: bool,
+    jobs: int,
 ) -> tuple[Log | Path, pa.Table]:
     """Return the log, or the folder that it was written into, and the rows left out."""
-    intake = done.intake
     spec, breaches = plan.spec, [intake.breaches]
     passed_over = plan.passed_over_note()
     if intake.rows == 0:
@@ -221,8 +196,8 @@ def _finish(
     if passed_over:
         counts["lines_passed_over"] = sum(of.total() for of in plan.passed_over.values())
     found = [
-        seconds[kind.table].named(rows, intake.asked[kind.table]) if kind.table in seconds else rows
-        for kind, rows in zip(plan.events, intake.found(), strict=True)
+        seconds[rules.table].named(rows, intake.asked[rules.table]) if rules.table in seconds else rows
+        for rules, rows in zip(plan.events, intake.found(), strict=True)
     ]
     if REWARDS in seconds:
         # A display that the second table names counts as one with a conversion.
@@ -233,10 +208,10 @@ def _finish(
     if by_outcome:
         counts["quarantined_by_outcome"] = intake.breaches.rows
     counted = []
-    for kind in plan.events:
-        events, said = _count_events(plan, intake, kind, seconds.get(kind.table), found.pop(0), breaches)
+    for rules in plan.events:
+        events, said = _count_events(plan, intake, rules, seconds.get(rules.table), found.pop(0), breaches)
         counted.append(events)
-        counts |= {} if kind.outcome else said
+        counts |= {} if rules.kind.name else said
     outcomes = counted[0]
     counts["quarantined"] = sum(b.rows for b in breaches)
     kept = choose_displays(intake, plan.asked.actions, propensity_kind(spec), judged_until=outcomes.judged_until)
@@ -249,40 +224,27 @@ def _finish(
     made = DisplayBatches(kept, vectors if contexts else None, numbers, uniform=propensity_kind(spec) == "uniform")
     if into is None:
         displays = in_memory(made.all(), kept.displays, kept.kept_labels())
-    elif done.workers is not None and kept.displays == intake.sound:
+    elif isinstance(intake.spool, JoinedSpool) and kept.displays == intake.sound:
         numbers.see_all_stay()
-        done.workers.write(made, done.taken, parts_of(kept.displays), into)
+        write_parts(made, intake.spool, into, jobs)
     else:
         on_disk(made.all(), into, kept.kept_labels())
-    conversions, others = event_tables(plan.events, counted, numbers.found())
-    counts["conversions_dropped_by_actions"] = outcomes.events.height - conversions.num_rows
-    counts |= {"displays": kept.displays, "conversions": conversions.num_rows}
-    counts |= {"events_of_other_outcomes": others.num_rows} if spec.outcomes else {}
+    events = event_table(counted, numbers.found())
+    conversions = int(mark_kind(events, CONVERSION).sum())
+    counts["conversions_dropped_by_actions"] = outcomes.events.height - conversions
+    counts |= {"displays": kept.displays, "conversions": conversions}
+    counts |= {"events_of_other_outcomes": events.num_rows - conversions} if spec.outcomes else {}
     k = len(kept.labels)
     tables = {
-        "conversions": conversions,
+        "events": events,
         "actions": pa.table({"action": pa.array(range(k), pa.int32()), "label": pa.array(kept.labels, pa.string())}),
-        "outcomes": others,
     }
     meta = log_meta(
         spec,
         counts=counts,
-        observed_until=outcomes.observed_until,
-        attribution_window=outcomes.attribution_window,
+        kinds=[of.kind for of in counted],
         notes=[*plan.notes, *outcomes.notes, *filter(None, [passed_over, left_out_note(breaches, by_outcome)])],
         propensities=kept.propensities,
-        outcomes=[
-            Outcome(
-                name=kind.outcome,
-                attribution_window=of.attribution_window,
-                observed_until=of.observed_until,
-                value_max=kind.most,
-                reward=kind.reward,
-                told=kind.told,
-                value_min=kind.least,
-            )
-            for kind, of in zip(plan.events[1:], counted[1:], strict=True)
-        ],
         encoder=None if vectors is None else vectors.encoder(lambda column: missing_values(spec.source, column)),
     )
     quarantine = pl.concat([b.table() for b in breaches]).to_arrow()
@@ -296,7 +258,7 @@ def _finish(
 def _count_events(
     plan: ReadingPlan,
     intake: Intake,
-    kind: EventKind,
+    rules: EventRules,
     second: SecondTable | None,
     found: pl.DataFrame,
     breaches: list[Breaches],
@@ -310,18 +272,18 @@ def _count_events(
             counts["conversion_rows_beyond_limit"] = beyond
         if not plan.listed:
             second.breaches.refuse()
-        refuse_many(second.breaches.rows, second.rows, second.breaches, plan.most_left_out, f"rows of {kind.word}s")
+        refuse_many(second.breaches.rows, second.rows, second.breaches, plan.most_left_out, f"rows of {rules.word}s")
     sound = found if second is None or found["sound"].all() else found.filter("sound")
     counts["conversion_rows_of_quarantined"] = found.height - sound.height
     intake.order.refuse()
-    late = Breaches(plan.others.get(kind.table, plan.files), listed=plan.listed)
+    late = Breaches(plan.others.get(rules.table, plan.files), listed=plan.listed)
     events = find_outcomes(
-        sound, plan.spec, kind, late,
+        sound, plan.spec, rules, late,
         times=lambda: (frame[TIME].to_numpy() for frame in intake.spool.frames()),
-        last=intake.last_time, window=None if kind.outcome else plan.asked.attribution_window,
+        last=intake.last_time, window=None if rules.kind.name else plan.asked.attribution_window,
     )  # fmt: skip
     if not plan.listed:
         late.refuse()
-    refuse_many(late.rows, sound.height, late, plan.most_left_out, f"{kind.word}s")
+    refuse_many(late.rows, sound.height, late, plan.most_left_out, f"{rules.word}s")
     breaches.append(late)
     return events, counts | events.counts

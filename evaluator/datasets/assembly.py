@@ -25,11 +25,10 @@ from evaluator.datasets.labels import (
     choose_actions,
     kept_propensities,
 )
-from evaluator.datasets.meta_file import DISPLAYS, part_name
+from evaluator.datasets.meta_file import DISPLAYS
 from evaluator.datasets.per_action_columns import target_of, target_places, vector_places, vectors_of
 from evaluator.datasets.set_sources import SET, SetSource
-from evaluator.datasets.spool import JoinedSpool
-from evaluator.datasets.writing import ROWS_PER_GROUP, DisplayWriter, displays_table
+from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
 from evaluator.log.ragged_vectors import uneven_lists
@@ -39,8 +38,6 @@ from evaluator.log.schema import WEIGHT as OWN_WEIGHT
 from evaluator.log.traffic import summed
 from evaluator.threads import ahead
 
-# Displays of a part of a log: whole row groups, so that parts hold what one file would.
-PART_ROWS = 64 * ROWS_PER_GROUP
 # Bytes of the sets of displays that are encoded at a time.
 _SET_BYTES = 1 << 26
 
@@ -340,30 +337,3 @@ def on_disk(
         for batch in ahead(chain([first], batches)):
             writer.add(displays_table(batch, first=number, labels=labels))
             number += len(batch["time"])
-
-
-@dataclass(frozen=True)
-class PartPlace:
-    """A part of the displays: the numbers of its first one and of the one behind its last, and the name of its file."""
-
-    first: int
-    end: int
-    name: str
-
-
-def parts_of(displays: int) -> list[PartPlace]:
-    """Return the parts of so many displays, of `PART_ROWS` each; few are one file."""
-    if displays <= PART_ROWS:
-        return [PartPlace(0, displays, DISPLAYS)]
-    return [
-        PartPlace(first, min(first + PART_ROWS, displays), part_name(number))
-        for number, first in enumerate(range(0, displays, PART_ROWS), start=1)
-    ]
-
-
-def write_part(made: DisplayBatches, part: PartPlace, folder: Path) -> None:
-    """Write a part of displays, all of which stay and wait in joined spools, into a folder."""
-    spool = made.kept.intake.spool
-    assert isinstance(spool, JoinedSpool)
-    frames = spool.between(part.first, part.end)
-    on_disk(made.of(frames), folder, made.kept.kept_labels(), name=part.name, number=part.first)

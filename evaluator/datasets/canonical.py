@@ -5,7 +5,7 @@ Its format, which versions of it are read and what is verified when: ``docs/refe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +19,13 @@ from evaluator.datasets.meta_file import (
     ACTIONS,
     CONVERSIONS,
     DISPLAYS,
+    EVENTS,
     FILES,
     META,
     OUTCOMES,
     QUARANTINE,
     SCHEMA_OF_PARTS,
+    SCHEMA_VERSION,
     MetaFile,
     read_meta,
 )
@@ -31,15 +33,17 @@ from evaluator.datasets.row_breaches import QUARANTINE as BAD_ROWS
 from evaluator.errors import OutputExistsError, SourceError, UsageError
 from evaluator.log import Selection, StoredLog
 from evaluator.log.eligible import SetCodes, any_eligible, sizes
+from evaluator.log.events import CONVERSION, OUTCOME, code_kinds, mark_kind, merge_events
 from evaluator.log.log_files import LogFile
 from evaluator.log.parquet import open_parquet, read_whole
-from evaluator.log.schema import ELIGIBLE, WEIGHT, no_outcomes, to_numpy
-from evaluator.outputs.ownership import refuse_foreign
+from evaluator.log.schema import ELIGIBLE, KIND, WEIGHT, to_numpy
+from evaluator.outputs.atomic import refuse_foreign
 from evaluator.units import is_whole
 
 # What each file has always had; in version 1 there is nothing else to know it by.
 _COLUMNS = {
     DISPLAYS: {"display_id", "time", "action"},
+    EVENTS: {"display_id", "time", "value"},
     CONVERSIONS: {"display_id", "time", "value"},
     ACTIONS: {"action", "label"},
     OUTCOMES: {"outcome", "display_id", "time", "value"},
@@ -144,18 +148,25 @@ def _opened(folder: LogFolder, found: MetaFile) -> StoredLog:
         if name != QUARANTINE:
             check = check_end if name in found.displays else check_whole
             check(folder / name, file)
-    conversions, actions = read_whole(folder / CONVERSIONS), read_whole(folder / ACTIONS)
+    earlier = (CONVERSIONS, *[OUTCOMES] * (OUTCOMES in found.files))
+    names = (*([EVENTS] if found.version >= SCHEMA_VERSION else earlier), ACTIONS)
+    tables = {name: read_whole(folder / name) for name in names}
     paths = [folder / name for name in found.displays]
     rows = {path.name: _rows(path) for path in paths}
-    # A log with outcomes may hold none of their events.
-    outcomes = read_whole(folder / OUTCOMES) if OUTCOMES in found.files else no_outcomes()
-    tables = {CONVERSIONS: conversions, ACTIONS: actions, OUTCOMES: outcomes}
     for name, n in (*rows.items(), *((name, table.num_rows) for name, table in tables.items())):
         if name in found.files:
             check_rows(folder / name, n, found.files[name])
     n_displays = sum(rows.values())
     selection = Selection(n_displays, n_displays)
-    return StoredLog(paths, selection, conversions=conversions, actions=actions, meta=found.meta, outcomes=outcomes)
+    return StoredLog(paths, selection, events=_events(tables), actions=tables[ACTIONS], meta=found.meta)
+
+
+def _events(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the events in the tables of a folder, of which earlier versions had conversions and others apart."""
+    if EVENTS in tables:
+        return code_kinds(tables[EVENTS]) if KIND in tables[EVENTS].column_names else tables[EVENTS]
+    conversions, others = tables[CONVERSIONS], tables.get(OUTCOMES)
+    return conversions if others is None else merge_events(conversions, code_kinds(others, OUTCOME))
 
 
 def _rows(path: LogFile) -> int:
@@ -197,12 +208,8 @@ def remarks(folder: LogFolder) -> list[str]:
 
 def first_displays(log: StoredLog, n: int) -> StoredLog:
     """Return the first `n` displays and their events."""
-
-    def of_these(events: pa.Table) -> pa.Table:
-        return events.slice(0, int(np.searchsorted(to_numpy(events["display_id"]), n, side="left")))
-
-    selection = replace(log.selection, rows=n, kept=n)
-    return log.changed(selection=selection, conversions=of_these(log.conversions), outcomes=of_these(log.outcomes))
+    events = log.events.slice(0, int(np.searchsorted(to_numpy(log.events["display_id"]), n, side="left")))
+    return log.changed(selection=replace(log.selection, rows=n, kept=n), events=events)
 
 
 def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
@@ -233,19 +240,19 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     new_action[old] = np.arange(len(old), dtype=np.int32)
     kept = int(shown[old].sum())
     found = kept_propensities(log.meta.propensity, seen, old, choosable=_choosable(log, old))
-    conversions, outcomes = _renumbered(log, new_action, log.conversions, log.outcomes)
+    events = _renumbered(log, new_action)
+    conversions = int(mark_kind(events, CONVERSION).sum())
     counts = {
         **log.meta.counts,
         "displays_dropped_by_actions": len(log) - kept,
         "share_of_displays_kept": kept / len(log),
-        "conversions_dropped_by_actions": log.conversions.num_rows - conversions.num_rows,
+        "conversions_dropped_by_actions": log.conversions.num_rows - conversions,
         "displays": kept,
-        "conversions": conversions.num_rows,
+        "conversions": conversions,
     }
     return log.changed(
         selection=replace(log.selection, kept=kept, new_action=new_action, propensity=found.of_action),
-        conversions=conversions,
-        outcomes=outcomes,
+        events=events,
         actions=log.actions.take(pa.array(old)).set_column(0, "action", pa.array(np.arange(len(old), dtype=np.int32))),
         meta=replace(
             log.meta,
@@ -275,21 +282,17 @@ def _choosable(log: StoredLog, actions: npt.NDArray[np.integer]) -> float | None
     return total
 
 
-def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32], *tables: pa.Table) -> list[pa.Table]:
+def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32]) -> pa.Table:
     """Return the events of the kept displays, with the numbers these have among themselves."""
-    displays = [to_numpy(events["display_id"]).astype(np.int64) for events in tables]
-    numbers = [np.full(len(of), -1, np.int64) for of in displays]
+    of = to_numpy(log.events["display_id"]).astype(np.int64)
+    number = np.full(len(of), -1, np.int64)
     before = 0
     for first, batch in log.batches(["action"]):
         kept = new_action[batch["action"]] >= 0
         place = before + np.cumsum(kept) - 1
-        for of, number in zip(displays, numbers, strict=True):
-            low, high = np.searchsorted(of, [first, first + len(kept)])
-            at = of[low:high] - first
-            number[low:high] = np.where(kept[at], place[at], -1)
+        low, high = np.searchsorted(of, [first, first + len(kept)])
+        at = of[low:high] - first
+        number[low:high] = np.where(kept[at], place[at], -1)
         before += int(kept.sum())
-    found = []
-    for events, number in zip(tables, numbers, strict=True):
-        rest, at = events.filter(pa.array(number >= 0)), events.schema.get_field_index("display_id")
-        found.append(rest.set_column(at, "display_id", pa.array(number[number >= 0])))
-    return found
+    rest, at = log.events.filter(pa.array(number >= 0)), log.events.schema.get_field_index("display_id")
+    return rest.set_column(at, "display_id", pa.array(number[number >= 0]))

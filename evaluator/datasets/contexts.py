@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -134,19 +134,6 @@ class ContextVectors:
             self._positions[column] = np.full(len(code) + 1, -1, dtype=np.int64)
             self._positions[column][order] = np.arange(self._width, self._width + len(order))
             self._width += len(order)
-
-    @classmethod
-    def known(
-        cls,
-        codes: ContextCodes,
-        one_hot: Mapping[str, tuple[str | None, ...]],
-        scales: Mapping[str, tuple[float, float]],
-    ) -> Self:
-        """Return those whose scales and one-hot labels are known by column, labels in the order of their dimensions."""
-        vectors = cls(codes, ())
-        vectors.one_hot, vectors.scales = dict(one_hot), dict(scales)
-        vectors._place({column: found.names for column, found in codes.labels.items()})
-        return vectors
 
     @property
     def dimensions(self) -> int:

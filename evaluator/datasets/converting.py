@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -15,14 +14,12 @@ from evaluator.datasets.canonical import open_canonical, refuse_other
 from evaluator.datasets.log_folders import ObjectFolder, folder_at
 from evaluator.datasets.meta_file import FILES, META, is_part
 from evaluator.datasets.resolve import read, sources
-from evaluator.datasets.stretches.parallelism import AtOnce
 from evaluator.errors import OutputExistsError, OutputInUseError, ParameterError, UsageError
 from evaluator.log import StoredLog
 from evaluator.options.keywords import ReadingKeywords
-from evaluator.outputs.atomic import refuse_existing, whole_folder
-from evaluator.outputs.failures import writing
-from evaluator.outputs.ownership import refuse_sources
-from evaluator.outputs.signals import undone_if_abandoned
+from evaluator.outputs.atomic import refuse_existing, refuse_sources, whole_folder
+from evaluator.outputs.locks import undone_if_abandoned
+from evaluator.outputs.staging import writing
 from evaluator.units import is_whole
 
 
@@ -32,9 +29,7 @@ def convert(
     *,
     overwrite: bool = False,
     jobs: int = 1,
-    executor: Executor | None = None,
     advance: Callable[[int], None] = lambda rows: None,
-    say: Callable[[str], None] = lambda sentence: None,
     **options: Unpack[ReadingKeywords],
 ) -> Reading:
     """Write a dataset to the canonical folder `out` and return it, with rows left out in ``quarantine.parquet``.
@@ -59,13 +54,8 @@ def convert(
         the same rows, the same fingerprint. It holds what it takes by itself for each of them. Rows that break a rule
         are told by one pass over all, and a choice of actions, a limit, a quarantine and eligible actions take one,
         too.
-    executor
-        Executor whose workers write these parts instead, the same to the bit, any of `concurrent.futures`; they see the
-        folder that is written under the same name.
     advance
         Function called with the number of rows read since the last call.
-    say
-        Function that is told in a sentence why one pass reads all, where the executor's workers could not.
 
     Raises
     ------
@@ -82,10 +72,9 @@ def convert(
     """
     if not is_whole(jobs, 1):
         raise ParameterError(f"jobs={jobs}.", remedy="take a number of threads, at least 1.")
-    at_once = AtOnce(jobs, executor, say)
     target = folder_at(out)
     if isinstance(target, ObjectFolder):
-        return _uploaded(dataset, target, overwrite=overwrite, at_once=at_once, advance=advance, options=options)
+        return _uploaded(dataset, target, overwrite=overwrite, jobs=jobs, advance=advance, options=options)
     read_here = sources(dataset, path=options.get("path")) if overwrite else []
 
     def check_old(folder: Path) -> None:
@@ -95,7 +84,7 @@ def convert(
     may_replace = check_old if overwrite else None
     refuse_existing(target, check_old=may_replace, remedy="name another folder, or overwrite it (`overwrite`).")
     with whole_folder(target, check_old=may_replace) as folder, writing(target):
-        done = read(dataset, into=folder, advance=advance, at_once=at_once, **options)
+        done = read(dataset, into=folder, advance=advance, jobs=jobs, **options)
     log = done.log
     assert isinstance(log, StoredLog)
     paths = tuple(target / path.name for path in log.paths)
@@ -107,7 +96,7 @@ def _uploaded(
     folder: ObjectFolder,
     *,
     overwrite: bool,
-    at_once: AtOnce,
+    jobs: int,
     advance: Callable[[int], None],
     options: ReadingKeywords,
 ) -> Reading:
@@ -125,7 +114,7 @@ def _uploaded(
     ):
         local = Path(place) / "log"
         local.mkdir()
-        done = read(dataset, into=local, advance=advance, at_once=at_once, **options)
+        done = read(dataset, into=local, advance=advance, jobs=jobs, **options)
         upload(local, folder)
     return Reading(open_canonical(folder.listed_anew()), done.quarantine)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import EvaluatorError, ParameterError, SourceError, UsageError, WorkerError
 from evaluator.jobs.workers import in_folder, this_folder, this_worker
-from evaluator.log.column import BETWEEN, CROSS, parts_of
+from evaluator.log.column import BETWEEN, CROSS, label_of_part, parts_of
 from evaluator.log.delay_rows import DelayRows, delays_hash
 from evaluator.log.stamps import stamp_of
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
@@ -96,14 +97,20 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
         tick=unit,
         delay=frame[column].to_numpy(),
         limit=limit.to_numpy() if cut else None,
-        group=np.array(frame.select(pl.concat_str(groups, separator=BETWEEN)).to_series().to_list(), object)
-        if groups
-        else None,
+        group=_labels(frame, groups) if groups else None,
         by=CROSS.join(groups),
         left_out=left_out_note([breaches]),
         stamp=stamp_of(frame[column].to_numpy()),
     )
     return DelayReading(rows, breaches.table().to_arrow())
+
+
+def _labels(frame: pl.DataFrame, groups: Sequence[str]) -> npt.NDArray[np.object_]:
+    """Return the label of each row's group, shape (n,): of crossed columns, of its pair."""
+    if len(groups) == 1:
+        return np.array(frame[groups[0]].to_list(), object)
+    parts = (map(label_of_part, frame[column].to_list()) for column in groups)
+    return np.array([BETWEEN.join(pair) for pair in zip(*parts, strict=True)], object)
 
 
 def _delay_column(column: str | None, names: list[str], groups: Sequence[str], file: str) -> str:

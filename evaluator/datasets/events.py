@@ -15,6 +15,7 @@ from evaluator.datasets.spec import Conversion, FileSpec
 from evaluator.datasets.time_section import Time
 from evaluator.datasets.zones import Cell, ZonedCells, first_of_each
 from evaluator.errors import SpecError, UsageError
+from evaluator.log.meta import EventKind
 from evaluator.units import MOST_VALUE
 
 REWARDS = "conversion"
@@ -24,51 +25,37 @@ KEY = "__key"
 
 
 @dataclass(frozen=True, kw_only=True)
-class EventKind:
-    """Events of one kind, and the rules that make them count.
+class EventRules:
+    """Rules that make rows of a spec's tables events of a kind that count.
 
     Parameters
     ----------
-    table
-        Name of the spec's table that gives them: ``conversion``, or ``outcomes.NAME``.
+    kind
+        Kind of the events, as the log has it; how long they were followed is known once they are read.
     columns
-        Columns of that table.
-    log_table
-        Name of the table that says how long they were followed: ``log``, or their own.
+        Section of the spec that says which columns give them.
     observed_until, attribution_window
         End of their follow-up, a time in ticks, and longest delay, as the spec says it.
-    most, most_key
-        Largest sum of one display's values, None where unknown, and the key that says it.
-    least
-        Smallest sum of one display's values; None where unknown.
-    reward, told
-        Whether they count into the reward, and whether policies are told of them.
     deduplicate, attributed_only
         How rows become events: the spec's rules, or those of the call.
     """
 
-    table: str
+    kind: EventKind
     columns: Conversion
-    log_table: str
     observed_until: int | Literal["end", "complete"]
     attribution_window: str | int | None
-    most: float | None
-    most_key: str
     deduplicate: Deduplicate
     attributed_only: bool
-    least: float | None = None
-    reward: bool = True
-    told: bool = True
 
     @property
-    def outcome(self) -> str:
-        """Name of the outcome; empty for the rewards."""
-        return "" if self.table == REWARDS else self.table.removeprefix("outcomes.")
+    def table(self) -> str:
+        """Name of the spec's table that gives them: ``conversion``, or ``outcomes.NAME``."""
+        return f"outcomes.{self.kind.name}" if self.kind.name else REWARDS
 
     @property
-    def least_key(self) -> str:
-        """Key that says the smallest sum of one display's values."""
-        return "value_min" if self.outcome else "reward_min"
+    def log_table(self) -> str:
+        """Name of the table that says how long they were followed: ``log``, or their own."""
+        return self.table if self.kind.name else "log"
 
     @property
     def word(self) -> str:
@@ -81,7 +68,7 @@ class EventKind:
         return str(self.columns.time or self.columns.delay or self.columns.indicator)
 
 
-def event_kinds(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: bool | None) -> list[EventKind]:
+def event_kinds(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: bool | None) -> list[EventRules]:
     """Return the kinds of events of a spec, the rewards first, whose rules the call may replace.
 
     Raises
@@ -100,39 +87,34 @@ def event_kinds(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only
         raise UsageError(
             f"attributed_only, but {spec.name} has no attribution.", remedy="set conversion.attributed in the spec."
         )
-    rewards = EventKind(
-        table=REWARDS, columns=c, log_table="log", observed_until=_until(spec, "log", spec.log.observed_until, c),
-        attribution_window=spec.log.attribution_window, most=spec.log.reward_max, most_key="reward_max",
-        deduplicate=rule, attributed_only=only, least=spec.log.reward_min,
+    kind = EventKind(name="", value_max=spec.log.reward_max, reward=True, told=True, value_min=spec.log.reward_min)
+    rewards = EventRules(
+        kind=kind, columns=c, observed_until=_until(spec, "log", spec.log.observed_until, c),
+        attribution_window=spec.log.attribution_window, deduplicate=rule, attributed_only=only,
     )  # fmt: skip
     return [rewards, *(_outcome(spec, name) for name in spec.outcomes)]
 
 
-def _outcome(spec: FileSpec, name: str) -> EventKind:
+def _outcome(spec: FileSpec, name: str) -> EventRules:
     of = spec.outcomes[name]
-    most = of.value_max
-    if most is None and of.source is None and not isinstance(of.value, str) and of.value > 0:
-        most = of.value  # a row of the displays' own table holds one event at the most
-    least = of.value_min
-    if least is None and of.source is None and not isinstance(of.value, str) and of.value < 0:
-        least = of.value
+    least, most = of.value_min, of.value_max
+    if of.source is None and not isinstance(of.value, str):
+        # A row of the displays' own table holds one event at the most.
+        most = of.value if most is None and of.value > 0 else most
+        least = of.value if least is None and of.value < 0 else least
     if of.reward:  # a reward is bounded on both sides, so that its intervals hold
         least, most = least or 0.0, most or 0.0
-    return EventKind(
-        table=f"outcomes.{name}",
+    told = of.reward if of.told is None else of.told
+    table, until = (
+        ("log", spec.log.observed_until) if of.observed_until is None else (f"outcomes.{name}", of.observed_until)
+    )
+    return EventRules(
+        kind=EventKind(name=name, value_max=most, reward=of.reward, told=told, value_min=least),
         columns=of,
-        log_table=f"outcomes.{name}",
-        observed_until=_until(spec, "log", spec.log.observed_until, of)
-        if of.observed_until is None
-        else _until(spec, f"outcomes.{name}", of.observed_until, of),
+        observed_until=_until(spec, table, until, of),
         attribution_window=spec.log.attribution_window if of.attribution_window is None else of.attribution_window,
-        most=most,
-        most_key="value_max",
         deduplicate=of.deduplicate,
         attributed_only=of.attributed_only,
-        least=least,
-        reward=of.reward,
-        told=of.reward if of.told is None else of.told,
     )
 
 
@@ -191,18 +173,18 @@ def no_such_time(spec: FileSpec, key: str, given: object, *others: str) -> SpecE
     return SpecError(f"{spec.name}: `$.{key}`: got {given!r}.", remedy=f"write {words}{said}.")
 
 
-def event_columns(kind: EventKind, time: Time) -> dict[str, Kind]:
+def event_columns(rules: EventRules, time: Time) -> dict[str, Kind]:
     """Return the columns that hold the events, and the kind of each; `time` is ``[time]`` of the spec."""
-    c = kind.columns
+    c = rules.columns
     kinds: dict[str, Kind] = dict.fromkeys(c.key, "text")
     kinds |= {column: "flag" for column in (c.indicator, c.click) if column}
-    kinds |= {c.attributed: "flag"} if c.attributed and kind.attributed_only else {}
+    kinds |= {c.attributed: "flag"} if c.attributed and rules.attributed_only else {}
     kinds |= {c.value: "float"} if isinstance(c.value, str) else {}
     kinds |= {c.delay: "int"} if c.delay else {}
     return kinds | time.kinds_of(c.time)
 
 
-def event_rows(table: pl.DataFrame, shown: pl.DataFrame, kind: EventKind, rows: CheckedRows) -> pl.DataFrame:
+def event_rows(table: pl.DataFrame, shown: pl.DataFrame, rules: EventRules, rows: CheckedRows) -> pl.DataFrame:
     """Return the rows that hold an event and keep the row rules; the others are reported to `rows`.
 
     Parameters
@@ -212,8 +194,8 @@ def event_rows(table: pl.DataFrame, shown: pl.DataFrame, kind: EventKind, rows: 
     shown
         Displays of the rows of `table`, row for row: ``display`` (number of the display, null if none) and ``shown``
         (its time in ticks).
-    kind
-        Kind of the events.
+    rules
+        Rules of their kind.
     rows
         Chunk under check, which takes note of rows in breach; the same rows as `table`.
 
@@ -223,7 +205,7 @@ def event_rows(table: pl.DataFrame, shown: pl.DataFrame, kind: EventKind, rows: 
         The columns of `shown`, ``time`` int64 (ticks), ``value`` float64, ``click`` and ``attributed`` bool, and `KEY`
         struct where the spec has a key.
     """
-    c, word = kind.columns, kind.word
+    c, word = rules.columns, rules.word
     a = "a" if word == "conversion" else "an"
     clock = c.time or c.delay
     if c.indicator is not None:
@@ -245,13 +227,13 @@ def event_rows(table: pl.DataFrame, shown: pl.DataFrame, kind: EventKind, rows: 
         rows.add(clock, sound & (time < shown["shown"]), f"{word} earlier than its display",
                  "check the time columns and their unit")  # fmt: skip
     for column in c.key:
-        rows.add(column, sound & table[column].is_null(), f"{a} {word} without a key", f"check {kind.table}.key")
+        rows.add(column, sound & table[column].is_null(), f"{a} {word} without a key", f"check {rules.table}.key")
     if isinstance(c.value, str):
         value = table[c.value].cast(pl.Float64)
         rows.add(c.value, sound & ~value.is_finite().fill_null(False), "value not finite", "fill the cell")
         rows.add(c.value, sound & (value.is_finite() & (value.abs() > MOST_VALUE)).fill_null(False),
                  f"value beyond {MOST_VALUE:g}", "repair the cell, or count in a larger unit")  # fmt: skip
-        if not kind.reward:
+        if not rules.kind.reward:
             rows.add(c.value, sound & (value < 0).fill_null(False), "value below 0",
                      "count what takes events back as an outcome of its own, above 0")  # fmt: skip
     else:
@@ -271,7 +253,7 @@ def event_rows(table: pl.DataFrame, shown: pl.DataFrame, kind: EventKind, rows: 
     return out
 
 
-def deduplicated(rows: pl.DataFrame, kind: EventKind) -> tuple[pl.DataFrame, dict[str, float]]:
+def deduplicated(rows: pl.DataFrame, rules: EventRules) -> tuple[pl.DataFrame, dict[str, float]]:
     """Return the rows whose event counts, and the numbers of conversions, shared ones and dropped rows.
 
     ``last_click`` and ``first_click`` keep the last or first clicked display of each key, ``share`` gives each of its n
@@ -288,30 +270,30 @@ def deduplicated(rows: pl.DataFrame, kind: EventKind) -> tuple[pl.DataFrame, dic
         if len(sizes[KEY].struct.fields) > 1:
             users = sizes.group_by(pl.col(KEY).struct.field(first)).len()
             counts["colliding_ids"] = int((users["len"] > 1).sum())
-    kept = rows.filter("attributed") if kind.attributed_only else rows
+    kept = rows.filter("attributed") if rules.attributed_only else rows
     counts["conversion_rows_unattributed"] = rows.height - kept.height
     before = kept.height
-    if kind.deduplicate != "all":
+    if rules.deduplicate != "all":
         own = kept.filter(pl.col("value") >= 0)
         clicked = own.filter("click")
         counts["conversions_without_click"] = (
             own.select(pl.col(KEY).n_unique()).item() - clicked.select(pl.col(KEY).n_unique()).item()
         )
-        of_sales = _on_their_displays(clicked, [KEY], kind)
-        kept = pl.concat([of_sales, _refunds(refunds, sales, of_sales, kind)]) if refunds.height else of_sales
+        of_sales = _on_their_displays(clicked, [KEY], rules)
+        kept = pl.concat([of_sales, _refunds(refunds, sales, of_sales, rules)]) if refunds.height else of_sales
     counts["conversion_rows_deduplicated"] = max(before - kept.height, 0)
     return kept, counts
 
 
-def _on_their_displays(clicked: pl.DataFrame, event: list[str], kind: EventKind) -> pl.DataFrame:
+def _on_their_displays(clicked: pl.DataFrame, event: list[str], rules: EventRules) -> pl.DataFrame:
     """Return the rows of the displays that get an event; columns `event` say which rows are one."""
-    if kind.deduplicate == "share":
+    if rules.deduplicate == "share":
         return clicked.with_columns(pl.col("value") / pl.len().over(event))
     journeys = clicked.sort("shown", "display", maintain_order=True).group_by(event, maintain_order=True)
-    return (journeys.last() if kind.deduplicate == "last_click" else journeys.first()).select(clicked.columns)
+    return (journeys.last() if rules.deduplicate == "last_click" else journeys.first()).select(clicked.columns)
 
 
-def _refunds(refunds: pl.DataFrame, sales: pl.DataFrame, kept: pl.DataFrame, kind: EventKind) -> pl.DataFrame:
+def _refunds(refunds: pl.DataFrame, sales: pl.DataFrame, kept: pl.DataFrame, rules: EventRules) -> pl.DataFrame:
     """Return each refund on the displays that got its sale; one without any sale in the log, by the rule of sales.
 
     Parameters
@@ -320,14 +302,14 @@ def _refunds(refunds: pl.DataFrame, sales: pl.DataFrame, kept: pl.DataFrame, kin
         All rows of either.
     kept
         Rows of the sales that count: a refund of another sale of the log counts no more than that.
-    kind
-        Kind of the events, with the rule.
+    rules
+        Rules of the kind of the events.
     """
     event = [KEY, "time", "value"]
     once = refunds.unique(event, keep="first", maintain_order=True).select(event)
     of_sale = kept.drop("time", "value").with_columns(pl.len().over(KEY).alias("displays"))
     moved = once.join(of_sale, on=KEY, maintain_order="left_right").with_columns(pl.col("value") / pl.col("displays"))
     alone = refunds.join(sales, on=KEY, how="anti", maintain_order="left").filter(pl.col("click"))
-    if kind.attributed_only:
+    if rules.attributed_only:
         alone = alone.filter("attributed")
-    return pl.concat([moved.select(kept.columns), _on_their_displays(alone, event, kind)])
+    return pl.concat([moved.select(kept.columns), _on_their_displays(alone, event, rules)])

@@ -48,7 +48,7 @@ _TABLES = re.compile(r"(format|timezone|offset|keep) = \{ (.+?\") \}")
 _TEXT = re.compile(r"(?:([\w-]+)|(\"(?:[^\"\\]|\\.)*\")) = (\"(?:[^\"\\]|\\.)*\")")
 # An option of the reading of files that has the name of a key.
 _CUT = re.compile(r"cut such conversions with `attribution_window=[^`]*`")
-_OF_OUTCOME = re.compile(r" in \[outcomes\.([^\]]*)\]")
+_OF_OUTCOME = re.compile(r"( in |: )\[outcomes\.([^\]]*)\]")
 # What only a file says.
 _OF_FILES = {
     "`$.": "`",
@@ -166,7 +166,7 @@ def in_keywords(message: str) -> str:
     for said, meant in _OF_FILES.items():
         message = message.replace(said, meant)
 
-    message = _OF_OUTCOME.sub(r" in outcomes['\1']", message)
+    message = _OF_OUTCOME.sub(r"\1outcomes['\2']", message)
     message = _CUT.sub("leave such conversions out", message)
     message = _TABLE_KEY.sub(r"\1=", _TABLES.sub(_as_dict, message))
     return _KEY.sub(lambda found: _KEYWORDS.get(found[1], found[2]), message)

@@ -12,7 +12,7 @@ import polars as pl
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import CODE, ContextCodes
 from evaluator.datasets.duplicates import SeenIds, hashed
-from evaluator.datasets.events import REWARDS, EventKind, event_rows
+from evaluator.datasets.events import REWARDS, EventRules, event_rows
 from evaluator.datasets.join_by_id import ASKED, AskedDisplays
 from evaluator.datasets.labels import KEPT, Labels
 from evaluator.datasets.per_action_columns import (
@@ -30,16 +30,71 @@ from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
 from evaluator.datasets.set_sources import SET, SET_PROPENSITY, SetSource
 from evaluator.datasets.sorting import JoinedTies, Ties, TieShuffler
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import JoinedSpool, Spool
-from evaluator.datasets.stretches.pass_result import SettledTies, Taken
+from evaluator.datasets.spool import JoinedSpool, Spool, Waiting
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import FORMATS
-from evaluator.datasets.zones import ZonesSeen
+from evaluator.datasets.zones import ZonedCells, ZonesSeen
 from evaluator.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
 # What no column of the spool's other parts can be called.
 WEIGHT, COST = "display.weight", "display.cost"
+
+
+@dataclass(frozen=True)
+class SettledTies:
+    """Displays of a pass in the order of the log, as of `evaluator.datasets.sorting.Ties`."""
+
+    displays: int
+    sharing: int
+    found: npt.NDArray[np.int64]
+
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Return the number of each display that was asked for, in the order asked."""
+        return self.found
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The result of a pass whose displays are all sound.
+
+    Parameters
+    ----------
+    rows
+        Number of displays.
+    last_time
+        Latest time of one, in ticks.
+    labels
+        Labels of each column of codes, by its name in the spool, in order of appearance.
+    shown
+        Number of displays of each action label, shape (labels,).
+    ties
+        Order of the displays in the log.
+    places
+        Places among them, in the order of the source, of those that hold an event, sorted, shape (q,).
+    found
+        Rows that hold an event, by kind, with the place of their display.
+    spool
+        Spool of the displays, in that order.
+    ids
+        Hashes of their ids.
+    asked
+        Ids of those that a second table may name, by the spec's name of the kind.
+    zones
+        First times that say their zone, and that say none, as of `evaluator.datasets.zones.ZonesSeen`.
+    """
+
+    rows: int
+    last_time: int
+    labels: Mapping[str, Sequence[str]]
+    shown: npt.NDArray[np.int64]
+    ties: SettledTies
+    places: npt.NDArray[np.int64]
+    found: Sequence[pl.DataFrame]
+    spool: Spool
+    ids: Waiting
+    asked: Mapping[str, Waiting]
+    zones: ZonedCells
 
 
 @dataclass(kw_only=True)
@@ -114,7 +169,7 @@ class Intake:
     breaches: Breaches
     order: TimeOrder
     codes: ContextCodes
-    events: Sequence[EventKind]
+    events: Sequence[EventRules]
     asked: Mapping[str, AskedDisplays]
     sets: SetSource | None
     repeated: pl.DataFrame
@@ -147,7 +202,7 @@ class Intake:
     _places: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        own = [kind.columns.time for kind in self.events if kind.table not in self.asked]
+        own = [rules.columns.time for rules in self.events if rules.table not in self.asked]
         self._times = TimeGuesses(self.spec.time, [c for c in (self.spec.display.time, *own) if c is not None])
         self.ties = self._shuffler = TieShuffler(
             self._write, TIME, shuffle=self.spec.time.ties == "shuffle", new_spool=self.new_spool, limit=self.limit,
@@ -196,32 +251,26 @@ class Intake:
         Labels get the numbers that one pass would have given them, in the order in which they appear.
         """
         assert self.ids is not None
-        before = 0
+        before, spool = 0, JoinedSpool()
         for one in following:
             asked = {table: self.asked[table].join(waiting) for table, waiting in one.asked.items()}
             found = [rows.with_columns(pl.col("display") + before) for rows in one.found]
-            for i, kind in enumerate(self.events):
-                if kind.table in asked:
-                    found[i] = found[i].with_columns(pl.col(ASKED) + asked[kind.table])
+            for i, rules in enumerate(self.events):
+                if rules.table in asked:
+                    found[i] = found[i].with_columns(pl.col(ASKED) + asked[rules.table])
             self._found.append(found)
             self._places.append(one.places + before)
             self.ids.join(one.ids)
             self.zones.join(one.zones)
             before += one.rows
-        self.join_displays(following)
-
-    def join_displays(self, following: Sequence[Taken]) -> None:
-        """Become the intake of all displays, as `join`, without their events and ids."""
-        spool = JoinedSpool()
-        for one in following:
             codes = {name: labels.joined(one.labels[name]) for name, labels in self._labels().items()}
             spool.append(one.spool, one.rows, codes)
             shown = np.zeros(len(self.labels.names), np.int64)
             shown[: len(self.shown)] = self.shown
             np.add.at(shown, codes[ACTION][: len(one.shown)], one.shown)
             self.shown = shown
-            self.rows += one.rows
             self.last_time = max(self.last_time, one.last_time)
+        self.rows = before
         self._sound, self.spool, self.ties = self.rows, spool, JoinedTies([one.ties for one in following])
 
     def _labels(self) -> dict[str, Labels]:
@@ -268,7 +317,7 @@ class Intake:
         ids = None if self.spec.display.id is None else hashed(frame[self.spec.display.id])
         if self.ids is not None and ids is not None:
             self.ids.add(ids)
-        own = {kind.table: self._own(frame, rows, kind) for kind in self.events if kind.table not in self.asked}
+        own = {rules.table: self._own(frame, rows, rules) for rules in self.events if rules.table not in self.asked}
         sound = rows.close()
         if self.breaches.listed and REWARDS in own:
             self.left_out.see(sound, says_converted(frame, self.spec.conversion))
@@ -280,20 +329,20 @@ class Intake:
             place = {"display": number, "shown": frame[self.spec.display.time], "sound": sound}
             ids = ids.hstack(pl.DataFrame(place))
         found = []
-        for kind in self.events:
-            if kind.table in self.asked:
+        for rules in self.events:
+            if rules.table in self.asked:
                 assert ids is not None
-                found.append(self.asked[kind.table].wanted(ids))
+                found.append(self.asked[rules.table].wanted(ids))
                 continue
-            at = own[kind.table]["display"].to_numpy()
+            at = own[rules.table]["display"].to_numpy()
             # A row may have broken a rule of a later kind.
-            found.append(own[kind.table].with_columns(pl.Series("display", number[at])).filter(pl.Series(sound[at])))
+            found.append(own[rules.table].with_columns(pl.Series("display", number[at])).filter(pl.Series(sound[at])))
         return frame if sound.all() else frame.filter(pl.Series(sound)), found
 
-    def _own(self, frame: pl.DataFrame, rows: CheckedRows, kind: EventKind) -> pl.DataFrame:
+    def _own(self, frame: pl.DataFrame, rows: CheckedRows, rules: EventRules) -> pl.DataFrame:
         place = pl.int_range(frame.height, dtype=pl.Int64, eager=True)
         shown = frame.select(display=place, shown=self.spec.display.time, **{FILE: FILE, LINE: LINE})
-        return event_rows(frame, shown, kind, rows)
+        return event_rows(frame, shown, rules, rows)
 
     def _set_aside(self, read: tuple[pl.DataFrame, list[pl.DataFrame]]) -> None:
         frame, found = read

@@ -12,7 +12,7 @@ import polars as pl
 from evaluator.datasets import duplicates
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.duplicates import HASH, ID
-from evaluator.datasets.events import EventKind, event_columns, event_rows
+from evaluator.datasets.events import EventRules, event_columns, event_rows
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
@@ -135,8 +135,8 @@ class SecondTable:
 
     Parameters
     ----------
-    kind
-        Kind of the events, which have a table of their own.
+    rules
+        Rules of the kind of the events, which have a table of their own.
     time
         Section ``[time]`` of the spec.
     files
@@ -151,7 +151,7 @@ class SecondTable:
 
     def __init__(
         self,
-        kind: EventKind,
+        rules: EventRules,
         time: Time,
         files: list[TablePart],
         zones: ZonesSeen,
@@ -159,10 +159,10 @@ class SecondTable:
         listed: bool,
         new_spool: Callable[[], Spool],
     ) -> None:
-        source = kind.columns.source
+        source = rules.columns.source
         assert source is not None
-        self._kind, self._time, self._column, self._new_spool = kind, time, source.display, new_spool
-        self._kinds: dict[str, Kind] = merged_kinds(event_columns(kind, time), {source.display: "text"})
+        self._rules, self._time, self._column, self._new_spool = rules, time, source.display, new_spool
+        self._kinds: dict[str, Kind] = merged_kinds(event_columns(rules, time), {source.display: "text"})
         self.breaches = Breaches(files, listed=listed)
         self.rows = 0
         self._spool, self.ids = new_spool(), NamedIds()
@@ -238,7 +238,7 @@ class SecondTable:
         limited
             Whether only the first displays were read, so that some events belong to none of them.
         """
-        clock = self._kind.columns.time
+        clock = self._rules.columns.time
         times = TimeGuesses(self._time, [] if clock is None else [clock])
         found, first, without = [], 0, 0
         # The first one, without rows, has the columns where there are no others.
@@ -250,9 +250,9 @@ class SecondTable:
             lost = shown["display"].is_null()
             without += int(lost.sum())
             if not limited:
-                remedy = f"check {self._kind.table}.source.display" + side_by_side("displays", self._sample)
-                rows.add(self._column, lost, f"{self._kind.word} without display", remedy)
-            events = event_rows(frame, shown, self._kind, rows)
+                remedy = f"check {self._rules.table}.source.display" + side_by_side("displays", self._sample)
+                rows.add(self._column, lost, f"{self._rules.word} without display", remedy)
+            events = event_rows(frame, shown, self._rules, rows)
             rows.close()
             found.append(events.filter(pl.col("display").is_not_null()))
         self._spool.discard()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import count, takewhile
 from pathlib import Path
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluator.datasets.log_folders import LogFolder, StoredFile, stored_file
 from evaluator.errors import EvaluatorError, SourceError
-from evaluator.log import LogMeta, Outcome
+from evaluator.log import EventKind, LogMeta
 from evaluator.log.encoder import encoder_of
 from evaluator.log.log_files import LogFile, opened
 from evaluator.log.meta import Objective, PropensityKind
@@ -24,15 +24,21 @@ from evaluator.units import LEAST_SAMPLE, ROUND, SECONDS
 from evaluator.version import __version__
 
 META = "meta.json"
-DISPLAYS, CONVERSIONS, ACTIONS = TABLES = ("displays.parquet", "conversions.parquet", "actions.parquet")
-OUTCOMES, QUARANTINE = "outcomes.parquet", "quarantine.parquet"
-# What a folder may hold, the last two only where the log has other outcomes, and where rows were left out of it.
-FILES = (*TABLES, META, OUTCOMES, QUARANTINE)
+DISPLAYS, EVENTS, ACTIONS = TABLES = ("displays.parquet", "events.parquet", "actions.parquet")
+# Tables of events of earlier versions, the second only where there were events that are no conversions.
+CONVERSIONS, OUTCOMES = "conversions.parquet", "outcomes.parquet"
+# Present where rows were left out of the log.
+QUARANTINE = "quarantine.parquet"
+# What a folder of some version may hold.
+FILES = (*TABLES, META, QUARANTINE, CONVERSIONS, OUTCOMES)
 
-SCHEMA_VERSION, SCHEMA_OF_PARTS, SCHEMA_OF_REWARDS = 4, 5, 6
+SCHEMA_VERSION, SCHEMA_OF_PARTS = 7, 5
 # Versions of the folder that are read; the first has no checksums, the second says not how contexts were encoded, the
-# third has no events but conversions, the fourth has its displays in one file, the fifth no rewards but conversions.
-READS = (1, 2, 3, 4, 5, 6)
+# third has no events but conversions, the fourth has its displays in one file, the fifth no rewards but conversions,
+# the sixth conversions and other events in two tables.
+READS = (1, 2, 3, 4, 5, 6, 7)
+# What metadata say of conversions, and the last of other kinds: one list of kinds in the folder.
+_OF_KINDS = ("observed_until", "attribution_window", "reward_max", "reward_min", "outcomes")
 
 _PROGRAM = "delayed-replay"
 _LARGEST = 2**63 - 1
@@ -93,7 +99,7 @@ class _Encoded(_Sealed):
 
 
 class _Outcome(_Strict):
-    """What `Outcome` may hold."""
+    """What `EventKind` may hold."""
 
     name: str
     attribution_window: Ticks | None
@@ -108,7 +114,7 @@ class _WithOutcomes(_Encoded):
 
 
 class _Kind(_Outcome):
-    """What `Outcome` may hold where some count as rewards."""
+    """What `EventKind` may hold where some count as rewards."""
 
     reward: bool = False
     told: bool = False
@@ -121,6 +127,12 @@ class _WithRewards(_Encoded):
     outcomes: list[_Kind]
 
 
+class _WithKinds(_Encoded):
+    """Version 7: it says what kinds of events there are, the conversions first."""
+
+    kinds: Annotated[list[_Kind], Field(min_length=1)]
+
+
 _SAYS: dict[int, type[_About]] = {
     1: _About,
     2: _Sealed,
@@ -128,6 +140,7 @@ _SAYS: dict[int, type[_About]] = {
     4: _WithOutcomes,
     5: _WithOutcomes,
     6: _WithRewards,
+    7: _WithKinds,
 }
 
 
@@ -179,21 +192,15 @@ def write_meta(folder: Path, meta: LogMeta) -> None:
     names = [*_parts(path.name for path in folder.iterdir()), *(name for name in FILES if name != META)]
     files = {name: asdict(stored_file(folder / name)) for name in names if (folder / name).is_file()}
     document = {
-        "schema_version": _version_of(meta, files),
+        "schema_version": SCHEMA_VERSION,
         "written_by": f"{_PROGRAM} {__version__}",
-        **meta.to_dict(),
+        **{name: value for name, value in meta.to_dict().items() if name not in _OF_KINDS},
+        "kinds": [asdict(kind) for kind in (meta.conversions, *meta.outcomes)],
         "encoder": None if meta.encoder is None else meta.encoder.to_dict(),
         "files": files,
     }
     document["checksum"] = _checksum(document)
     (folder / META).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-
-
-def _version_of(meta: LogMeta, files: Collection[str]) -> int:
-    """Return the oldest version of the format that says all of a log, so that older releases read what they can."""
-    if any(one.reward for one in meta.outcomes):
-        return SCHEMA_OF_REWARDS
-    return SCHEMA_VERSION if DISPLAYS in files else SCHEMA_OF_PARTS
 
 
 def read_meta(folder: LogFolder) -> MetaFile:
@@ -224,9 +231,9 @@ def read_meta(folder: LogFolder) -> MetaFile:
         if document["checksum"] != _checksum(document):
             raise damaged(path, "it was changed after it was written")
         named, parts = set(document["files"]), _parts(document["files"])
-        displays = [DISPLAYS] if version < SCHEMA_OF_PARTS or DISPLAYS in named else parts or [part_name(1)]
-        tables = (*displays, CONVERSIONS, ACTIONS)
-        if not set(tables) <= named <= {*tables, OUTCOMES, QUARANTINE}:
+        displays = [DISPLAYS] if version < SCHEMA_OF_PARTS or DISPLAYS in named else parts or [DISPLAYS]
+        tables = (*displays, CONVERSIONS if version < SCHEMA_VERSION else EVENTS, ACTIONS)
+        if not set(tables) <= named <= {*tables, QUARANTINE, *[OUTCOMES] * (version < SCHEMA_VERSION)}:
             raise damaged(path, f"files: expected {', '.join(tables)}, got {', '.join(document['files'])}")
     # As they stand there: what was a whole number stays one.
     said = {field.name: document[field.name] for field in fields(LogMeta) if field.name in document}
@@ -235,8 +242,12 @@ def read_meta(folder: LogFolder) -> MetaFile:
             said["encoder"] = encoder_of(said["encoder"])
         except SourceError as error:
             raise damaged(path, error.what) from None
-    if "outcomes" in said:
-        said["outcomes"] = tuple(Outcome(**one) for one in said["outcomes"])
+    own, *others = (EventKind(**one) for one in document.get("kinds", [{"name": ""}, *said.get("outcomes", ())]))
+    said["outcomes"] = tuple(others)
+    if "kinds" in document:
+        said |= {name: getattr(own, name.replace("reward", "value")) for name in _OF_KINDS[:-1]}
+        if own != LogMeta(**said).conversions:
+            raise damaged(path, f"kinds: expected the conversions first, got {own.name!r}")
     files = {name: StoredFile(**known) for name, known in document.get("files", {}).items()}
     return MetaFile(version, LogMeta(**{**said, "notes": tuple(said["notes"])}), files)
 

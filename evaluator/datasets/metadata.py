@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from evaluator.datasets.labels import KeptPropensities
 from evaluator.datasets.spec import FileSpec
 from evaluator.log.encoder import ContextEncoder
-from evaluator.log.meta import LogMeta, Outcome, PropensityKind
+from evaluator.log.meta import EventKind, LogMeta, PropensityKind
 from evaluator.units import Tick
 
 
@@ -37,11 +37,9 @@ def log_meta(
     spec: FileSpec,
     *,
     counts: Mapping[str, float],
-    observed_until: int | None,
-    attribution_window: int | None,
+    kinds: Sequence[EventKind],
     notes: Sequence[str] = (),
     propensities: KeptPropensities,
-    outcomes: Sequence[Outcome] = (),
     encoder: ContextEncoder | None = None,
 ) -> LogMeta:
     """Return the metadata of a log read by `spec`.
@@ -52,14 +50,12 @@ def log_meta(
         Spec of the dataset.
     counts
         Numbers that the adapter counted.
-    observed_until, attribution_window
-        End of the follow-up, and attribution window, in ticks; None where there is none.
+    kinds
+        Kinds of the events, the conversions first, with how long they were followed.
     notes
         Sentences for whoever reads a result, beside those of the spec.
     propensities
         Propensities that the displays have once actions were chosen.
-    outcomes
-        Outcomes beside the conversions.
     encoder
         Encoder that says how context columns became vectors; None for a log without.
     """
@@ -67,16 +63,16 @@ def log_meta(
     return LogMeta(
         name=spec.name,
         tick=tick_of(spec),
-        observed_until=observed_until,
-        attribution_window=attribution_window,
+        observed_until=kinds[0].observed_until,
+        attribution_window=kinds[0].attribution_window,
         propensity=propensities.kind,
-        reward_max=spec.log.reward_max,
-        reward_min=spec.log.reward_min,
+        reward_max=kinds[0].value_max,
+        reward_min=kinds[0].value_min,
         objective=spec.log.objective,
         sampling_rate=spec.log.sampling_rate,
         kept_share=propensities.kept_share,
         counts=dict(counts),
         notes=tuple(notes),
         encoder=encoder,
-        outcomes=tuple(outcomes),
+        outcomes=tuple(kinds[1:]),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluator.datasets.adapter import Reading, WorkersOn, read_tables
+from evaluator.datasets.adapter import Reading, read_tables
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.delta_table import open_delta
@@ -18,10 +18,6 @@ from evaluator.datasets.sources.part import TablePart, unchanged
 from evaluator.datasets.sources.queries import ask
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_sections import Table
-from evaluator.datasets.spool import SPOOL
-from evaluator.datasets.stretches.joined_intake import StretchesInThreads
-from evaluator.datasets.stretches.parallelism import ONE_PASS, AtOnce
-from evaluator.datasets.stretches.part_jobs import PartsOnWorkers
 from evaluator.errors import EvaluatorError
 from evaluator.store_addresses import is_address
 
@@ -36,7 +32,7 @@ def read_spec_tables(
     into: Path | None,
     contexts: bool,
     advance: Callable[[int], None],
-    at_once: AtOnce = ONE_PASS,
+    jobs: int = 1,
 ) -> Reading:
     """Return the log in the tables of a spec.
 
@@ -53,8 +49,8 @@ def read_spec_tables(
         Whether context vectors become part of the log; they are checked in any case.
     advance
         Function called with the number of rows read since the last call.
-    at_once
-        Who reads displays of many files, and writes them in parts (`into`).
+    jobs
+        Number of threads that read displays of many files, and write them in parts (`into`).
     """
     with staging(into) as place:
         with Databases() as databases:
@@ -69,17 +65,10 @@ def read_spec_tables(
             with unchanged(whole):
                 return read_tables(
                     spec, displays, parts, of_sets, asked, into=into, contexts=contexts, advance=advance,
-                    at_once=at_once, workers=_workers(at_once),
+                    jobs=jobs,
                 )  # fmt: skip
         except EvaluatorError as error:
             raise type(error)(_by_name(error.what, whole), remedy=_by_name(error.remedy, whole)) from None
-
-
-def _workers(at_once: AtOnce) -> WorkersOn | None:
-    executor, jobs = at_once.executor, at_once.jobs
-    if executor is not None:
-        return lambda plan, new_spool, into: PartsOnWorkers(plan, jobs, new_spool, executor, into / SPOOL)
-    return None if jobs == 1 else lambda plan, new_spool, into: StretchesInThreads(plan, jobs, new_spool)
 
 
 def queries(spec: FileSpec) -> list[str]:

@@ -6,21 +6,23 @@ These rules concern events, not displays: where bad rows are left out, the displ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.events import EventKind, deduplicated
+from evaluator.datasets.events import EventRules, deduplicated
 from evaluator.datasets.follow_up_end import find_end
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log import Log
-from evaluator.log.schema import OUTCOMES, to_numpy
+from evaluator.log.events import merge_events, with_kind
+from evaluator.log.meta import EventKind
+from evaluator.log.schema import EVENTS, to_numpy
 from evaluator.log.table_breaches import beyond_bound, bounds_of
 from evaluator.log.times import with_date
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole, ticks_words
@@ -38,28 +40,28 @@ class Outcomes:
     ----------
     events
         Events that count, one a row: ``display`` (number), ``time`` (ticks), ``value``.
-    observed_until, attribution_window
-        End of the follow-up and attribution window, in ticks, as in `evaluator.log.LogMeta`; None where there is none.
+    kind
+        Kind of the events, with how long they were followed.
     counts, notes
         Numbers of events that were dropped, by reason, and the sentences about them.
     """
 
     events: pl.DataFrame
-    observed_until: int | None
-    attribution_window: int | None
+    kind: EventKind
     counts: dict[str, float]
     notes: tuple[str, ...]
 
     @property
     def judged_until(self) -> int | None:
         """Time (ticks) of the last display that was followed long enough; None where all were."""
-        return None if self.observed_until is None else self.observed_until - (self.attribution_window or 0)
+        until = self.kind.observed_until
+        return None if until is None else until - (self.kind.attribution_window or 0)
 
 
 def find_outcomes(
     found: pl.DataFrame,
     spec: FileSpec,
-    kind: EventKind,
+    rules: EventRules,
     breaches: Breaches,
     *,
     times: Callable[[], Iterable[Ints]],
@@ -72,8 +74,8 @@ def find_outcomes(
     ----------
     found
         Rows that hold an event: ``display``, ``shown``, ``time``, ``value``, and where in the files they are.
-    spec, kind
-        Spec of the dataset, and kind of the events.
+    spec, rules
+        Spec of the dataset, and rules of the kind of the events.
     breaches
         Collector of the breaches of the files that hold the events.
     times
@@ -85,10 +87,10 @@ def find_outcomes(
         None keeps the spec's.
     """
     tick = tick_of(spec)
-    stated = spec_window(kind.attribution_window, tick, name=spec.name)
+    stated = spec_window(rules.attribution_window, tick, name=spec.name)
     cut = asked_window(window, tick)
-    found, until = _followed(found, spec, kind, breaches, times=times, last=last, stated=stated, cut=cut)
-    rewards, counts = deduplicated(found, kind)
+    found, until = _followed(found, spec, rules, breaches, times=times, last=last, stated=stated, cut=cut)
+    rewards, counts = deduplicated(found, rules)
     notes: tuple[str, ...] = ()
     delay = rewards["time"] - rewards["shown"]
     if cut is not None and window is not None:
@@ -98,17 +100,16 @@ def find_outcomes(
         rewards = kept
     elif stated is not None:
         rows = breaches.check(rewards)
-        said = kind.attribution_window
-        cut_them = "" if kind.outcome else f"cut such conversions with `attribution_window='{said}'`, or "
+        said = rules.attribution_window
+        cut_them = "" if rules.kind.name else f"cut such conversions with `attribution_window='{said}'`, or "
         rows.add(
-            kind.clock, delay > stated, f"{kind.word} later after its display than attribution_window = {said!r}",
-            f"{cut_them}raise attribution_window in [{kind.log_table}]", values=_instants(rewards["time"], spec),
+            rules.clock, delay > stated, f"{rules.word} later after its display than attribution_window = {said!r}",
+            f"{cut_them}raise attribution_window in [{rules.log_table}]", values=_instants(rewards["time"], spec),
         )  # fmt: skip
         rewards = _where(rewards, rows.close())
     return Outcomes(
-        events=_bounded(rewards, kind, breaches).select("display", "time", "value"),
-        observed_until=until,
-        attribution_window=stated if cut is None else cut,
+        events=_bounded(rewards, rules, breaches).select("display", "time", "value"),
+        kind=replace(rules.kind, observed_until=until, attribution_window=stated if cut is None else cut),
         counts=counts,
         notes=notes,
     )
@@ -117,7 +118,7 @@ def find_outcomes(
 def _followed(
     found: pl.DataFrame,
     spec: FileSpec,
-    kind: EventKind,
+    rules: EventRules,
     breaches: Breaches,
     *,
     times: Callable[[], Iterable[Ints]],
@@ -126,15 +127,15 @@ def _followed(
     cut: int | None,
 ) -> tuple[pl.DataFrame, int | None]:
     """Return the events that came while they were followed, and until when they were."""
-    until = kind.observed_until
+    until = rules.observed_until
     if until == "complete":
         return found, None
     shown, time = found["shown"].to_numpy(), found["time"].to_numpy()
     rows, seconds = breaches.check(found), SECONDS.get(tick_of(spec))
     if isinstance(until, int):
         rows.add(
-            kind.clock, found["time"] > until, f"{kind.word} later than observed_until = {with_date(until, seconds)}",
-            f"raise observed_until in [{kind.log_table}], or drop the row", values=_instants(found["time"], spec),
+            rules.clock, found["time"] > until, f"{rules.word} later than observed_until = {with_date(until, seconds)}",
+            f"raise observed_until in [{rules.log_table}], or drop the row", values=_instants(found["time"], spec),
         )  # fmt: skip
         return _where(found, rows.close()), until
     # What the window of the spec refuses says nothing about the end.
@@ -149,27 +150,28 @@ def _followed(
         with_date(end.until, seconds) if spec.time.unit != "datetime" else _instants(pl.Series([end.until]), spec)[0]
     )
     rows.add(
-        kind.clock, pl.Series(stray), f"stray {kind.word}, it would move the end of the log from {since}: had the log "
-        f"been followed until then, about {end.expected:,.0f} {kind.word}s should have come since, and {many} did",
-        f"drop the row, or say in [{kind.log_table}] until when the log was followed, observed_until = a time",
+        rules.clock, pl.Series(stray), f"stray {rules.word}, it would move the end of the log from {since}: had the "
+        f"log been followed until then, about {end.expected:,.0f} {rules.word}s should have come since, and {many} did",
+        f"drop the row, or say in [{rules.log_table}] until when the log was followed, observed_until = a time",
         values=_instants(found["time"], spec),
     )  # fmt: skip
     return _where(found, rows.close()), end.until
 
 
-def _bounded(rewards: pl.DataFrame, kind: EventKind, breaches: Breaches) -> pl.DataFrame:
+def _bounded(rewards: pl.DataFrame, rules: EventRules, breaches: Breaches) -> pl.DataFrame:
     """Return the events without those that take a display's sum beyond the largest or smallest possible."""
-    value, verb = kind.columns.value, "has" if kind.outcome else "earns"
-    for bound in bounds_of(kind.least, kind.most):
+    value, verb = rules.columns.value, "has" if rules.kind.name else "earns"
+    for bound in bounds_of(rules.kind.value_min, rules.kind.value_max):
         total, beyond = beyond_bound(
             rewards["display"].to_numpy(), rewards["time"].to_numpy(), rewards["value"].to_numpy(), bound
         )
         rows = breaches.check(rewards)
-        more, key, change = ("more", kind.most_key, "raise") if bound.sign > 0 else ("less", kind.least_key, "lower")
+        least, most = rules.kind.bound_keys
+        more, key, change = ("more", most, "raise") if bound.sign > 0 else ("less", least, "lower")
         rows.add(
-            value if isinstance(value, str) else kind.clock, pl.Series(beyond),
-            f"the display {verb} {more} than {key} = {bound.value:g}, all its {kind.word}s together",
-            f"{change} {key} in [{kind.log_table}], or repair the values or the rows that repeat",
+            value if isinstance(value, str) else rules.clock, pl.Series(beyond),
+            f"the display {verb} {more} than {key} = {bound.value:g}, all its {rules.word}s together",
+            f"{change} {key} in [{rules.log_table}], or repair the values or the rows that repeat",
             values=pl.Series(total),
         )  # fmt: skip
         rewards = _where(rewards, rows.close())
@@ -188,41 +190,23 @@ def _instants(time: pl.Series, spec: FileSpec) -> pl.Series:
     return time.cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def event_tables(
-    kinds: Sequence[EventKind], counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]
-) -> tuple[pa.Table, pa.Table]:
-    """Return the conversions, and the events of other outcomes, of the displays that stay, as the contract has them.
+def event_table(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the events of the displays that stay, as the contract has them.
 
     Parameters
     ----------
-    kinds, counted
-        Kinds of events, the conversions first, and the events of each that count.
+    counted
+        Events of each kind that count, the conversions first.
     display_id
         Number of the display of each of all these events, kind by kind, -1 where it was dropped, shape (n,).
     """
     numbers = np.split(display_id, np.cumsum([of.events.height for of in counted])[:-1])
-    conversions, *others = (
-        of.events.select(pl.Series("display_id", number), "time", "value").filter(pl.col("display_id") >= 0)
-        for of, number in zip(counted, numbers, strict=True)
-    )
-    named = [
-        events.with_columns(pl.lit(kind.outcome).alias("outcome"))
-        for kind, events in zip(kinds[1:], others, strict=True)
-    ]
-    empty = conversions.clear().with_columns(pl.lit("").alias("outcome"))
-    of_others = _sorted(pl.concat([empty, *named]))
-    names = pa.array(of_others["outcome"].to_list(), pa.string())
-    return _as_arrow(_sorted(conversions)), _as_arrow(of_others).add_column(0, "outcome", names)
-
-
-def _sorted(events: pl.DataFrame) -> pl.DataFrame:
-    return events.sort("display_id", "time", maintain_order=True)
-
-
-def _as_arrow(events: pl.DataFrame) -> pa.Table:
-    return pa.table(
-        {name: pa.array(events[name].to_numpy(), OUTCOMES[name]) for name in ("display_id", "time", "value")}
-    )
+    parts = []
+    for of, number in zip(counted, numbers, strict=True):
+        columns = {"display_id": number, **{name: of.events[name].to_numpy() for name in ("time", "value")}}
+        kept = {name: pa.array(column[number >= 0], EVENTS[name]) for name, column in columns.items()}
+        parts.append(with_kind(pa.table(kept), of.kind.name))
+    return merge_events(*parts)
 
 
 def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,7 @@ import polars as pl
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.contexts import ContextCodes, Features, choose_features
 from evaluator.datasets.duplicates import SeenIds
-from evaluator.datasets.events import EventKind, event_columns, event_kinds
+from evaluator.datasets.events import EventRules, event_columns, event_kinds
 from evaluator.datasets.frames import Chunks, column_names, number_columns
 from evaluator.datasets.intake import Intake
 from evaluator.datasets.join_by_id import AskedDisplays
@@ -80,7 +80,7 @@ class ReadingPlan:
 
     spec: FileSpec
     asked: ReadingOptions
-    events: Sequence[EventKind]
+    events: Sequence[EventRules]
     features: Features
     files: list[TablePart]
     others: Mapping[str, list[TablePart]]
@@ -158,19 +158,13 @@ class ReadingPlan:
         named = {} if self.spec.target is None else self.spec.target.named
         return {column for name, column in target_actions(self.spec).items() if named[name.partition(":")[2]].source}
 
-    def without_files(self) -> ReadingPlan:
-        """Return what the displays are made by once they are read: no file is looked at any more."""
-        plan = replace(self, files=[], others={table: [] for table in self.others}, of_sets=[], zones=ZonesSeen())
-        vars(plan)["numbers"] = dict(self.numbers)  # which files tell
-        return plan
-
     @cached_property
     def _kinds(self) -> dict[str, Kind]:
         wide = [name for of in (*self.targets.values(), *self.vectors) for name in of.values()]
         kinds = merged_kinds(_display_kinds(self.spec, self.features), dict.fromkeys(wide, "float"))
         kinds = merged_kinds(kinds, dict.fromkeys(target_actions(self.spec).values(), "category"))
-        for kind in self.events:
-            kinds = kinds if kind.table in self.others else merged_kinds(kinds, event_columns(kind, self.spec.time))
+        for rules in self.events:
+            kinds = kinds if rules.table in self.others else merged_kinds(kinds, event_columns(rules, self.spec.time))
         return kinds
 
     def chunks(self, new_spool: Callable[[], Spool]) -> Callable[[], Iterable[pl.DataFrame]]:

@@ -22,7 +22,6 @@ from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.datasets.spec_file import read_spec
-from evaluator.datasets.stretches.parallelism import ONE_PASS, AtOnce
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError, UnknownNameError, UsageError, nearest, nearest_file
 from evaluator.log import Log
@@ -150,7 +149,7 @@ def read(
     into: Path | None = None,
     contexts: bool = True,
     advance: Callable[[int], None] = lambda rows: None,
-    at_once: AtOnce = ONE_PASS,
+    jobs: int = 1,
     **options: Unpack[ReadingKeywords],
 ) -> Reading:
     """Return the log of a dataset and the rows left out of it.
@@ -159,7 +158,7 @@ def read(
     ----------
     dataset
         Name of the dataset, as in `evaluator.datasets.load`.
-    into, contexts, advance, at_once
+    into, contexts, advance, jobs
         Destination and extent of reading, as in `evaluator.datasets.opening.read_spec_tables`.
     **options
         See below.
@@ -179,10 +178,7 @@ def read(
         if asked.sampling_rate is not None:
             spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": asked.sampling_rate})})
         _refuse_queries(spec, where, asked, written=into is not None)
-        return read_spec_tables(
-            spec, where.parent, asked, into=into, contexts=contexts, advance=advance, at_once=at_once
-        )
-    at_once.alone("workers read files of others, of which there are none")
+        return read_spec_tables(spec, where.parent, asked, into=into, contexts=contexts, advance=advance, jobs=jobs)
     if isinstance(spec, ScenarioSpec):
         assert isinstance(where, Path)
         _refuse({**reading_rules, "actions": asked.actions}, f"the synthetic dataset {spec.name}")

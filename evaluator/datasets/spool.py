@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -68,9 +68,9 @@ class MemorySpool:
 class FileSpool:
     """A spool in Arrow streams, a new one wherever the columns change."""
 
-    def __init__(self, path: Path, parts: Sequence[Path] = ()) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._parts = list(parts)
+        self._parts: list[Path] = []
         self._writer: pa.RecordBatchStreamWriter | None = None
         self._schema: pa.Schema | None = None
 
@@ -84,12 +84,6 @@ class FileSpool:
             self._writer = pa.ipc.new_stream(str(self._parts[-1]), table.schema, options=options)
             self._schema = table.schema
         self._writer.write_table(table)
-
-    @property
-    def parts(self) -> tuple[Path, ...]:
-        """Files that hold the frames; a spool of these has the same."""
-        self.close()
-        return tuple(self._parts)
 
     def frames(self) -> Iterator[pl.DataFrame]:
         """Yield all frames."""

@@ -40,14 +40,14 @@ from evaluator.datasets.resolve import dataset_spec, names, read, spec_path
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError
-from evaluator.log import Log, Outcome
+from evaluator.log import EventKind, Log
 from evaluator.log.bounds import extremes
 from evaluator.log.eligible import distinct_bits, members, packed
 from evaluator.log.reward_kinds import has_costs
 from evaluator.log.schema import ACTION_SET, COST, ELIGIBLE, kept_columns, to_numpy
 from evaluator.log.set_kinds import EligibleByPart
 from evaluator.options.keywords import ReadingKeywords
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 from evaluator.store_addresses import is_address
 from evaluator.worlds.scenarios.promotion_log import true_values
 from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
@@ -268,7 +268,7 @@ def _refunds(of: npt.NDArray[np.int64], value: npt.NDArray[np.float64], displays
     return RefundFacts(conversions=int(back.sum()), per_display=of_all, smallest=smallest)
 
 
-def _outcome_facts(log: Log, outcome: Outcome, events: _Events) -> OutcomeFacts:
+def _outcome_facts(log: Log, outcome: EventKind, events: _Events) -> OutcomeFacts:
     """Return the facts of a kind of events beside the conversions."""
     return OutcomeFacts(
         name=outcome.name,

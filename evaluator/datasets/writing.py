@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluator.datasets.meta_file import ACTIONS, CONVERSIONS, DISPLAYS, OUTCOMES, QUARANTINE, display_files, write_meta
+from evaluator.datasets.meta_file import ACTIONS, DISPLAYS, EVENTS, QUARANTINE, display_files, write_meta
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import packed, sizes
 from evaluator.log.fingerprint import BLOCKS, BlockHashes, fingerprint_of, stored_hash
@@ -119,26 +119,23 @@ def displays_table(
 def write_rest(
     folder: Path,
     *,
-    conversions: pa.Table,
+    events: pa.Table,
     actions: pa.Table,
     meta: LogMeta,
-    outcomes: pa.Table,
     quarantine: pa.Table | None = None,
     fingerprint: str | None = None,
 ) -> None:
-    """Write all but the displays, which are there; other events, and the rows left out of the log, if there are any.
+    """Write all but the displays, which are there; the rows left out of the log, if there are any.
 
     Its metadata get the fingerprint of what is written, unless one is given.
     """
-    pq.write_table(conversions, folder / CONVERSIONS, row_group_size=ROWS_PER_GROUP, **WRITTEN)
+    pq.write_table(events, folder / EVENTS, row_group_size=ROWS_PER_GROUP, **WRITTEN)
     pq.write_table(actions, folder / ACTIONS, **WRITTEN)
-    if outcomes.num_rows:
-        pq.write_table(outcomes, folder / OUTCOMES, row_group_size=ROWS_PER_GROUP, **WRITTEN)
     if quarantine is not None and quarantine.num_rows:
         pq.write_table(quarantine, folder / QUARANTINE, **WRITTEN)
     if fingerprint is None:
         displays, _ = stored_hash([folder / name for name in display_files(folder)])
-        fingerprint = fingerprint_of(meta, displays, conversions, actions, outcomes)
+        fingerprint = fingerprint_of(meta, displays, events, actions)
     write_meta(folder, replace(meta, fingerprint=fingerprint))
 
 
@@ -155,7 +152,4 @@ def write_canonical(log: Log, folder: Path, *, fingerprint: str | None = None) -
                 batch |= {ACTION_SET: uneven_lists(batch[ACTION_SET], sizes(batch[ELIGIBLE]))}
             batch |= {name: column for name, (_, column) in zip(numbers, own, strict=True)}
             displays.add(displays_table(batch, first=first).select(log.schema.names))
-    write_rest(
-        folder, conversions=log.conversions, actions=log.actions, meta=log.meta, outcomes=log.outcomes,
-        fingerprint=fingerprint,
-    )  # fmt: skip
+    write_rest(folder, events=log.events, actions=log.actions, meta=log.meta, fingerprint=fingerprint)

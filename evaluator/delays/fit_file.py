@@ -21,7 +21,7 @@ from evaluator.delays.usable import Floats, Ints
 from evaluator.errors import DataError, ParameterError
 from evaluator.inputs.open_regular import open_regular
 from evaluator.outputs.atomic import whole_file
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 from evaluator.units import ROUND, parse_duration, without_ticks
 from evaluator.visible import shortened
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from evaluator.errors import ParameterError, UsageError, WorkerError
 from evaluator.jobs.workers import TOPIC
-from evaluator.outputs.signals import undone_if_abandoned
+from evaluator.outputs.locks import undone_if_abandoned
 
 _LOCAL = re.compile(r"local:([1-9][0-9]*)")
 _ADDRESS = re.compile(r"(\w+://)?[^\s/]+:[0-9]+/?")

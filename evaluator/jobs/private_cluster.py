@@ -17,7 +17,7 @@ import dask
 import distributed
 import psutil  # comes with Dask
 
-from evaluator.outputs.signals import undone_if_abandoned
+from evaluator.outputs.locks import undone_if_abandoned
 
 _TRACKER = "multiprocessing.resource_tracker"
 # Rounds of ending processes: a later round finds a process that was restarted meanwhile, or that was still writing.

@@ -13,7 +13,7 @@ from evaluator.blas import one_blas_thread
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.serialise import as_text, from_text
 from evaluator.jobs.software import loaded, refuse_other_software
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.threads import in_threads
 
 # Largest number of submissions in progress: enough for any cluster.

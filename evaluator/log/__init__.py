@@ -2,15 +2,15 @@
 
 from evaluator.log.breaches import Breach, find_breaches
 from evaluator.log.contract import Log
-from evaluator.log.meta import LogMeta, Outcome, PropensityKind
+from evaluator.log.meta import EventKind, LogMeta, PropensityKind
 from evaluator.log.stored import Selection, StoredLog
 from evaluator.log.ties import shuffle_ties
 
 __all__ = [
     "Breach",
+    "EventKind",
     "Log",
     "LogMeta",
-    "Outcome",
     "PropensityKind",
     "Selection",
     "StoredLog",

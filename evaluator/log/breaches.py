@@ -16,12 +16,13 @@ from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import (
     ACTION_SET,
     ACTIONS,
-    CONVERSIONS,
     COST,
     DISPLAYS,
     ELIGIBLE,
+    EVENTS,
+    KIND,
+    KINDS,
     NAMED_TARGET,
-    OUTCOMES,
     POSITION,
     VECTORS,
     WEIGHT,
@@ -30,8 +31,7 @@ from evaluator.log.schema import (
     to_numpy,
 )
 from evaluator.log.table_breaches import (
-    check_conversions,
-    check_outcomes,
+    check_events,
     missing_sets,
     set_breaches,
     uneven_sets,
@@ -41,8 +41,8 @@ from evaluator.log.table_breaches import (
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 
 SHOWN = 3
-# What is validated by itself: the rows of the displays, and of each kind of events against them and the metadata.
-PARTS = ("displays", "conversions", "outcomes")
+# What is validated by itself: the rows of the displays, and of the events against them and the metadata.
+PARTS = ("displays", "events")
 TARGET_REPAIR = (
     "give the policy's probabilities of the log's own actions: it may show no action that the log never shows or that "
     "`actions` leaves out"
@@ -104,7 +104,7 @@ def find_breaches(log: LogTables, *, vectors: bool = True, parts: Collection[str
 
 def _structure(log: LogTables) -> Iterator[Breach]:
     nothing = np.zeros(0, dtype=np.int64)
-    tables = {"displays": DISPLAYS, "conversions": CONVERSIONS, "actions": ACTIONS, "outcomes": OUTCOMES}
+    tables = {"displays": DISPLAYS, "events": EVENTS, "actions": ACTIONS}
     for name, schema in tables.items():
         present = log.schema if name == "displays" else getattr(log, name).schema
         for column, kind in schema.items():
@@ -114,10 +114,10 @@ def _structure(log: LogTables) -> Iterator[Breach]:
                 found = present.field(column).type
                 yield Breach(name, column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
     own = ((POSITION, pa.int64()), (WEIGHT, pa.float64()), (COST, pa.float64()), (ELIGIBLE, SETS))
-    for column, kind in own:
-        if column in log.schema.names and log.schema.field(column).type != kind:
-            found = log.schema.field(column).type
-            yield Breach("displays", column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
+    optional = [("displays", log.schema, *of) for of in own] + [("events", log.events.schema, KIND, KINDS)]
+    for name, present, column, kind in optional:
+        if column in present.names and (found := present.field(column).type) != kind:
+            yield Breach(name, column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
     for name in ("sampling_rate", "kept_share"):
         share = getattr(log.meta, name)
         if not LEAST_SAMPLE <= share <= 1.0:
@@ -146,6 +146,8 @@ def _of_rewards(log: LogTables) -> Iterator[Breach]:
         if one.reward and any(until is not None and window is None for until, window in windows):
             problem = f"outcome {one.name!r} is a reward, and nothing says how long after a display rewards may come"
             remedy = "name the attribution_window of the conversions, and of the outcome"
+        elif one.reward and one.of_conversions:
+            problem, remedy = f"outcome {one.name!r} has a name of conversions", "rename it"
         elif one.told and not one.reward:
             problem, remedy = f"outcome {one.name!r} is told to policies, and is no reward", "count it as a reward"
         else:
@@ -213,10 +215,8 @@ class _Rows:
         """Return the breaches of a log of the right structure."""
         if "displays" in parts:
             self._displays(log, vectors=vectors)
-        if "conversions" in parts:
-            check_conversions(self._add, log)
-        if "outcomes" in parts and log.outcomes.num_rows:
-            check_outcomes(self._add, log)
+        if "events" in parts:
+            check_events(self._add, log)
         return [
             Breach(table, column, np.concatenate(rows), tuple(self._values[key][:SHOWN]), problem, remedy)
             for key, rows in self._rows.items()

@@ -6,10 +6,10 @@ log shows. What is then made of the groups depends on what they are for:
 - *Values* (`read_values`) are groups as they are, for delays and checks by a column.
 - *Named groups* (`read_groups`) are few enough to read. A column of numbers is cut at its quartiles, at values that
   displays have: where a quartile is the same as the next, or nothing lies above it, the two quarters are one group.
-  Words that are all numbers, as a CSV file has them, are cut too where they are more than could be named. Crossed
-  columns are cut first and crossed then.
+  Words that are all numbers, as a CSV file has them, are cut too where they are more than could be named. The clock
+  can be cut into parts like a column: `every:1d`. Crossed columns are cut first and crossed then.
 - *Clusters* (`read_clusters`) are displays that hang together, such as those of one user. Displays without a value are
-  each a cluster of its own, and the clock can be cut into parts like a column: `every:1d`.
+  each a cluster of its own, and parts of the clock are clusters too.
 
 Which groups are named follows from the log's displays alone, never from what they earned or from what a policy did
 with them, so that all policies have the same groups, and naming them costs no error. A group that says nothing is not
@@ -32,6 +32,7 @@ import pyarrow as pa
 from evaluator.errors import ParameterError
 from evaluator.log.contract import Log
 from evaluator.log.schema import WEIGHT, is_number, kept_columns, words
+from evaluator.log.times import time_words
 from evaluator.results.json_documents import Count, omitted
 from evaluator.units import SECONDS, duration_ticks, parse_whole
 
@@ -111,16 +112,21 @@ def columns_of(by: str | None) -> tuple[str, ...]:
 
 
 def parts_of(name: str, known: Collection[str]) -> tuple[str, ...]:
-    """Return the columns that a name crosses: itself alone where there is a column of that name.
+    """Return the columns that a name crosses; of columns whose own names have plus signs, the longest that fits.
 
     Raises ParameterError where a name beside a plus sign is empty.
 
-    >>> parts_of("device + country", ["device", "country"]), parts_of("c++", ["c++"])
-    (('device', 'country'), ('c++',))
+    >>> parts_of("device + country", ["device", "country"]), parts_of("c+++device", ["c++", "device"])
+    (('device', 'country'), ('c++', 'device'))
     """
     if CROSS not in name or name in known:
         return (name,)
-    parts = [part.strip() for part in name.split(CROSS)]
+    pieces, parts = name.split(CROSS), list[str]()
+    while pieces:
+        joined = {n: CROSS.join(pieces[:n]).strip() for n in range(len(pieces), 0, -1)}
+        n = next((n for n, part in joined.items() if part in known), 1)
+        parts.append(joined[n])
+        pieces = pieces[n:]
     if not all(parts):
         raise ParameterError(
             f"`{name}` crosses an empty column.", remedy="cross columns by single plus signs: device+country."
@@ -129,12 +135,9 @@ def parts_of(name: str, known: Collection[str]) -> tuple[str, ...]:
 
 
 def source_columns(by: str | None) -> list[str]:
-    """Return what a source must keep to cluster its displays: the columns that are named, if any, crossed or not."""
-    parts = [part.strip() for part in (by or "").split(CROSS)]
-    columns = [part for part in parts if not part.startswith(EVERY)]
-    # A column's own name may have a plus sign with spaces around it.
-    named = by if columns == parts else CROSS.join(columns)
-    return [named] if named else []
+    """Return what a source must keep to group its displays: the columns that are named, if any, crossed or not."""
+    named = (piece for piece in (by or "").split(CROSS) if not piece.strip().startswith(EVERY))
+    return [columns] if (columns := CROSS.join(named).strip()) else []
 
 
 def cross(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> tuple[Ints, Ints, Ints]:
@@ -191,7 +194,7 @@ def read_groups(log: Log, by: str | None) -> tuple[Column, ...]:
             f"`by='{by}'`: displays of log {log.meta.name!r} have weights, by which no group's logged mean is known.",
             remedy="leave `by` out, or evaluate a log of all displays.",
         )
-    crossed = [_parts(log, name, BY) for name in columns_of(by)]
+    crossed = [_parts(log, name, BY, clock=True) for name in columns_of(by)]
     # Crossed in another order, the pairs are the same.
     parts = {frozenset(of): of for of in reversed(crossed)}.values()
     cut = ((of, *_crossed([_cut(log, part) for part in of])) for of in reversed(parts))
@@ -228,7 +231,7 @@ def read_clusters(log: Log, by: str) -> Column:
     empty = np.zeros(len(log), np.bool_)
     for part in parts:
         if part.startswith(EVERY):
-            own = _parts_of_clock(log, part)
+            own, _ = _parts_of_clock(log, _ticks(log, part, CLUSTER_BY))
         else:
             own, labels = _encoded(log.arrays(part), len(log))
             if None in labels:
@@ -254,7 +257,7 @@ def _parts(log: Log, name: str, asked: str, *more: str, clock: bool = False) -> 
             remedy = f"read or convert its source anew with `keep=['{part}']`"
             raise ParameterError(
                 f"{whose} keeps no column {part!r} (it keeps {', '.join(kept) or 'none'}).",
-                remedy=f"{remedy}; or cluster by the clock: every:1d." if clock else f"{remedy}.",
+                remedy=f"{remedy}; or take parts of the clock: every:1d." if clock else f"{remedy}.",
             )
         elif pa.types.is_nested(kind := log.schema.field(part).type):
             raise _no_groups(asked.format(name), part, kind)
@@ -282,11 +285,24 @@ def _as_column(parts: Sequence[str], code: npt.NDArray[Any], labels: Sequence[st
 def _crossed(parts: Sequence[tuple[npt.NDArray[Any], list[str | None]]]) -> tuple[npt.NDArray[Any], list[str | None]]:
     """Return the groups of crossed columns, in the order of the first's, then the second's."""
     code, labels = parts[0]
+    if len(parts) > 1:
+        labels = [label_of_part(label) for label in labels]
     for own, names in parts[1:]:
         first, second, code = cross(code, own)
-        one, other = ([MISSING if label is None else label for label in of] for of in (labels, names))
-        labels = [f"{one[i]}{BETWEEN}{other[j]}" for i, j in zip(first.tolist(), second.tolist(), strict=True)]
+        other = [label_of_part(label) for label in names]
+        labels = [f"{labels[i]}{BETWEEN}{other[j]}" for i, j in zip(first.tolist(), second.tolist(), strict=True)]
     return code, labels
+
+
+def label_of_part(label: str | None) -> str:
+    """Return a column's label as those of crossed columns have it: in quotes where it reads like one of these itself.
+
+    >>> BETWEEN.join(map(label_of_part, ["a + b", "c"])), BETWEEN.join(map(label_of_part, ["a", "b + c"]))
+    ("'a + b' + c", "a + 'b + c'")
+    """
+    if label is None:
+        return MISSING
+    return repr(label) if BETWEEN in label else label
 
 
 def _chunks(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
@@ -306,19 +322,20 @@ def _encoded(column: Iterable[tuple[int, pa.Array]], n: int) -> tuple[Codes, lis
     return code, list(number)
 
 
-def _parts_of_clock(log: Log, by: str) -> Codes:
-    ticks = _ticks(log, by)
-    code, last, count = np.empty(len(log), np.int32), None, -1
+def _parts_of_clock(log: Log, ticks: int) -> tuple[Codes, Ints]:
+    """Return which part of the clock each display is in, counted from 0, and when each part began."""
+    code, begun, last, count = np.empty(len(log), np.int32), [np.zeros(0, np.int64)], None, -1
     for first, batch in log.batches(["time"]):
         part = batch["time"] // ticks
         new = np.diff(part, prepend=part[0] - 1 if last is None else last) != 0
         code[first : first + len(part)] = count + np.cumsum(new)
+        begun.append(part[new] * ticks)
         last, count = part[-1], int(code[first + len(part) - 1])
-    return code
+    return code, np.concatenate(begun)
 
 
-def _ticks(log: Log, by: str) -> int:
-    length, seconds, asked = by.removeprefix(EVERY).strip(), log.meta.tick_seconds, CLUSTER_BY.format(by)
+def _ticks(log: Log, by: str, asked: str) -> int:
+    length, seconds, asked = by.removeprefix(EVERY).strip(), log.meta.tick_seconds, asked.format(by)
     rounds = parse_whole(length)
     if seconds is None:
         if not rounds:
@@ -337,7 +354,11 @@ def _ticks(log: Log, by: str) -> int:
 
 
 def _cut(log: Log, column: str) -> tuple[Codes, list[str | None]]:
-    """Return the group of each display by one column, and the groups: words, most frequent first, or quarters."""
+    """Return the group of each display by one column, and the groups: words by frequency, quarters, or times."""
+    if column.startswith(EVERY):
+        code, begun = _parts_of_clock(log, _ticks(log, column, BY))
+        seconds = log.meta.tick_seconds
+        return code, [f"from {time_words(time, seconds, start=int(begun[0]))}" for time in begun.tolist()]
     if is_number(log.schema.field(column).type):
         return _quarters(_numbers(log, column))
     code, values = _encoded(log.arrays(column), len(log))

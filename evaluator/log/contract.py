@@ -15,12 +15,11 @@ displays
     have been shown, a bit an action, as `evaluator.log.eligible` packs them; all if absent). With it ``action_set`` may
     be list<fixed_size_list<float>[d]>, the vectors of the eligible actions alone, in their order. Any further column is
     a string or a number, kept from the source to group by.
-conversions
-    ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64 (below 0: a refund); sorted by display, then time.
-outcomes
-    Events of other kinds: ``outcome`` string (a name of the metadata's `outcomes`, which say whether they count as
-    rewards and whether policies are told of them), and the columns of conversions, ``value`` at least 0 unless they are
-    rewards; sorted by display, then time. Empty where there are none.
+events
+    ``display_id`` int64, ``time`` int64 in ticks, ``value`` float64, and ``kind`` dictionary<int8, string>: empty for
+    conversions, whose value is below 0 for refunds, or a name of the metadata's `outcomes`, which say whether they
+    count as rewards (else their values are at least 0) and whether policies are told of them. Sorted by display, then
+    time. Without ``kind`` all are conversions.
 actions
     ``action`` int32 (0..K-1), ``label`` string, optionally ``features`` fixed_size_list<float>[d].
 """
@@ -33,21 +32,20 @@ from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evaluator.errors import LogError, UnknownNameError, nearest
 from evaluator.inputs.frame_roles import MadeFromFrames
 from evaluator.log.breaches import PARTS, find_breaches
+from evaluator.log.events import CONVERSION, choose_kinds, kinds_of, merge_events, with_kind
 from evaluator.log.log_tables import LogTables
-from evaluator.log.meta import BOUNDS, Outcome
-from evaluator.log.schema import OUTCOME, no_outcomes, to_numpy
+from evaluator.log.meta import BOUNDS, EventKind
+from evaluator.log.schema import to_numpy
 from evaluator.results.in_notebooks import ShownInNotebooks
 
 # Metadata that the rows of each part are validated against.
 _BOUND_BY = {
     "displays": {"propensity"},
-    "conversions": {"observed_until", "attribution_window", *BOUNDS},
-    "outcomes": {"outcomes"},
+    "events": {"observed_until", "attribution_window", "outcomes", *BOUNDS},
 }
 
 
@@ -114,19 +112,22 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""
         rest = self.displays.slice(first)
         rest = rest.set_column(rest.schema.get_field_index("display_id"), "display_id", pa.array(np.arange(len(rest))))
-        return self.changed(displays=rest, **self._events_after(first)).as_sound_as(self)
+        return self.changed(displays=rest, events=self._events_after(first)).as_sound_as(self)
 
-    def _events_after(self, first: int) -> dict[str, pa.Table]:
+    def _events_after(self, first: int) -> pa.Table:
         """Return the events of the displays from `first` on, with the numbers these have without the ones before."""
-        return {name: _after(getattr(self, name), first) for name in ("conversions", "outcomes")}
+        rest = self.events.slice(int(np.searchsorted(to_numpy(self.events["display_id"]), first)))
+        number = pa.array(to_numpy(rest["display_id"]) - first, pa.int64())
+        return rest.set_column(rest.schema.get_field_index("display_id"), "display_id", number)
 
     def until(self, displays: int) -> Log:
         """Return the log as it stood once so many displays had been shown: these, and their conversions by then."""
         now = int(to_numpy(self.take(np.array([displays - 1]), ["time"])["time"])[0])
         outcomes = tuple(replace(one, observed_until=_by(now, one.observed_until)) for one in self.meta.outcomes)
         meta = replace(self.meta, observed_until=_by(now, self.meta.observed_until), outcomes=outcomes)
-        seen = {name: _seen(getattr(self, name), displays, now) for name in ("conversions", "outcomes")}
-        return self._first(displays).changed(**seen, meta=meta).as_sound_as(self)
+        of, when = (to_numpy(self.events[name]) for name in ("display_id", "time"))
+        seen = self.events.filter(pa.array((of < displays) & (when <= now)))
+        return self._first(displays).changed(events=seen, meta=meta).as_sound_as(self)
 
     def _first(self, displays: int) -> Log:
         """Return the first displays, events and metadata as they are."""
@@ -141,8 +142,11 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
         return self._said(self.changed(meta=replace(self.meta, **changes)), changes)  # type: ignore[arg-type]
 
     def with_conversions(self, conversions: pa.Table) -> Log:
-        """Return a copy with other conversions of the same displays."""
-        return self.changed(conversions=conversions)
+        """Return a copy with other conversions of the same displays; events that do not count stay."""
+        names, _ = kinds_of(self.events) or ((), ())
+        others = [name for name in names if name not in self.counted]
+        rest = [with_kind(choose_kinds(self.events, [name]), name) for name in others]
+        return self.changed(events=merge_events(conversions, *rest) if rest else conversions)
 
     def of_outcome(self, name: str) -> Log:
         """Return the log whose rewards are the events of one of its outcomes, followed as these were.
@@ -163,19 +167,19 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
         [{'display_id': 1, 'time': 2, 'value': 1.0}]
         """
         outcome = self.outcome_named(name)
-        events = self.outcomes.filter(pc.equal(self.outcomes[OUTCOME], name)).drop_columns([OUTCOME])
+        events = choose_kinds(self.events, [name])
         meta = replace(
             self.meta, observed_until=outcome.observed_until, attribution_window=outcome.attribution_window,
             reward_max=outcome.value_max, reward_min=outcome.value_min, outcomes=(),
         )  # fmt: skip
-        return self.changed(conversions=events, outcomes=no_outcomes(), meta=meta).as_sound_as(self)
+        return self.changed(events=events, meta=meta, counted=(CONVERSION,)).as_sound_as(self)
 
     def without_outcomes(self) -> Log:
         """Return the log without the events of its outcomes, for what asks for none: they may be most of its memory."""
         meta = replace(self.meta, outcomes=())
-        return self.changed(outcomes=no_outcomes(), meta=meta).as_sound_as(self)
+        return self.changed(events=self.conversions, meta=meta).as_sound_as(self)
 
-    def outcome_named(self, name: str) -> Outcome:
+    def outcome_named(self, name: str) -> EventKind:
         """Return what the log says of an outcome; errors as of `of_outcome`."""
         known = {one.name: one for one in self.meta.outcomes}
         if name not in known:
@@ -192,18 +196,6 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
         parts = {part for part, of in _BOUND_BY.items() if not of.isdisjoint(changes)}
         object.__setattr__(changed, "_sound", changed._sound.difference(parts))
         return changed
-
-
-def _after(events: pa.Table, first: int) -> pa.Table:
-    rest = events.slice(int(np.searchsorted(to_numpy(events["display_id"]), first)))
-    number = pa.array(to_numpy(rest["display_id"]) - first, pa.int64())
-    return rest.set_column(rest.schema.get_field_index("display_id"), "display_id", number)
-
-
-def _seen(events: pa.Table, displays: int, now: int) -> pa.Table:
-    """Return the events of the first displays that came by a time in ticks."""
-    of, when = (to_numpy(events[name]) for name in ("display_id", "time"))
-    return events.filter(pa.array((of < displays) & (when <= now)))
 
 
 def _by(now: int, until: int | None) -> int:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evaluator.log.contract import Log
+from evaluator.log.events import CONVERSION, choose_kinds, outcomes_of
 from evaluator.log.log_files import LogFile
 from evaluator.log.meta import LogMeta
 from evaluator.log.parquet import open_parquet, part_batches
@@ -70,21 +71,25 @@ def content_hash(log: Log) -> str:
         A file of the displays cannot be read.
     """
     if not isinstance(log, StoredLog):
-        return fingerprint_of(log.meta, _table_hash(log.displays), log.conversions, log.actions, log.outcomes)
+        return fingerprint_of(log.meta, _table_hash(log.displays), log.events, log.actions)
     chosen = {name: None if x is None else np.asarray(x).tolist() for name, x in vars(log.selection).items()}
     del chosen["file"]  # of which the rows count, not since when they are there
     displays, rows = stored_hash(log.paths)
     whole = {**dict.fromkeys(chosen), "rows": rows, "kept": rows, "passed": 0}
     if chosen != whole:
         displays = hashlib.sha256(f"{displays}{json.dumps(chosen)}".encode()).hexdigest()
-    return fingerprint_of(log.meta, displays, log.conversions, log.actions, log.outcomes)
+    return fingerprint_of(log.meta, displays, log.events, log.actions)
 
 
-def fingerprint_of(meta: LogMeta, displays: str, *others: pa.Table) -> str:
-    """Return the hash of a log, from that of its displays, and its other tables; what `meta` has of it is left out."""
+def fingerprint_of(meta: LogMeta, displays: str, events: pa.Table, actions: pa.Table) -> str:
+    """Return the hash of a log, from that of its displays, and its other tables; what `meta` has of it is left out.
+
+    Conversions and other events are hashed apart, so that logs keep the hash that they had in two tables.
+    """
     about = meta.to_dict()
     del about["fingerprint"]
-    tables = [displays, *map(_table_hash, others)]
+    conversions = choose_kinds(events, [CONVERSION])
+    tables = [displays, *map(_table_hash, (conversions, actions, outcomes_of(events)))]
     return hashlib.sha256(json.dumps([about, tables], sort_keys=True).encode()).hexdigest()
 
 

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.log.events import CONVERSION, choose_kinds, outcomes_of
 from evaluator.log.meta import LogMeta
 from evaluator.log.ragged_vectors import is_uneven
-from evaluator.log.schema import BATCH, Columns, is_sets, no_outcomes, read, take_rows, to_numpy
+from evaluator.log.schema import BATCH, Columns, is_sets, read, take_rows, to_numpy
 
 
 @dataclass(frozen=True, eq=False)
 class LogTables:
-    """Displays, conversions, actions, metadata and other outcomes, whether they keep the contract or not."""
+    """Displays, events, actions and metadata, whether they keep the contract or not; and which kinds of events count.
+
+    Of a log as it was read conversions count; of that of a replay also what else is reward.
+    """
 
     displays: pa.Table
-    conversions: pa.Table
+    events: pa.Table
     actions: pa.Table
     meta: LogMeta
-    outcomes: pa.Table = field(default_factory=no_outcomes)
+    counted: tuple[str, ...] = (CONVERSION,)
+
+    @cached_property
+    def conversions(self) -> pa.Table:
+        """Events that count; with their kinds only where several kinds may."""
+        return choose_kinds(self.events, self.counted)
+
+    @cached_property
+    def outcomes(self) -> pa.Table:
+        """Events of the outcomes: ``outcome`` (text) and the columns of events."""
+        return outcomes_of(self.events)
 
     def __len__(self) -> int:
         return int(self.displays.num_rows)

@@ -13,6 +13,8 @@ Objective = Literal["profit", "revenue"]
 PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
 
 
+# Kinds of conversions, told apart by their sign.
+SALES, REFUNDS = "sales", "refunds"
 # Fields that bound what a display may earn.
 BOUNDS = ("reward_min", "reward_max")
 # In the note on rows that a quarantine left out.
@@ -20,13 +22,13 @@ LEFT_OUT = "broke a rule and were left out"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What a log says of a kind of events beside its conversions: clicks, complaints, goods that came back damaged.
+class EventKind:
+    """What a log says of a kind of events: sales, refunds, clicks, complaints, goods that came back damaged.
 
     Parameters
     ----------
     name
-        Name of the outcome.
+        Name of the kind; empty for the conversions, sales and refunds together.
     attribution_window
         Longest delay (ticks) after its display with which the log records such an event; None where there is no
         cut-off.
@@ -36,7 +38,7 @@ class Outcome:
         Largest possible value of one display, all such events of it together; None where unknown (the largest seen is
         used, and said).
     reward
-        Whether the events count into a display's reward, beside its conversions. Only then may values be negative.
+        Whether the events count into a display's reward. Only then may values be negative.
     told
         Whether policies are told of the events as they come; only of those that are rewards.
     value_min
@@ -50,6 +52,16 @@ class Outcome:
     reward: bool = False
     told: bool = False
     value_min: float | None = None
+
+    @property
+    def bound_keys(self) -> tuple[str, str]:
+        """Names of the smallest and the largest value of one display, in specs, options and messages."""
+        return ("value_min", "value_max") if self.name else ("reward_min", "reward_max")
+
+    @property
+    def of_conversions(self) -> bool:
+        """Whether the events are conversions, or those of them that are sales or refunds."""
+        return self.name in ("", SALES, REFUNDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +104,7 @@ class LogMeta:
     encoder
         Encoder that says how columns of the source became the contexts; None without, and where nobody noted it.
     outcomes
-        Outcomes that the log holds events of, beside its conversions.
+        Kinds of the events that the log holds beside its conversions.
     """
 
     name: str
@@ -109,7 +121,7 @@ class LogMeta:
     counts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     encoder: ContextEncoder | None = None
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[EventKind, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the log says of itself, by name; of outcomes that are no rewards, nothing of rewards."""
@@ -118,6 +130,14 @@ class LogMeta:
             if not one["reward"]:
                 del one["reward"], one["told"], one["value_min"]
         return about
+
+    @property
+    def conversions(self) -> EventKind:
+        """Kind of the conversions."""
+        return EventKind(
+            name="", attribution_window=self.attribution_window, observed_until=self.observed_until,
+            value_max=self.reward_max, reward=True, told=True, value_min=self.reward_min,
+        )  # fmt: skip
 
     @property
     def left_out(self) -> str:

@@ -1,8 +1,8 @@
 """The kinds of events that a display's reward consists of: sales, refunds, costs, and outcomes that count as rewards.
 
-A log keeps its conversions, whose sign tells sales from refunds, what each display cost as a column, and the events of
-outcomes in a table of their own. For a replay, `with_rewards` puts all that counts into the conversions, each event
-with its kind, so that whatever reads conversions (replays, references, bootstraps) values it without knowing of kinds.
+A log keeps its events with their kinds, and what each display cost as a column; the sign of conversions tells sales
+from refunds. For a replay, `with_rewards` counts all that is reward among the conversions, each event with its kind, so
+that whatever reads conversions (replays, references, bootstraps) values it without knowing of kinds.
 What depends on the kind asks `reward_kinds`: who is told, how long the events were followed, their delays.
 """
 
@@ -14,48 +14,28 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evaluator.errors import LogError
 from evaluator.log.contract import Log
-from evaluator.log.meta import LogMeta, Outcome
-from evaluator.log.schema import CONVERSIONS, COST, OUTCOME, to_numpy
+from evaluator.log.events import CONVERSION, COSTS, kinds_of, mark_kind, merge_events, with_kind
+from evaluator.log.meta import REFUNDS, SALES, EventKind, LogMeta
+from evaluator.log.schema import COST, KIND, to_numpy
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-# Column of conversions that says of which kind each is: an outcome's name, or one of these; a log that was read has
-# none. It is a dictionary, which lists costs where these count, even of displays that cost nothing.
-KIND = "kind"
-_CONVERSION, _COST = "", "(cost)"
-SALES, REFUNDS = "sales", "refunds"
 
 
-@dataclass(frozen=True, eq=False)
-class RewardKind:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RewardKind(EventKind):
     """Events of one kind that count as rewards, and that come some time after their display.
 
     Parameters
     ----------
-    name
-        Name of the kind: ``sales``, ``refunds``, or that of the outcome.
-    of
-        Outcome whose events they are; None for sales and refunds.
     rows
         Which conversions are of the kind, shape (c,); None where all are.
-    observed_until, attribution_window
-        End of their follow-up, and longest delay, in ticks, as in `LogMeta`.
     """
 
-    name: str
-    of: Outcome | None
     rows: Mask | None
-    observed_until: int | None
-    attribution_window: int | None
-
-    @property
-    def told(self) -> bool:
-        """Whether policies are told of them."""
-        return self.of is None or self.of.told
 
     @cached_property
     def at(self) -> slice | Ints:
@@ -72,7 +52,7 @@ def has_costs(log: Log) -> bool:
     return COST in log.schema.names
 
 
-def counted_outcomes(meta: LogMeta) -> list[Outcome]:
+def counted_outcomes(meta: LogMeta) -> list[EventKind]:
     """Return the outcomes that count as rewards."""
     return [one for one in meta.outcomes if one.reward]
 
@@ -90,8 +70,9 @@ def refuse_counted(log: Log, what: str) -> None:
 def with_rewards(log: Log, *, costs: bool) -> Log:
     """Return a log in whose conversions all events are that count as rewards.
 
-    A cost is an event of the display's own time, below 0. Memory: 26 bytes an event, and for each display that costs
-    something. A log without costs and outcomes that count, or that has them already, is returned as it is.
+    A cost is an event of the display's own time, below 0, before its other events. Memory: 25 bytes an event, for each
+    display that costs something and, where some events do not count, for each that does. A log without costs and
+    outcomes that count, or that has them already, is returned as it is.
 
     Parameters
     ----------
@@ -100,21 +81,11 @@ def with_rewards(log: Log, *, costs: bool) -> Log:
     costs
         Whether what displays cost counts.
     """
-    counted = counted_outcomes(log.meta)
-    if KIND in log.conversions.column_names or not (costs or counted):
+    counted = (CONVERSION, *[COSTS] * costs, *(one.name for one in counted_outcomes(log.meta)))
+    if len(log.counted) > 1 or len(counted) == 1:
         return log
-    names = [one.name for one in counted]
-    # A display's cost comes first: before a conversion of the same time.
-    parts = [(_costs(log), _COST)] if costs else []
-    parts += [(log.conversions, _CONVERSION)]
-    parts += [(log.outcomes.filter(pc.equal(log.outcomes[OUTCOME], name)), name) for name in names]
-    kinds = [_CONVERSION, *[_COST] * costs, *names]
-    code = np.repeat(np.array([kinds.index(name) for _, name in parts], np.int8), [len(rows) for rows, _ in parts])
-    columns = {name: np.concatenate([to_numpy(rows[name]) for rows, _ in parts]) for name in CONVERSIONS}
-    order = np.lexsort([columns["time"], columns["display_id"]])
-    table = {name: pa.array(columns[name][order], kind) for name, kind in CONVERSIONS.items()}
-    kind = pa.DictionaryArray.from_arrays(pa.array(code[order]), pa.array(kinds))
-    return log.with_conversions(pa.table({**table, KIND: kind})).as_sound_as(log)
+    events = merge_events(with_kind(_costs(log), COSTS), log.events) if costs else log.events
+    return log.changed(events=events, counted=counted).as_sound_as(log)
 
 
 def _costs(log: Log) -> pa.Table:
@@ -128,32 +99,20 @@ def _costs(log: Log) -> pa.Table:
     return pa.table({name: np.concatenate(parts) for name, parts in columns})
 
 
-def _codes(conversions: pa.Table) -> tuple[list[str], npt.NDArray[np.int8]] | None:
-    """Return the names of kinds, and the number of each conversion's, shape (c,); None in a log that was read."""
-    if KIND not in conversions.column_names:
-        return None
-    found = conversions[KIND].combine_chunks()
-    if isinstance(found, pa.ChunkedArray):
-        found = found.chunk(0)
-    return found.dictionary.to_pylist(), found.indices.to_numpy()
-
-
 def counts_costs(conversions: pa.Table) -> bool:
     """Whether what displays cost counts as a reward, though they may cost nothing."""
-    found = _codes(conversions)
-    return found is not None and _COST in found[0]
+    found = kinds_of(conversions)
+    return found is not None and COSTS in found[0]
 
 
 def cost_events(conversions: pa.Table) -> Mask | None:
     """Return which conversions are costs, shape (c,), or None if costs do not count."""
-    found = _codes(conversions)
-    return None if found is None or _COST not in found[0] else np.asarray(found[1] == found[0].index(_COST))
+    return mark_kind(conversions, COSTS) if counts_costs(conversions) else None
 
 
 def number_of_conversions(conversions: pa.Table) -> int:
     """Return how many events are conversions: sales or refunds."""
-    found = _codes(conversions)
-    return conversions.num_rows if found is None else int(np.count_nonzero(found[1] == 0))
+    return int(np.count_nonzero(mark_kind(conversions, CONVERSION)))
 
 
 def sales(conversions: pa.Table) -> Mask | None:
@@ -161,10 +120,12 @@ def sales(conversions: pa.Table) -> Mask | None:
 
     None where all are. Values of 0 count as sales.
     """
-    value, found = to_numpy(conversions["value"]), _codes(conversions)
-    if found is not None:
-        return np.asarray((value >= 0.0) & (found[1] == 0)) if len(value) else None
-    return None if not len(value) or value.min() >= 0.0 else np.asarray(value >= 0.0)
+    value = to_numpy(conversions["value"])
+    if not len(value):
+        return None
+    if KIND in conversions.column_names:
+        return np.asarray((value >= 0.0) & mark_kind(conversions, CONVERSION))
+    return None if value.min() >= 0.0 else np.asarray(value >= 0.0)
 
 
 def reward_kinds(log: Log) -> list[RewardKind]:
@@ -172,17 +133,14 @@ def reward_kinds(log: Log) -> list[RewardKind]:
 
     Refunds are there where the log has any. Costs, which come with their display, are no such kind.
     """
-    meta, sold, found = log.meta, sales(log.conversions), _codes(log.conversions)
-    own = meta.observed_until, meta.attribution_window
-    kinds = [RewardKind(SALES, None, sold, *own)]
+    meta, sold = log.meta, sales(log.conversions)
+    own = vars(meta.conversions)
+    kinds = [RewardKind(**{**own, "name": SALES}, rows=sold)]
     if sold is not None:
-        back = ~sold if found is None else ~sold & (found[1] == 0)
-        kinds += [RewardKind(REFUNDS, None, back, *own)] if back.any() else []
-    if found is None:
-        return kinds
-    of_outcomes = ((one, np.asarray(found[1] == found[0].index(one.name))) for one in counted_outcomes(meta))
-    kinds += [RewardKind(one.name, one, at, one.observed_until, one.attribution_window) for one, at in of_outcomes]
-    return kinds
+        back = ~sold & mark_kind(log.conversions, CONVERSION)
+        kinds += [RewardKind(**{**own, "name": REFUNDS}, rows=back)] if back.any() else []
+    others = [one for one in counted_outcomes(meta) if one.name in log.counted]
+    return [*kinds, *(RewardKind(**vars(one), rows=mark_kind(log.conversions, one.name)) for one in others)]
 
 
 def refunds_at_once(log: Log) -> Log:

@@ -26,11 +26,10 @@ ELIGIBLE = "eligible"
 # Vectors of the actions, the same for all displays: a column of `actions`.
 FEATURES = "features"
 OWN_COLUMNS = (*DISPLAYS, *VECTORS, TARGET, POSITION, WEIGHT, COST, ELIGIBLE)
-CONVERSIONS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
+EVENTS = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
 ACTIONS = {"action": pa.int32(), "label": pa.string()}
-# Events of other kinds than the conversions: what kind, and the columns of these.
-OUTCOME = "outcome"
-OUTCOMES = {OUTCOME: pa.string(), **CONVERSIONS}
+# Of which kind each event is; no such column where all are conversions.
+KIND, KINDS = "kind", pa.dictionary(pa.int8(), pa.string())
 
 # Displays handed over at a time: large enough that what is done once a batch costs nothing, small enough for the cache.
 BATCH = 65_536
@@ -56,11 +55,6 @@ def per_action(schema: pa.Schema) -> list[str]:
         name for name in schema.names if is_target(name) and pa.types.is_fixed_size_list(schema.field(name).type)
     )
     return [*(name for name in _PER_ACTION if name in schema.names), *targets]
-
-
-def no_outcomes() -> pa.Table:
-    """Return the table of a log whose only events are its conversions."""
-    return pa.schema(list(OUTCOMES.items())).empty_table()
 
 
 def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:

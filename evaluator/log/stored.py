@@ -14,6 +14,7 @@ import pyarrow as pa
 from evaluator.errors import SourceError
 from evaluator.log.contract import Log
 from evaluator.log.eligible import any_eligible, chosen_sets, sizes, to_codes
+from evaluator.log.events import CONVERSION
 from evaluator.log.log_files import LogFile, file_state, file_states
 from evaluator.log.meta import LogMeta
 from evaluator.log.parquet import damaged, one_batch, open_parquet, part_batches
@@ -26,7 +27,6 @@ from evaluator.log.schema import (
     WEIGHT,
     Columns,
     fixed_size_lists,
-    no_outcomes,
     per_action,
     read,
     take_rows,
@@ -93,7 +93,7 @@ class StoredLog(Log):
         Places of the Parquet files of the displays, in the order of these.
     selection
         Rows of the files that belong to the log.
-    conversions, actions, meta, outcomes
+    events, actions, meta, counted
         Tables and metadata, as in `Log`, in memory; displays are numbered after the selection.
     """
 
@@ -105,21 +105,22 @@ class StoredLog(Log):
         paths: Sequence[LogFile],
         selection: Selection,
         *,
-        conversions: pa.Table,
+        events: pa.Table,
         actions: pa.Table,
         meta: LogMeta,
-        outcomes: pa.Table | None = None,
+        counted: tuple[str, ...] = (CONVERSION,),
     ) -> None:
         if selection.file is None:
             selection = replace(selection, file=file_states(paths))
         parts = {
             "paths": tuple(paths),
             "selection": selection,
-            "conversions": conversions,
+            "events": events,
             "actions": actions,
             "meta": meta,
+            "counted": counted,
         }
-        for name, value in (*parts.items(), ("outcomes", no_outcomes() if outcomes is None else outcomes)):
+        for name, value in parts.items():
             object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
@@ -188,7 +189,7 @@ class StoredLog(Log):
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""
         chosen = self.selection
         rest = replace(chosen, kept=max(chosen.kept - first, 0), passed=chosen.passed + first)
-        return self.changed(selection=rest, **self._events_after(first)).as_sound_as(self)
+        return self.changed(selection=rest, events=self._events_after(first)).as_sound_as(self)
 
     def _first(self, displays: int) -> Log:
         chosen = self.selection
@@ -198,9 +199,7 @@ class StoredLog(Log):
 
     def changed(self, **parts: object) -> StoredLog:
         """Return a copy with other paths, selection, tables in memory or metadata, by name, not validated."""
-        own = {
-            name: getattr(self, name) for name in ("paths", "selection", "conversions", "actions", "meta", "outcomes")
-        }
+        own = {name: getattr(self, name) for name in ("paths", "selection", "events", "actions", "meta", "counted")}
         return StoredLog(**{**own, **parts})
 
     def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:

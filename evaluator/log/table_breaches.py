@@ -1,20 +1,20 @@
-"""What is wrong with the tables of a log beside its displays: conversions, other events, and eligible actions."""
+"""What is wrong with the tables of a log beside its displays: events, and eligible actions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evaluator.log.eligible import SETS, beyond, holds, set_bytes, sizes
+from evaluator.log.events import CONVERSION, kinds_of
 from evaluator.log.log_tables import LogTables
-from evaluator.log.meta import Outcome
+from evaluator.log.meta import EventKind
 from evaluator.log.ragged_vectors import first_vectors
-from evaluator.log.schema import ACTION_SET, ELIGIBLE, OUTCOME, Columns, to_numpy
+from evaluator.log.schema import ACTION_SET, ELIGIBLE, EVENTS, Columns, to_numpy
 from evaluator.log.times import with_date
 from evaluator.units import MOST_VALUE, ticks_words
 
@@ -29,22 +29,14 @@ class Bound(NamedTuple):
     value: float
     sign: int
 
-    @property
-    def problem(self) -> str:
-        """What is wrong with a display beyond it."""
-        if self.sign > 0:
-            return f"the display earns more than reward_max = {self.value:g} in all"
-        return f"the display earns less than reward_min = {self.value:g} in all"
-
-    @property
-    def remedy(self) -> str:
-        """How to repair it."""
-        change = "raise reward_max" if self.sign > 0 else "lower reward_min"
-        return f"{change}, or repair the values or the rows that repeat"
-
-
-# A bound, what is wrong with a display beyond it, and how to repair it.
-_Bounded = tuple[Bound, str, str]
+    def words(self, kind: EventKind) -> tuple[str, str]:
+        """Return what is wrong with a display beyond it, with events of a kind, and how to repair it."""
+        at, more, change = (1, "more", "raise") if self.sign > 0 else (0, "less", "lower")
+        key, of = kind.bound_keys[at], f" of {kind.name}" if kind.name else ""
+        return (
+            f"the display {'has' if of else 'earns'} {more} than {key} = {self.value:g}{of} in all",
+            f"{change} {key}, or repair the values or the rows that repeat",
+        )
 
 
 def bounds_of(least: float | None, most: float | None) -> list[Bound]:
@@ -100,8 +92,8 @@ class Add(Protocol):
         """Take note of the rows that are `bad`, shape (n,), as `values`."""
 
 
-def check_conversions(add: Add, log: LogTables) -> None:
-    """Report what is wrong with the conversions. Memory: their ids, and those of one batch of displays.
+def check_events(add: Add, log: LogTables) -> None:
+    """Report what is wrong with the events. Memory: their ids, and those of one batch of displays.
 
     Parameters
     ----------
@@ -110,39 +102,12 @@ def check_conversions(add: Add, log: LogTables) -> None:
     log
         Log of the right structure.
     """
-    meta = log.meta
-    rewards = Outcome(name="", attribution_window=meta.attribution_window, observed_until=meta.observed_until)
-    bounds = [(one, one.problem, one.remedy) for one in bounds_of(meta.reward_min, meta.reward_max)]
-    _check(add, log, "conversions", {rewards: bounds})
+    of = to_numpy(log.events["display_id"])
+    if not _are_sound(log, of):
+        _look(add, log, log.events, _shown(log, of))
 
 
-def check_outcomes(add: Add, log: LogTables) -> None:
-    """Report what is wrong with the events of other outcomes; parameters and memory as of `check_conversions`."""
-    _check(add, log, "outcomes", {one: _bounds_of_outcome(one) for one in log.meta.outcomes})
-
-
-def _bounds_of_outcome(one: Outcome) -> list[_Bounded]:
-    return [
-        (
-            of,
-            f"the display has {more} than {key} = {of.value:g} of {one.name} in all",
-            f"{change} {key}, or repair the values or the rows that repeat",
-        )
-        for of in bounds_of(one.value_min, one.value_max)
-        for more, key, change in [("more", "value_max", "raise") if of.sign > 0 else ("less", "value_min", "lower")]
-    ]
-
-
-def _check(add: Add, log: LogTables, table: str, kinds: Mapping[Outcome, Sequence[_Bounded]]) -> None:
-    events = getattr(log, table)
-    of = to_numpy(events["display_id"])
-    if not _are_sound(log, table, events, of, kinds):
-        _look(add, log, table, events, _shown(log, of), kinds)
-
-
-def _are_sound(
-    log: LogTables, table: str, events: pa.Table, of: Ints, kinds: Mapping[Outcome, Sequence[_Bounded]]
-) -> bool:
+def _are_sound(log: LogTables, of: Ints) -> bool:
     """Whether nothing is wrong with events, which then are sorted: those of a batch of displays at a time."""
     if not len(of):
         return True
@@ -157,8 +122,7 @@ def _are_sound(
     for first, batch in log.batches(["time"]):
         low, high = np.searchsorted(of, [first, first + len(batch["time"])])
         if low < high:
-            shown = batch["time"][of[low:high] - first]
-            _look(add, log, table, events.slice(low, high - low), shown, kinds)
+            _look(add, log, log.events.slice(low, high - low), batch["time"][of[low:high] - first])
             if wrong:
                 return False
     return True
@@ -172,56 +136,50 @@ def _shown(log: LogTables, of: npt.NDArray[Any]) -> Ints:
     return shown
 
 
-def _look(
-    add: Add, log: LogTables, table: str, events: pa.Table, shown: Ints, kinds: Mapping[Outcome, Sequence[_Bounded]]
-) -> None:
+def _look(add: Add, log: LogTables, events: pa.Table, shown: Ints) -> None:
     """Check events, given the times of their displays, and the sums that a display reaches with each kind of event."""
-    rows = {kind: np.ones(events.num_rows, np.bool_) for kind in kinds}
-    if table == "outcomes":
-        names = events[OUTCOME]
-        rows = {kind: to_numpy(pc.equal(names, kind.name).fill_null(False)) for kind in kinds}
-        unnamed = ~np.any([np.zeros(len(names), np.bool_), *rows.values()], axis=0)
-        if unnamed.any():
-            add("outcomes.outcome", unnamed, names.to_numpy(), "none of the outcomes that the metadata name",
-                "name it there (LogMeta.outcomes), or drop the rows")  # fmt: skip
-    of, when, value = (to_numpy(events[c]) for c in ("display_id", "time", "value"))
+    names, code = kinds_of(events) or ([CONVERSION], np.zeros(events.num_rows, np.int8))
+    kinds = [kind for kind in (log.meta.conversions, *log.meta.outcomes) if kind.name in names]
+    rows = {kind: np.asarray(code == names.index(kind.name)) for kind in kinds}
+    named = np.array([name in {kind.name for kind in kinds} for name in names] + [False])[code]
+    if not named.all():
+        add("events.kind", ~named, np.array([*names, None], object)[code], "none of the kinds that the metadata name",
+            "name it there (LogMeta.outcomes), or drop the rows")  # fmt: skip
+    of, when, value = (to_numpy(events[c]) for c in EVENTS)
     known = (of >= 0) & (of < len(log))
-    add(f"{table}.display_id", ~known, of, "no display has this id", "drop it or check the join key")
-    add(f"{table}.time", np.isnan(when), when, "missing", "fill or drop the rows")
+    add("events.display_id", ~known, of, "no display has this id", "drop it or check the join key")
+    add("events.time", np.isnan(when), when, "missing", "fill or drop the rows")
     early = known & (when < shown)
-    add(f"{table}.time", early, when, "earlier than its display", "check the time columns and their units")
-    seconds, event = log.meta.tick_seconds, "conversion" if table == "conversions" else "event"
+    add("events.time", early, when, "earlier than its display", "check the time columns and their units")
+    finite, seconds = np.isfinite(value), log.meta.tick_seconds
     # A log that stopped looking when it says cannot hold later events.
     for kind, mine in rows.items():
         sound, until, longest = mine & known & ~early, kind.observed_until, kind.attribution_window
-        whose = f" of {kind.name}" if kind.name else ""
+        whose, event = (f" of {kind.name}", "event") if kind.name else ("", "conversion")
         if until is not None:
-            add(f"{table}.time", sound & (when > until), when,
+            add("events.time", sound & (when > until), when,
                 f"later than observed_until = {with_date(until, seconds)}{whose}",
                 f"raise observed_until, or drop the {event}")  # fmt: skip
         if longest is not None:
-            add(f"{table}.time", sound & (when - shown > longest), when,
+            add("events.time", sound & (when - shown > longest), when,
                 f"later than attribution_window = {ticks_words(longest, seconds)}{whose}",
                 f"raise attribution_window, or drop the {event}")  # fmt: skip
-    finite = np.isfinite(value)
-    add(f"{table}.value", ~finite, value, "not finite", "fill or drop the rows")
-    add(f"{table}.value", finite & (np.abs(value) > MOST_VALUE), value, f"beyond {MOST_VALUE:g}",
+    add("events.value", ~finite, value, "not finite", "fill or drop the rows")
+    add("events.value", finite & (np.abs(value) > MOST_VALUE), value, f"beyond {MOST_VALUE:g}",
         "repair the value, or count in a larger unit")  # fmt: skip
     for kind, mine in rows.items():
         at = np.flatnonzero(mine)
-        for bound, problem, remedy in kinds[kind] if finite.all() and known.all() else ():
+        for bound in bounds_of(kind.value_min, kind.value_max) if finite.all() and known.all() else ():
             total, beyond = np.zeros(len(of)), np.zeros(len(of), np.bool_)
             total[at], beyond[at] = beyond_bound(of[at], when[at], value[at], bound)
-            add(f"{table}.value", beyond, total, problem, remedy)
+            add("events.value", beyond, total, *bound.words(kind))
+        if not kind.reward:
+            add("events.value", mine & (value < 0), value, "below 0",
+                "count what takes events back as an outcome of its own, with values above 0")  # fmt: skip
     same = np.diff(of, prepend=of[:1])
-    add(f"{table}.display_id", same < 0, of, "not sorted by display", "sort by display_id, time")
+    add("events.display_id", same < 0, of, "not sorted by display", "sort by display_id, time")
     back = (same == 0) & (np.diff(when, prepend=when[:1]) < 0)
-    add(f"{table}.time", back, when, f"earlier than the display's {event} before it",
-        "sort by display_id, time")  # fmt: skip
-    if table == "outcomes":
-        kept = np.any([np.zeros(len(of), np.bool_), *(mine for kind, mine in rows.items() if not kind.reward)], axis=0)
-        add("outcomes.value", kept & (value < 0), value, "below 0",
-            "count what takes events back as an outcome of its own, with values above 0")  # fmt: skip
+    add("events.time", back, when, "earlier than the display's event before it", "sort by display_id, time")
 
 
 class WrongForm(NamedTuple):

@@ -91,18 +91,10 @@ def shuffle_ties(log: Log, *, seed: int = SEED) -> Log:
     new[order] = np.arange(len(order))
     displays = log.displays.take(pa.array(order))
     at = displays.schema.get_field_index("display_id")
-
-    def moved(events: pa.Table) -> pa.Table:
-        display = new[to_numpy(events["display_id"])]
-        # Stable: the events of a display keep their order.
-        rows = np.argsort(display, kind="stable")
-        place = events.schema.get_field_index("display_id")
-        return events.take(pa.array(rows)).set_column(place, "display_id", pa.array(display[rows]))
-
-    return Log(
-        displays.set_column(at, "display_id", pa.array(np.arange(len(order)))),
-        moved(log.conversions),
-        log.actions,
-        log.meta,
-        moved(log.outcomes),
-    )
+    display = new[to_numpy(log.events["display_id"])]
+    # Stable: the events of a display keep their order.
+    rows = np.argsort(display, kind="stable")
+    place = log.events.schema.get_field_index("display_id")
+    events = log.events.take(pa.array(rows)).set_column(place, "display_id", pa.array(display[rows]))
+    displays = displays.set_column(at, "display_id", pa.array(np.arange(len(order))))
+    return Log(displays, events, log.actions, log.meta)

@@ -1,23 +1,27 @@
-"""The folder of kept results beside an output: it belongs to one command at a time, and holds only our own files."""
+"""The folder of kept results beside an output: it belongs to one command at a time, and holds only our own files.
+
+A finished job is one file, which is kept until the command has written its output.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.errors import EvaluatorError, OutputExistsError
-from evaluator.outputs.atomic import refuse_existing
-from evaluator.outputs.failures import writing
+from evaluator.outputs.atomic import refuse_existing, refuse_foreign
 from evaluator.outputs.locks import base_name, locked
-from evaluator.outputs.ownership import refuse_foreign
-from evaluator.outputs.staging import collect, sync
+from evaluator.outputs.staging import collect, sync, writing
 
 # Key of the metadata under which a file says which job it is the result of.
 RESULT = b"result"
@@ -31,6 +35,7 @@ _BEFORE = re.compile(r"([0-9a-f]{64})()\.parquet")
 _PASSING_BEFORE = re.compile(r"\.[0-9a-f]{64}\.parquet-[0-9]+")
 
 _MAGIC = b"PAR1"  # first bytes of a Parquet file; a killed writer may have written none or some of them
+_COLUMN = "found"
 
 
 def kept_name(key: str, checksum: str) -> str:
@@ -72,6 +77,24 @@ def read_kept(file: Path, digest: str) -> bytes | None:
     except OSError:
         return None
     return content if hashlib.sha256(content).hexdigest() == digest else None
+
+
+def pack_table(table: pa.Table, key: str, more: Mapping[str, Any] = MappingProxyType({})) -> bytes:
+    """Return a table as the bytes of a Parquet file, whose metadata hold the key of its job and more as JSON."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({RESULT: json.dumps({"key": key, **more})}), sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def unpack_table(content: bytes, key: str) -> tuple[pa.Table, dict[str, Any]] | None:
+    """Return a table and what its metadata hold beside the key; None where it belongs to another job, or is damaged."""
+    try:
+        table = pq.read_table(pa.BufferReader(content))
+        more: dict[str, Any] = json.loads(table.schema.metadata[RESULT])
+        return (table.replace_schema_metadata(None), more) if more.pop("key") == key else None
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def passing_name() -> str:
@@ -189,3 +212,62 @@ def _is_begun(file: Path) -> bool:
             return _MAGIC.startswith(stream.read(len(_MAGIC)))
     except OSError:
         return False
+
+
+class KeptJobs:
+    """Results of jobs as texts, in files named by the key of the job and the checksum of the content.
+
+    Each file is complete or absent, whenever the process is killed.
+
+    Parameters
+    ----------
+    folder
+        Folder of the results, which is made with the first of them.
+    say
+        Function that is called with a sentence: once when results are found, and when results are damaged.
+    """
+
+    def __init__(self, folder: Path, say: Callable[[str], None] = lambda sentence: None) -> None:
+        self.folder = folder
+        self._say = say
+        self._has_reported = False
+
+    def find(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the kept results of the jobs with these keys; damaged files are removed."""
+        wanted = set(keys)
+        texts, damaged = {}, 0
+        for file, (key, digest) in part_files(self.folder).items():
+            if key in wanted:
+                text = _read_text(read_kept(file, digest), key)
+                if text is None:
+                    file.unlink(missing_ok=True)
+                    damaged += 1
+                else:
+                    texts[key] = text
+        if texts and not self._has_reported:
+            self._say(f"Took up what was finished before, from {self.folder}.")
+            self._has_reported = True
+        if damaged:
+            self._say(f"Damaged, so computed anew: {damaged:,} kept in {self.folder}.")
+        return texts
+
+    def keep(self, key: str, text: str) -> None:
+        """Write the results of a job.
+
+        Raises
+        ------
+        OutputError
+            The folder cannot be written.
+        """
+        write_kept(self.folder, part_name, key, pack_table(pa.table({_COLUMN: [text]}), key))
+
+
+def _read_text(content: bytes | None, key: str) -> str | None:
+    unpacked = None if content is None else unpack_table(content, key)
+    if unpacked is None:
+        return None
+    try:
+        text: str = unpacked[0][_COLUMN][0].as_py()
+    except (KeyError, IndexError):
+        return None
+    return text

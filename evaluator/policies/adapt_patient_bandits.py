@@ -135,7 +135,7 @@ class AdaptPatientBandits(Policy):
 
 
 @inlinable
-def _estimate(state: AdaptPatientState) -> float:
+def _tail_index(state: AdaptPatientState) -> float:
     """Return alpha_t; its floor until some arm has two pulls."""
     most = np.argmax(state.pulls)
     if state.pulls[most] < 2.0:
@@ -146,8 +146,8 @@ def _estimate(state: AdaptPatientState) -> float:
     return max(estimate - state.margin / log_pulls, state.alpha_min)
 
 
-def _prepare(state: AdaptPatientState, rng: np.random.Generator) -> None:
-    state.alpha[0] = _estimate(state)
+def _begin(state: AdaptPatientState, rng: np.random.Generator) -> None:
+    state.alpha[0] = _tail_index(state)
     width = state.width_scale * math.sqrt(state.log_term)
     for k in range(state.indices.shape[0]):
         n = state.pulls[k]
@@ -181,7 +181,7 @@ def _score(state: AdaptPatientState, vectors: npt.NDArray[np.floating], action: 
     return state.indices[action]
 
 
-def _displayed(state: AdaptPatientState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _shown(state: AdaptPatientState, vectors: npt.NDArray[np.float64], action: int) -> None:
     slot = state.rounds[0] % state.history.shape[0]
     state.history[slot] = action
     state.seen[slot] = 0.0
@@ -192,9 +192,7 @@ def _displayed(state: AdaptPatientState, vectors: npt.NDArray[np.float64], actio
     _grow_older(state, 1, math.floor(state.share * longest))
 
 
-def _converted(
-    state: AdaptPatientState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float
-) -> None:
+def _told(state: AdaptPatientState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
     # The delay is the age: it is at least the limit exactly when the pull is old enough.
     if delay <= state.limits[0]:
@@ -206,10 +204,8 @@ def _converted(
             state.waiting[i, action, delay] += value
 
 
-def _estimates(state: AdaptPatientState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: AdaptPatientState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     estimate_rates(state.conversions, state.pulls, values)
 
 
-implement(
-    AdaptPatientState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates, score=_score
-)
+implement(AdaptPatientState, begin=_begin, shown=_shown, told=_told, estimate=_estimate, score=_score)

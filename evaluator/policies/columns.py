@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.kernels.compiling import inlinable
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 
@@ -69,11 +70,16 @@ class TargetPolicy(ColumnsPolicy):
         return f"{self.name}:{self.of}" if self.of else self.name
 
 
-def _prepare(state: ColumnsState, rng: np.random.Generator) -> None:
+def _begin(state: ColumnsState, rng: np.random.Generator) -> None:
     state.draw[0] = rng.random()
 
 
-def _choose(state: ColumnsState, vectors: npt.NDArray[np.floating]) -> Any:
+def _choose(state: ColumnsState, vectors: npt.NDArray[np.floating], eligible: npt.NDArray[np.int32] | None) -> Any:
+    return _choose_any(state, vectors) if eligible is None else _choose_among(state, vectors, eligible)
+
+
+@inlinable
+def _choose_any(state: ColumnsState, vectors: npt.NDArray[np.floating]) -> Any:
     """Return the action at which the summed probabilities pass the draw; the draw is held until a display is accepted.
 
     One number is the action itself, -1 for one of all at random. The sum may end a rounding below the draw: then the
@@ -93,6 +99,7 @@ def _choose(state: ColumnsState, vectors: npt.NDArray[np.floating]) -> Any:
     return last
 
 
+@inlinable
 def _choose_among(state: ColumnsState, vectors: npt.NDArray[np.floating], eligible: npt.NDArray[np.int32]) -> Any:
     """Return the action at which the summed probabilities of the eligible pass the draw, as a share of their sum."""
     if vectors.shape[1] == 1:
@@ -116,8 +123,4 @@ def _choose_among(state: ColumnsState, vectors: npt.NDArray[np.floating], eligib
     return last
 
 
-def _displayed(state: ColumnsState, vectors: npt.NDArray[np.floating], action: int) -> None:
-    pass
-
-
-implement(ColumnsState, prepare=_prepare, choose=_choose, displayed=_displayed, choose_among=_choose_among)
+implement(ColumnsState, begin=_begin, choose=_choose)

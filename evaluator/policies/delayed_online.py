@@ -165,7 +165,7 @@ def _choose_largest(state: OnlineCounts | OnlineGeometric, rng: np.random.Genera
     state.choice[0] = argmax(state.indices, state.random_ties, rng)
 
 
-def _prepare_geometric(state: OnlineGeometric, rng: np.random.Generator) -> None:
+def _begin_geometric(state: OnlineGeometric, rng: np.random.Generator) -> None:
     mean = state.mean_delay[0]
     ratio = mean / (1.0 + mean) if state.observed[0] > 0 and state.aged[0] < state.rounds[0] else 1.0
     state.aged[0] = state.rounds[0]
@@ -175,13 +175,13 @@ def _prepare_geometric(state: OnlineGeometric, rng: np.random.Generator) -> None
     _choose_largest(state, rng)
 
 
-def _displayed_geometric(state: OnlineGeometric, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _shown_geometric(state: OnlineGeometric, vectors: npt.NDArray[np.float64], action: int) -> None:
     state.pulls[action] += 1.0
     state.missing[action] += 1.0
     state.rounds[0] += 1
 
 
-def _converted_geometric(
+def _told_geometric(
     state: OnlineGeometric, vector: npt.NDArray[np.float64], action: int, delay: int, value: float
 ) -> None:
     state.conversions[action] += value
@@ -191,7 +191,7 @@ def _converted_geometric(
 
 
 @inlinable
-def _estimates(
+def _estimate(
     state: OnlineCounts | OnlineGeometric, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]
 ) -> None:
     # N~ of this round's beginning.
@@ -205,21 +205,21 @@ def _score(state: OnlineCounts | OnlineGeometric, vectors: npt.NDArray[np.floati
 
 implement(
     OnlineGeometric,
-    prepare=_prepare_geometric,
-    displayed=_displayed_geometric,
-    converted=_converted_geometric,
-    estimates=_estimates,
+    begin=_begin_geometric,
+    shown=_shown_geometric,
+    told=_told_geometric,
+    estimate=_estimate,
     score=_score,
 )
 
 
-def _prepare_counts(state: OnlineCounts, rng: np.random.Generator) -> None:
+def _begin_counts(state: OnlineCounts, rng: np.random.Generator) -> None:
     for k in range(state.weighted.shape[0]):
         state.effective[k] = state.weighted[k] / max(state.observed[0], 1)
     _choose_largest(state, rng)
 
 
-def _displayed_counts(state: OnlineCounts, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _shown_counts(state: OnlineCounts, vectors: npt.NDArray[np.float64], action: int) -> None:
     n, held = state.rounds[0], state.history.shape[0]
     state.history[n % held] = action
     state.pulls[action] += 1.0
@@ -231,9 +231,7 @@ def _displayed_counts(state: OnlineCounts, vectors: npt.NDArray[np.float64], act
             state.weighted[state.history[(n - delay) % held]] += state.counts[delay]
 
 
-def _converted_counts(
-    state: OnlineCounts, vector: npt.NDArray[np.float64], action: int, delay: int, value: float
-) -> None:
+def _told_counts(state: OnlineCounts, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
     state.observed[0] += 1
     if state.counts[delay] == 0.0:
@@ -250,9 +248,9 @@ def _converted_counts(
 
 implement(
     OnlineCounts,
-    prepare=_prepare_counts,
-    displayed=_displayed_counts,
-    converted=_converted_counts,
-    estimates=_estimates,
+    begin=_begin_counts,
+    shown=_shown_counts,
+    told=_told_counts,
+    estimate=_estimate,
     score=_score,
 )

@@ -61,7 +61,7 @@ class DelayedThompson(Policy):
         )
 
 
-def _prepare(state: DelayedThompsonState, rng: np.random.Generator) -> None:
+def _begin(state: DelayedThompsonState, rng: np.random.Generator) -> None:
     for k in range(state.draws.shape[0]):
         # No display earns more than 1, unless it is said wrongly what the most is.
         successes = min(max(state.conversions[k], 0.0), state.exposure.pulls[k])
@@ -74,17 +74,15 @@ def _score(state: DelayedThompsonState, vectors: npt.NDArray[np.floating], actio
     return state.draws[action]
 
 
-def _displayed(state: DelayedThompsonState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _shown(state: DelayedThompsonState, vectors: npt.NDArray[np.float64], action: int) -> None:
     add_pull(state.exposure, action)
 
 
-def _converted(
-    state: DelayedThompsonState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float
-) -> None:
+def _told(state: DelayedThompsonState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
 
 
-def _estimates(state: DelayedThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: DelayedThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write the mean of each posterior."""
     for k in range(values.shape[0]):
         successes = min(max(state.conversions[k], 0.0), state.exposure.pulls[k])
@@ -94,9 +92,9 @@ def _estimates(state: DelayedThompsonState, vectors: npt.NDArray[np.floating], v
 
 implement(
     DelayedThompsonState,
-    prepare=_prepare,
-    displayed=_displayed,
-    converted=_converted,
-    estimates=_estimates,
+    begin=_begin,
+    shown=_shown,
+    told=_told,
+    estimate=_estimate,
     score=_score,
 )

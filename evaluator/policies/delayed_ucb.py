@@ -128,7 +128,7 @@ def _index(state: DelayedState, k: int, log_t: float) -> tuple[float, float]:
     return mean + width, 0.5 * width / log_t
 
 
-def _prepare(state: DelayedState, rng: np.random.Generator) -> None:
+def _begin(state: DelayedState, rng: np.random.Generator) -> None:
     for k in range(state.conversions.shape[0]):
         if state.conversions[k] < 0.0:  # its mean rises as N~ grows
             touch(state.indices, k)
@@ -144,21 +144,21 @@ def _score(state: DelayedState, vectors: npt.NDArray[np.floating], action: int) 
     return value
 
 
-def _displayed(state: DelayedState, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _shown(state: DelayedState, vectors: npt.NDArray[np.floating], action: int) -> None:
     add_pull(state.exposure, action)
     touch(state.indices, action)
 
 
-def _converted(state: DelayedState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+def _told(state: DelayedState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
     touch(state.indices, action)
 
 
-def _estimates(state: DelayedState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: DelayedState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     estimate_rates(state.conversions, state.exposure.effective, values)
 
 
 implement(
-    DelayedState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted, estimates=_estimates,
+    DelayedState, begin=_begin, index=_index, shown=_shown, told=_told, estimate=_estimate,
     begin_among=_begin_among, score=_score,
 )  # fmt: skip

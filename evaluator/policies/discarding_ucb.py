@@ -163,7 +163,7 @@ def _rank(state: DiscardingState) -> None:
             state.indices[k] = delayed_index(state.conversions[k], state.tau * state.pulls[k], 1.0, beta, state.kl)
 
 
-def _prepare(state: DiscardingState, rng: np.random.Generator) -> None:
+def _begin(state: DiscardingState, rng: np.random.Generator) -> None:
     _close_window(state)
     n, held, n_actions = state.rounds[0], state.actions.shape[0], state.indices.shape[0]
     if held == 0 or n < held - 1 + n_actions:
@@ -183,7 +183,7 @@ def _score(state: DiscardingState, vectors: npt.NDArray[np.floating], action: in
     return state.indices[action]
 
 
-def _displayed(state: DiscardingState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _shown(state: DiscardingState, vectors: npt.NDArray[np.float64], action: int) -> None:
     if state.actions.shape[0] > 0:
         slot = state.rounds[0] % state.actions.shape[0]
         state.actions[slot] = action
@@ -191,12 +191,12 @@ def _displayed(state: DiscardingState, vectors: npt.NDArray[np.float64], action:
     state.rounds[0] += 1
 
 
-def _converted(state: DiscardingState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+def _told(state: DiscardingState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     if state.actions.shape[0] > 0:
         state.values[(state.rounds[0] - 1 - delay) % state.actions.shape[0]] += value
 
 
-def _estimates(state: DiscardingState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: DiscardingState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write theta^m of each arm."""
     estimate_rates(state.conversions, state.pulls, values)
     if state.tau > 0.0:
@@ -206,10 +206,10 @@ def _estimates(state: DiscardingState, vectors: npt.NDArray[np.floating], values
 
 implement(
     DiscardingState,
-    prepare=_prepare,
-    displayed=_displayed,
-    converted=_converted,
-    estimates=_estimates,
+    begin=_begin,
+    shown=_shown,
+    told=_told,
+    estimate=_estimate,
     begin_among=_begin_among,
     score=_score,
 )

@@ -87,7 +87,7 @@ def _leader(state: ImprovedUCBState) -> int:
     return leader
 
 
-def _prepare(state: ImprovedUCBState, rng: np.random.Generator) -> None:
+def _begin(state: ImprovedUCBState, rng: np.random.Generator) -> None:
     while state.phase[0] <= state.last_phase and np.sum(state.active) > 1:
         tolerance = 2.0 ** -float(state.phase[0])
         log_term = math.log(state.horizon * tolerance * tolerance)
@@ -101,19 +101,19 @@ def _prepare(state: ImprovedUCBState, rng: np.random.Generator) -> None:
     state.choice[0] = _leader(state)
 
 
-def _displayed(state: ImprovedUCBState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _shown(state: ImprovedUCBState, vectors: npt.NDArray[np.float64], action: int) -> None:
     state.pulls[action] += 1.0
 
 
-def _converted(state: ImprovedUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+def _told(state: ImprovedUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
 
 
-def _estimates(state: ImprovedUCBState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: ImprovedUCBState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write the mean of each active arm; what was eliminated stays so."""
     for k in range(values.shape[0]):
         known = state.active[k] and state.pulls[k] > 0.0
         values[k] = state.conversions[k] / state.pulls[k] if known else NO_ESTIMATE
 
 
-implement(ImprovedUCBState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)
+implement(ImprovedUCBState, begin=_begin, shown=_shown, told=_told, estimate=_estimate)

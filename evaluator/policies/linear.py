@@ -40,7 +40,7 @@ from evaluator.kernels.ridge import (
     start_ridge,
 )
 from evaluator.policies.base import Policy, Setting
-from evaluator.policies.dispatch import best, implement, lazy_match
+from evaluator.policies.dispatch import implement
 
 # The key of a round whose theta~ are drawn.
 _NO_KEY = -1
@@ -239,7 +239,7 @@ def learn_display(ridge: Ridge, vectors: npt.NDArray[np.floating], action: int) 
 
 
 def implement_optimist(state: type, **own: Any) -> None:
-    """Register a state that has an `optimist`: `prepare`, and what it does in a way of its own."""
+    """Register a state that has an `optimist`: `begin`, and what it does in a way of its own."""
     ranked: dict[str, Any] = {"ranking": _rank_optimist, "score": _score_optimist}
     _implement(state, _optimist, **{**ranked, **own})
 
@@ -247,37 +247,30 @@ def implement_optimist(state: type, **own: Any) -> None:
 def implement_sampler(state: type, *, scale: Callable[..., float], **own: Any) -> None:
     """Register a state that has a `sampler`: the scale of a round's draws, and what it does in a way of its own."""
 
-    def prepare(state: Any, rng: np.random.Generator) -> None:
+    def begin(state: Any, rng: np.random.Generator) -> None:
         draw_theta(state.sampler, scale(state), rng)
 
     def begin_among(state: Any, rng: np.random.Generator) -> None:
         draw_key(state.sampler, scale(state), rng)
 
-    def choose(state: Any, vectors: npt.NDArray[np.floating]) -> int:
-        return best(state.sampler, vectors)
-
-    def wins(state: Any, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
-        return lazy_match(state.sampler, vectors, action, n_actions)
-
-    drawn: dict[str, Any] = {"prepare": prepare, "choose": choose, "wins": wins}
-    _implement(state, _sampler, **{**drawn, "begin_among": begin_among, "score": _score_sampler, **own})
+    drawn: dict[str, Any] = {"begin": begin, "ranking": _rank_sampler, "score": _score_drawn}
+    _implement(state, _sampler, **{**drawn, "begin_among": begin_among, "score_among": _score_sampled, **own})
 
 
 def _implement(state: type, model: Callable[..., Any], **own: Any) -> None:
     """Register a state whose regression takes in each display and each conversion when it is told of it."""
 
-    def displayed(state: Any, vectors: npt.NDArray[np.floating], action: int) -> None:
+    def shown(state: Any, vectors: npt.NDArray[np.floating], action: int) -> None:
         learn_display(model(state).ridge, vectors, action)
 
-    def converted(state: Any, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+    def told(state: Any, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
         ridge = model(state).ridge
         add_reward(ridge, block(ridge, action), vector, value)
 
-    def estimates(state: Any, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    def estimate(state: Any, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
         estimate_rewards(model(state).ridge, vectors, values)
 
-    learned: dict[str, Any] = {"displayed": displayed, "converted": converted, "estimates": estimates}
-    implement(state, **{**learned, **own})
+    implement(state, **{"shown": shown, "told": told, "estimate": estimate, **own})
 
 
 @inlinable
@@ -294,17 +287,18 @@ def _rank_optimist(state: Any) -> Any:
     return state.optimist.n_actions, state.optimist.tie_key[0], state.optimist.rival
 
 
-def _rank_sampler(sampler: PosteriorSampler) -> Any:
-    return sampler.n_actions, LOWEST_FIRST, sampler.rival
+def _rank_sampler(state: Any) -> Any:
+    return state.sampler.n_actions, LOWEST_FIRST, state.sampler.rival
 
 
 def _score_optimist(state: Any, vectors: npt.NDArray[np.floating], action: int) -> float:
     return upper_bound(state.optimist, vectors, action)
 
 
-def _score_sampler(state: Any, vectors: npt.NDArray[np.floating], action: int) -> float:
-    return sampled_score(state.sampler, vectors, action)
-
-
 # Where all actions are eligible a round has no key: what is compiled there knows none.
-implement(PosteriorSampler, score=drawn_score, ranking=_rank_sampler)
+def _score_drawn(state: Any, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return drawn_score(state.sampler, vectors, action)
+
+
+def _score_sampled(state: Any, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return sampled_score(state.sampler, vectors, action)

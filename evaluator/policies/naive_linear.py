@@ -45,11 +45,11 @@ class LinUCB(LinearPolicy):
         return LinUCBState(start_optimist(setting, ridge=self.ridge, squared=False, ties=self.ties), self.alpha)
 
 
-def _prepare(state: LinUCBState, rng: np.random.Generator) -> None:
+def _begin(state: LinUCBState, rng: np.random.Generator) -> None:
     begin_round(state.optimist, state.alpha, rng)
 
 
-implement_optimist(LinUCBState, prepare=_prepare)
+implement_optimist(LinUCBState, begin=_begin)
 
 
 class LinTSState(NamedTuple):

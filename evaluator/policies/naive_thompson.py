@@ -48,7 +48,7 @@ class BetaThompson(Policy):
         return ThompsonState(arms, arms.copy(), arms.copy(), np.zeros(1, np.int64), prior)
 
 
-def _prepare(state: ThompsonState, rng: np.random.Generator) -> None:
+def _begin(state: ThompsonState, rng: np.random.Generator) -> None:
     for k in range(state.draws.shape[0]):
         # No display earns more than 1, unless it is said wrongly what the most is.
         successes = min(max(state.conversions[k], 0.0), state.pulls[k])
@@ -60,21 +60,19 @@ def _score(state: ThompsonState, vectors: npt.NDArray[np.floating], action: int)
     return state.draws[action]
 
 
-def _displayed(state: ThompsonState, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _shown(state: ThompsonState, vectors: npt.NDArray[np.floating], action: int) -> None:
     state.pulls[action] += 1.0
 
 
-def _converted(state: ThompsonState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+def _told(state: ThompsonState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
 
 
-def _estimates(state: ThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: ThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write the mean of each posterior."""
     for k in range(values.shape[0]):
         successes = min(max(state.conversions[k], 0.0), state.pulls[k])
         values[k] = (state.prior[0] + successes) / (state.prior[0] + state.prior[1] + state.pulls[k])
 
 
-implement(
-    ThompsonState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates, score=_score
-)
+implement(ThompsonState, begin=_begin, shown=_shown, told=_told, estimate=_estimate, score=_score)

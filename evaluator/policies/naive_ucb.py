@@ -86,7 +86,7 @@ def _index(state: NaiveState, k: int, log_t: float) -> tuple[float, float]:
     return mean + width, 0.5 * width / log_t
 
 
-def _prepare(state: NaiveState, rng: np.random.Generator) -> None:
+def _begin(state: NaiveState, rng: np.random.Generator) -> None:
     state.choice[0] = largest_index(state, state.indices, math.log(state.rounds[0] + 1.0), rng)
 
 
@@ -99,22 +99,22 @@ def _score(state: NaiveState, vectors: npt.NDArray[np.floating], action: int) ->
     return value
 
 
-def _displayed(state: NaiveState, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _shown(state: NaiveState, vectors: npt.NDArray[np.floating], action: int) -> None:
     state.pulls[action] += 1.0
     state.rounds[0] += 1
     touch(state.indices, action)
 
 
-def _converted(state: NaiveState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+def _told(state: NaiveState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
     touch(state.indices, action)
 
 
-def _estimates(state: NaiveState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: NaiveState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     estimate_rates(state.conversions, state.pulls, values)
 
 
 implement(
-    NaiveState, prepare=_prepare, index=_index, displayed=_displayed, converted=_converted, estimates=_estimates,
+    NaiveState, begin=_begin, index=_index, shown=_shown, told=_told, estimate=_estimate,
     begin_among=_begin_among, score=_score,
 )  # fmt: skip

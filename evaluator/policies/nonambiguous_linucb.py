@@ -117,7 +117,7 @@ def _enter(state: NonambiguousState, slot: int) -> None:
         state.arrived[slot] = 1
 
 
-def _prepare(state: NonambiguousState, rng: np.random.Generator) -> None:
+def _begin(state: NonambiguousState, rng: np.random.Generator) -> None:
     rounds, held = state.rounds[0], state.arrived.shape[0]
     if state.zeros and rounds >= held:
         # The display whose age has just reached the window m = held - 1.
@@ -125,15 +125,13 @@ def _prepare(state: NonambiguousState, rng: np.random.Generator) -> None:
     begin_round(state.optimist, state.alpha * confidence_width(state, rounds, state.optimist.squared), rng)
 
 
-def _displayed(state: NonambiguousState, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _shown(state: NonambiguousState, vectors: npt.NDArray[np.floating], action: int) -> None:
     state.arrived[hold_display(state, vectors, action)] = 0
 
 
-def _converted(
-    state: NonambiguousState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float
-) -> None:
+def _told(state: NonambiguousState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     _enter(state, (state.rounds[0] - 1 - delay) % state.arrived.shape[0])
     add_reward(state.optimist.ridge, block(state.optimist.ridge, action), vector, value)
 
 
-implement_optimist(NonambiguousState, prepare=_prepare, displayed=_displayed, converted=_converted)
+implement_optimist(NonambiguousState, begin=_begin, shown=_shown, told=_told)

@@ -1,7 +1,7 @@
 """ODAAF, ODAAF-B, ODAAF-V: elimination from the sum that arrives in each round (Pike-Burke et al. 2018, Algorithm 1).
 
 Feedback is aggregated and anonymous: at the end of a round the policy is told the sum of the conversions revealed in
-it, not whose they are. It therefore has `collected(state, total)`, once a round, in the place of `converted`.
+it, not whose they are. It therefore has `told_sum(state, total)`, once a round, in the place of `told`.
 
 Phases i = 1, 2, ... with tolerance e_i = 2^-i. Each active arm is shown, one after the other, until it has n_i displays
 in all; the mean Xbar of an arm is over the sums collected in the rounds of its own displays; then the arms with
@@ -219,7 +219,7 @@ def _end_phase(state: ODAAFState, rng: np.random.Generator) -> None:
         state.bridge[0] = _bridging(state, rng)
 
 
-def _prepare(state: ODAAFState, rng: np.random.Generator) -> None:
+def _begin(state: ODAAFState, rng: np.random.Generator) -> None:
     while state.left[0] == 0 and state.phase[0] < state.lengths.shape[0] and np.sum(state.active) > 1:
         length = state.lengths[state.phase[0]]
         for k in range(state.plays.shape[0]):
@@ -230,7 +230,7 @@ def _prepare(state: ODAAFState, rng: np.random.Generator) -> None:
     state.choice[0] = state.bridge[0] if state.left[0] > 0 else _best(state)
 
 
-def _displayed(state: ODAAFState, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _shown(state: ODAAFState, vectors: npt.NDArray[np.floating], action: int) -> None:
     if state.left[0] > 0:
         state.left[0] -= 1
         state.shown[0] = _BRIDGE
@@ -239,15 +239,15 @@ def _displayed(state: ODAAFState, vectors: npt.NDArray[np.floating], action: int
         state.shown[0] = action
 
 
-def _collected(state: ODAAFState, total: float) -> None:
+def _told_sum(state: ODAAFState, total: float) -> None:
     if state.shown[0] != _BRIDGE:
         state.sums[state.shown[0]] += total
 
 
-def _estimates(state: ODAAFState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: ODAAFState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write Xbar of each active arm; what was eliminated stays so."""
     for k in range(values.shape[0]):
         values[k] = _mean(state, k) if state.active[k] and state.plays[k] > 0 else NO_ESTIMATE
 
 
-implement(ODAAFState, prepare=_prepare, displayed=_displayed, collected=_collected, estimates=_estimates)
+implement(ODAAFState, begin=_begin, shown=_shown, told_sum=_told_sum, estimate=_estimate)

@@ -85,9 +85,9 @@ def _scale(state: OTFLinTSState) -> float:
     return math.sqrt(1.0 + total / confidence_width(state, state.missing.rounds[0], False))
 
 
-def _displayed(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _shown(state: OTFLinTSState, vectors: npt.NDArray[np.floating], action: int) -> None:
     remember_display(state.missing, state.sampler.ridge, vectors, action)
     learn_display(state.sampler.ridge, vectors, action)
 
 
-implement_sampler(OTFLinTSState, scale=_scale, displayed=_displayed)
+implement_sampler(OTFLinTSState, scale=_scale, shown=_shown)

@@ -78,15 +78,15 @@ class OTFLinUCB(LinearPolicy):
         )
 
 
-def _prepare(state: OTFLinUCBState, rng: np.random.Generator) -> None:
+def _begin(state: OTFLinUCBState, rng: np.random.Generator) -> None:
     squared = state.optimist.squared
     width = confidence_width(state, state.missing.rounds[0], squared) * (1.0 if squared else 2.0)
     begin_round(state.optimist, state.alpha * (width + missing_total(state.missing, state.optimist.ridge)), rng)
 
 
-def _displayed(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _shown(state: OTFLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
     remember_display(state.missing, state.optimist.ridge, vectors, action)
     learn_display(state.optimist.ridge, vectors, action)
 
 
-implement_optimist(OTFLinUCBState, prepare=_prepare, displayed=_displayed)
+implement_optimist(OTFLinUCBState, begin=_begin, shown=_shown)

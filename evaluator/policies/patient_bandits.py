@@ -93,7 +93,7 @@ def patient_index(conversions: float, pulls: float, alpha: float, width: float, 
     return conversions / pulls + width / math.sqrt(pulls) + 2.0 * bias_scale * pulls ** -min(alpha, 0.5)
 
 
-def _prepare(state: PatientState, rng: np.random.Generator) -> None:
+def _begin(state: PatientState, rng: np.random.Generator) -> None:
     width = state.width_scale * math.sqrt(state.log_term)
     for k in range(state.indices.shape[0]):
         n = state.pulls[k]
@@ -108,18 +108,16 @@ def _score(state: PatientState, vectors: npt.NDArray[np.floating], action: int) 
     return state.indices[action]
 
 
-def _displayed(state: PatientState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _shown(state: PatientState, vectors: npt.NDArray[np.float64], action: int) -> None:
     state.pulls[action] += 1.0
 
 
-def _converted(state: PatientState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+def _told(state: PatientState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
 
 
-def _estimates(state: PatientState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: PatientState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     estimate_rates(state.conversions, state.pulls, values)
 
 
-implement(
-    PatientState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates, score=_score
-)
+implement(PatientState, begin=_begin, shown=_shown, told=_told, estimate=_estimate, score=_score)

@@ -180,7 +180,7 @@ def _ask(state: QPMDState, rng: np.random.Generator) -> None:
     state.choice[0] = argmax(state.indices, state.random_ties, rng)
 
 
-def _prepare(state: QPMDState, rng: np.random.Generator) -> None:
+def _begin(state: QPMDState, rng: np.random.Generator) -> None:
     closing = state.rounds[0] - state.places.shape[0]
     if closing >= 0 and state.places[closing % state.places.shape[0]] < 0:
         _observe(state, closing, 0.0)
@@ -192,14 +192,14 @@ def _prepare(state: QPMDState, rng: np.random.Generator) -> None:
         _ask(state, rng)
 
 
-def _displayed(state: QPMDState, vectors: npt.NDArray[np.float64], action: int) -> None:
+def _shown(state: QPMDState, vectors: npt.NDArray[np.float64], action: int) -> None:
     slot = state.rounds[0] % state.actions.shape[0]
     state.actions[slot] = action
     state.places[slot] = _NONE
     state.rounds[0] += 1
 
 
-def _converted(state: QPMDState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+def _told(state: QPMDState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     shown = state.rounds[0] - 1 - delay
     place = state.places[shown % state.actions.shape[0]]
     if place < 0:
@@ -210,9 +210,9 @@ def _converted(state: QPMDState, vector: npt.NDArray[np.float64], action: int, d
         state.rewards[action] += value
 
 
-def _estimates(state: QPMDState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: QPMDState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write the mean of the observations fed to the base."""
     estimate_rates(state.rewards, state.pulls, values)
 
 
-implement(QPMDState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)
+implement(QPMDState, begin=_begin, shown=_shown, told=_told, estimate=_estimate)

@@ -133,7 +133,7 @@ def _ways(policy: Any, *, live: bool) -> str:
     if isinstance(policy, UserPolicy):
         return "let its choose take them: choose(self, vectors, rng, eligible), and return one of `eligible`."
     if not is_ours(policy):
-        return "give `implement` a `score` or a `choose_among`, and say among = True."
+        return "give `implement` a `score` or a `choose` that takes `eligible`, and say among = True."
     described = {name: resolve(name) for name in POLICIES}
     able = [
         name

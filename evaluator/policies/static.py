@@ -121,7 +121,7 @@ class LoggingPolicy(Policy):
         return StaticState(np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
-def _prepare(state: StaticState, rng: np.random.Generator) -> None:
+def _begin(state: StaticState, rng: np.random.Generator) -> None:
     if state.redrawn[0] > 0:
         state.choice[0] = int(rng.random() * state.redrawn[0])
 
@@ -131,19 +131,11 @@ def _score(state: StaticState, vectors: npt.NDArray[np.floating], action: int) -
     return 1.0 if state.redrawn[0] == 0 and action == state.choice[0] else 0.0
 
 
-def _displayed(state: StaticState, vectors: npt.NDArray[np.floating], action: int) -> None:
-    pass
-
-
-def _converted(state: StaticState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    pass
-
-
-def _estimates(state: StaticState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: StaticState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write 1 for what is shown and 0 for the rest, all the same where every action is: nothing is learned."""
     values[:] = 0.0
     if state.redrawn[0] == 0:
         values[state.choice[0]] = 1.0
 
 
-implement(StaticState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates, score=_score)
+implement(StaticState, begin=_begin, score=_score, estimate=_estimate)

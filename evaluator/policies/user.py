@@ -172,12 +172,14 @@ def _takes(choose: Callable[..., Any], name: str) -> bool:
         return False
 
 
-def _prepare(state: UserState, rng: np.random.Generator) -> None:
+def _begin(state: UserState, rng: np.random.Generator) -> None:
     state.rng[0] = rng
     state.choice[0] = None
 
 
-def _choose(state: UserState, vectors: npt.NDArray[np.floating]) -> int:
+def _choose(state: UserState, vectors: npt.NDArray[np.floating], eligible: npt.NDArray[np.int32] | None) -> int:
+    if eligible is not None:
+        return _choose_among(state, vectors, eligible)
     # A choice that does not depend on the context is held until accepted: redrawing it at every display is biased
     # under a logger that is not uniform.
     if state.choice[0] is not None and not state.contextual:
@@ -247,18 +249,18 @@ def _refuse_traces(state: UserState, vectors: npt.NDArray[np.float64], told: Map
         )
 
 
-def _displayed(state: UserState, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _shown(state: UserState, vectors: npt.NDArray[np.floating], action: int) -> None:
     _call(state, "displayed", _as_float64(vectors), int(action))
     state.round[0] += 1
     state.asked[0] = 0
 
 
-def _converted(state: UserState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+def _told(state: UserState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     # A copy: the replay reuses the vector's memory, and a policy may keep what it is told.
     _call(state, "converted", vector.copy(), int(action), int(delay), float(value))
 
 
-def _estimates(state: UserState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: UserState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     told = _call(state, "estimates", _as_float64(vectors))
     try:
         values[:] = told
@@ -286,11 +288,7 @@ def _call(state: UserState, method: str, *arguments: Any, **named: Any) -> Any:
         ) from error
 
 
-# A user's choice may draw from the stream, even for vectors it has been asked about.
-implement(
-    UserState, prepare=_prepare, choose=_choose, displayed=_displayed, converted=_converted, estimates=_estimates,
-    choose_among=_choose_among, pure=False,
-)  # fmt: skip
+implement(UserState, begin=_begin, choose=_choose, shown=_shown, told=_told, estimate=_estimate)
 
 
 def changed_attributes(before: Any, after: Any) -> list[str]:

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from evaluator.kernels.compiling import inlinable
 from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block
 from evaluator.policies.base import Need, Setting, parameter
-from evaluator.policies.dispatch import best, lazy_match
 from evaluator.policies.linear import (
     LinearPolicy,
     Optimist,
@@ -122,7 +121,7 @@ def _close_window(state: WaitLinUCBState) -> None:
         state.started[0] = 1
 
 
-def _prepare(state: WaitLinUCBState, rng: np.random.Generator) -> None:
+def _begin(state: WaitLinUCBState, rng: np.random.Generator) -> None:
     _close_window(state)
     if state.started[0] == 0:
         state.forced[0] = int(rng.random() * state.optimist.n_actions)
@@ -131,29 +130,24 @@ def _prepare(state: WaitLinUCBState, rng: np.random.Generator) -> None:
     begin_round(state.optimist, state.alpha * confidence_width(state, state.rounds[0], state.optimist.squared), rng)
 
 
-def _choose(state: WaitLinUCBState, vectors: npt.NDArray[np.floating]) -> int:
-    return state.forced[0] if state.forced[0] >= 0 else best(state, vectors)
-
-
-def _wins(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int, n_actions: int) -> bool:
-    return state.forced[0] == action if state.forced[0] >= 0 else lazy_match(state, vectors, action, n_actions)
-
-
 def _score(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    if state.forced[0] >= 0:
+        return 1.0 if action == state.forced[0] else 0.0
+    return upper_bound(state.optimist, vectors, action)
+
+
+def _score_among(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> float:
     # All alike until a conversion has entered: the round's order among equals plays at random.
     return 0.0 if state.forced[0] >= 0 else upper_bound(state.optimist, vectors, action)
 
 
-def _displayed(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _shown(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
     state.values[hold_display(state, vectors, action)] = 0.0
 
 
-def _converted(state: WaitLinUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+def _told(state: WaitLinUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     # Conversions reach the policy at the end of the round, when `rounds` already counts this round's display.
     state.values[(state.rounds[0] - 1 - delay) % state.actions.shape[0]] += value
 
 
-implement_optimist(
-    WaitLinUCBState, prepare=_prepare, choose=_choose, wins=_wins, score=_score, displayed=_displayed,
-    converted=_converted,
-)  # fmt: skip
+implement_optimist(WaitLinUCBState, begin=_begin, score=_score, score_among=_score_among, shown=_shown, told=_told)

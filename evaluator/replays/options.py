@@ -202,7 +202,7 @@ class ReplayOptions(BareReplayOptions):
     by: str | None = BY.but(
         default=None,
         help="Source columns, by commas: value and uplift in every group of each, and whether groups differ; of "
-        "device+country, in every pair",
+        "device+country, in every pair; of every:1d, in each part of the clock",
         more="From the same replay: a group's rounds are those of its accepted displays, and the policy learns from "
         "all groups. Columns of numbers are cut at their quartiles; small groups are pooled and counted. In a "
         "comparison, the differences in every group, too. The log must keep the columns (`load`, option `keep`).",
@@ -270,4 +270,5 @@ class ReplayOptions(BareReplayOptions):
         """Columns that the log must have kept from its source."""
         from evaluator.log.column import columns_of, source_columns
 
-        return list(dict.fromkeys([*super().keeps, *source_columns(self.cluster_by), *columns_of(self.by)]))
+        named = [column for name in (self.cluster_by, *columns_of(self.by)) for column in source_columns(name)]
+        return list(dict.fromkeys([*super().keeps, *named]))

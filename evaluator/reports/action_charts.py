@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import altair as alt
@@ -43,12 +43,7 @@ _MS = 1000.0
 def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
     """Return the share of each action in each part of the rounds; None for too few rounds or a single action.
 
-    Parameters
-    ----------
-    result
-        Result of a replay.
-    name
-        Name of the result on pictures; empty for the name of its policy.
+    It is of the policy of the result, unless a name is given.
     """
     played = np.flatnonzero(np.asarray(result.action_share) > 0)
     if result.rounds < _PARTS or len(played) < 2:
@@ -59,34 +54,56 @@ def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
     counts = np.zeros((_PARTS, len(result.action_labels)))
     np.add.at(counts, (part, action), 1.0)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    ends = edges.tolist()
+    rows, colour = _stacked(
+        shares, played, list(map(str, result.action_labels)), ends,
+        lambda share, i: f"{share:.1%} of rounds {edges[i] + 1:,.0f} to {edges[i + 1]:,.0f}",
+    )  # fmt: skip
+    x = alt.X("from:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False))
+    y = alt.Y("low:Q", stack=None, axis=alt.Axis(title="share of rounds", format="%"), scale=alt.Scale(domain=[0, 1]))
+    chart = _areas(rows).encode(x=x, x2="to:Q", y=y, y2="high:Q", color=colour, description="told:N")
+    who = name or drawable(result.title)
+    return finished(chart, f"What {who} showed", "share of each action in each twenty-fifth of the rounds",
+                    height=_HEIGHT)  # fmt: skip
+
+
+def _stacked(
+    shares: Any, present: Any, labels: Sequence[str], edges: Sequence[float], say: Callable[[Any, int], str]
+) -> tuple[list[Row], alt.Color]:
+    """Return the area of each action in each part of a time, and their colours; all but the largest are one area.
+
+    Parameters
+    ----------
+    shares
+        Size of each action's area in each part, shape (parts, K).
+    present
+        Actions that have an area.
+    labels, edges
+        Labels of the K actions, and the ends of the parts.
+    say
+        Function that returns words on an area, from its size and the number of its part.
+    """
     # Actions with the largest share at any time, not only on average.
-    order = played[np.argsort(-shares[:, played].max(axis=0), kind="stable")]
+    order = present[np.argsort(-shares[:, present].max(axis=0), kind="stable")]
     named = order[:_NAMED] if len(order) > _NAMED + 1 else order
-    names = [drawable(str(result.action_labels[i])) for i in named]
-    columns = {name: shares[:, i] for name, i in zip(names, named, strict=True)}
+    columns = {drawable(labels[i]): shares[:, i] for i in named}
     rest = np.setdiff1d(order, named)
     if len(rest):
         columns[_OTHERS] = shares[:, rest].sum(axis=1)
     tops = np.cumsum(list(columns.values()), axis=0)
-    values: list[dict[str, Any]] = [
-        {"from": float(edges[i]), "to": float(edges[i + 1]), "low": float(top[i] - share[i]), "high": float(top[i]),
-         "of": name, "told": f"{name}: {share[i]:.1%} of rounds {edges[i] + 1:,.0f} to {edges[i + 1]:,.0f}"}
-        for (name, share), top in zip(columns.items(), tops, strict=True)
-        for i in range(_PARTS)
+    rows: list[Row] = [
+        {"from": edges[i], "to": edges[i + 1], "low": (top[i] - size[i]).item(), "high": top[i].item(), "of": name,
+         "told": f"{name}: {say(size[i], i)}"}
+        for (name, size), top in zip(columns.items(), tops, strict=True)
+        for i in range(len(shares))
     ]  # fmt: skip
-    colours = colours_of(named, list(map(str, result.action_labels)), others=len(rest) > 0)
-    colour = alt.Color("of:N", title=None, sort=list(columns), scale=alt.Scale(domain=list(columns), range=colours),
-                   legend=alt.Legend(orient="right", labelLimit=160))  # fmt: skip
-    x = alt.X("from:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False))
-    y = alt.Y("low:Q", stack=None, axis=alt.Axis(title="share of rounds", format="%"), scale=alt.Scale(domain=[0, 1]))
-    chart = (
-        alt.Chart(alt.InlineData(values))
-        .mark_rect(strokeWidth=0)
-        .encode(x=x, x2="to:Q", y=y, y2="high:Q", color=colour, description="told:N")
-    )
-    who = name or drawable(result.title)
-    return finished(chart, f"What {who} showed", "share of each action in each twenty-fifth of the rounds",
-                    height=_HEIGHT)  # fmt: skip
+    scale = alt.Scale(domain=list(columns), range=colours_of(named, labels, others=len(rest) > 0))
+    legend = alt.Legend(orient="right", labelLimit=160)
+    return rows, alt.Color("of:N", title=None, sort=list(columns), scale=scale, legend=legend)
+
+
+def _areas(rows: Sequence[Row]) -> Any:
+    return alt.Chart(alt.InlineData(rows)).mark_rect(strokeWidth=0)
 
 
 def colours_of(actions: Iterable[int], labels: Sequence[str], *, others: bool) -> list[str]:
@@ -176,40 +193,20 @@ def log_chart(log: Log) -> Spec | None:
         part = np.minimum(((batch["time"] - first) / width).astype(np.int64), parts - 1)
         np.add.at(counts, (part, batch["action"]), 1)
     logged = np.flatnonzero(counts.sum(axis=0))
-    # Actions with the largest share at any time, not only on average.
-    order = logged[np.argsort(-counts[:, logged].max(axis=0), kind="stable")]
-    named = order[:_NAMED] if len(order) > _NAMED + 1 else order
-    labels = log.labels
-    columns = {drawable(labels[i]): counts[:, i] for i in named}
-    rest = np.setdiff1d(order, named)
-    if len(rest):
-        columns[_OTHERS] = counts[:, rest].sum(axis=1)
     at, axis, scale = _times(log, first, last, first + width * np.arange(parts + 1))
     ticks = log.meta.tick_seconds
     spans = [f"{time_words(first + width * i, ticks, start=first)}" for i in range(parts)]
-    tops = np.cumsum(list(columns.values()), axis=0)
-    values: list[dict[str, Any]] = [
-        {"from": at[i], "to": at[i + 1], "low": int(top[i] - displays[i]), "high": int(top[i]), "of": name,
-         "told": f"{name}: {displays[i]:,} displays from {spans[i]} on"}
-        for (name, displays), top in zip(columns.items(), tops, strict=True)
-        for i in range(parts)
-    ]  # fmt: skip
-    own = colours_of(named, list(map(str, labels)), others=len(rest) > 0)
-    colour = alt.Color("of:N", title=None, sort=list(columns), legend=alt.Legend(orient="right", labelLimit=160),
-                   scale=alt.Scale(domain=list(columns), range=own),
-                   )  # fmt: skip
+    rows, colour = _stacked(
+        counts, logged, list(map(str, log.labels)), at, lambda displays, i: f"{displays:,} displays from {spans[i]} on"
+    )
     kind = "from:T" if isinstance(scale.type, str) else "from:Q"
-    chart = (
-        alt.Chart(alt.InlineData(values))
-        .mark_rect(strokeWidth=0)
-        .encode(
-            x=alt.X(kind, axis=axis, scale=scale),
-            x2="to",
-            y=alt.Y("low:Q", stack=None, axis=alt.Axis(title="displays")),
-            y2="high:Q",
-            color=colour,
-            description="told:N",
-        )
+    chart = _areas(rows).encode(
+        x=alt.X(kind, axis=axis, scale=scale),
+        x2="to",
+        y=alt.Y("low:Q", stack=None, axis=alt.Axis(title="displays")),
+        y2="high:Q",
+        color=colour,
+        description="told:N",
     )
     return finished(chart, f"What {drawable(log.meta.name)} showed",
                     f"displays of each action, {parts} parts of its time", height=_OF_LOG_HEIGHT)  # fmt: skip

@@ -24,7 +24,7 @@ from evaluator.reports.chapter import Spec
 from evaluator.reports.chart_parts import CORRECTED, GREY, NAIVE, delay_axis, drawable
 from evaluator.reports.decision_charts import first_and_last
 from evaluator.reports.decision_words import MOST_ROWS
-from evaluator.reports.numbers import significant_text
+from evaluator.reports.numbers import percent_text, significant_text
 from evaluator.reports.small_charts import (
     FONT,
     ROW,
@@ -184,11 +184,14 @@ def arrival_chart(study: DelayStudy) -> Spec | None:
     )
     line = alt.Chart(alt.InlineData(values)).mark_line(interpolate="step-after", strokeWidth=2.5)
     marks: list[Row] = [
-        {"delay": q.corrected * scale, "share": q.level, "said": f"{q.level:.0%}: {words(rows, q.corrected)}".replace(
-            "%", " %")}
+        {
+            "delay": q.corrected * scale,
+            "share": q.level,
+            "said": f"{percent_text(q.level)}: {words(rows, q.corrected)}",
+        }
         for q in study.quantiles
         if q.level in (0.5, 0.9) and start <= q.corrected <= end
-    ]  # fmt: skip
+    ]
     layers = [line.encode(x=x, y=y, color=alt.Color("colour:N", scale=None), detail="of:N")]
     for mark in marks:
         left = math.log(mark["delay"] / (start * scale)) < 0.5 * math.log(end / start)
@@ -276,8 +279,7 @@ def uplifts_chart(result: ReplayResult) -> Spec | None:
     split = result.segments[0]
     total = sum(group.displays for group in split.groups) or 1
     rows = [
-        (f"{drawable(group.label)}  {group.displays / total:.0%}".replace("%", " %"), group.uplift)
-        for group in split.groups
+        (f"{drawable(group.label)}  {percent_text(group.displays / total)}", group.uplift) for group in split.groups
     ]
     return intervals_chart(rows, f"Uplift over the logging policy by {drawable(split.column)}")
 

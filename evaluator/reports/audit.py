@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from evaluator.reports.document import (
     run,
     section,
 )
-from evaluator.reports.numbers import column_digits, error_text, significant_text
+from evaluator.reports.numbers import column_digits, error_text, percent_text, significant_text
 from evaluator.reports.shared_sections import (
     FEW_ROWS,
     answer,
@@ -125,11 +125,10 @@ def _answer(audit: Audit, layout: Layout) -> Section:
         tiles.append(
             (significant_text(audit.pairs[0].alone.high, 2), "is the smallest difference told on 80 % of logs")
         )
-    coverages = [one for policy in audit.policies for one in _coverages(policy).values()]
-    worst = min(coverages, key=lambda one: (not one.too_low, one.share))
+    worst = _worst(audit.policies)
     tiles.append((
-        f"{worst.share:.0%}".replace("%", " %"),
-        f"of the {audit.options.level:.0%} intervals held, where the fewest did".replace("%", " %"),
+        percent_text(worst.share),
+        f"of the {percent_text(audit.options.level)} intervals held, where the fewest did",
     ))  # fmt: skip
     tiles.append((f"{audit.options.twins:,} twins", f"and {audit.live_runs:,} live runs of each policy"))
     rests = [mark(False if one.verdict == "fail" else None, f"{one.name}: in no twin") for one in audit.not_in_twins]
@@ -146,21 +145,24 @@ def _coverages(policy: PolicyAudit) -> dict[str, Coverage]:
     return {"value": policy.value_coverage, "regret": policy.regret_coverage, "uplift": policy.uplift_coverage}
 
 
+def _worst(policies: Iterable[PolicyAudit]) -> Coverage:
+    """Return the coverage of the intervals that held least often, those first that hold too seldom."""
+    coverages = [one for policy in policies for one in _coverages(policy).values()]
+    return min(coverages, key=lambda one: (not one.too_low, one.share))
+
+
+def _held(policy: PolicyAudit, decimals: int) -> Run:
+    worst = _worst([policy])
+    return run(f"{worst.share:.{decimals}%}{' too low' if worst.too_low else ''}", _alarm(worst))
+
+
 def _few_values(audit: Audit, layout: Layout) -> Grid:
     """Return live value and bias of each policy, and how often its intervals held, for a page as wide as a phone."""
     rows = []
     for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True):
-        worst = min(_coverages(policy).values(), key=lambda one: (not one.too_low, one.share))
         live, bias = (lines(*number.replace(" ± ", "\n± ").split("\n")) for number in (numbers.live, numbers.bias))
-        held = run(f"{worst.share:.0%}{' too low' if worst.too_low else ''}", _alarm(worst))
-        rows.append(
-            (
-                audit.name_of(policy.policy),
-                live,
-                tuple(replace(part, colour="red" if policy.biased else "") for part in bias),
-                held,
-            )
-        )
+        coloured = tuple(replace(part, colour="red" if policy.biased else "") for part in bias)
+        rows.append((audit.name_of(policy.policy), live, coloured, _held(policy, 0)))
     return _table(("policy", "live", "bias", "held"), rows)
 
 
@@ -213,19 +215,33 @@ def _bias_and_coverage(audit: Audit, layout: Layout, *, values: bool = True) -> 
     """Return bias and coverage of each policy, one line each."""
     rows = []
     for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True):
-        worst = min(_coverages(policy).values(), key=lambda one: (not one.too_low, one.share))
         cells = (numbers.replayed, numbers.live) if values else ()
-        held = run(f"{worst.share:.1%}{' too low' if worst.too_low else ''}", _alarm(worst))
-        rows.append((audit.name_of(policy.policy), *cells, numbers.bias, _judged(policy), held))
+        rows.append((audit.name_of(policy.policy), *cells, numbers.bias, _judged(policy), _held(policy, 1)))
     return _table(("policy", *(("replayed", "live") if values else ()), "bias", "verdict", "held"), rows)
 
 
 def _tables(audit: Audit, layout: Layout) -> Iterator[Section]:
-    yield section("Does the replayed value equal the live one?", _values(audit, layout))
+    values = [
+        (audit.name_of(policy.policy), f"{policy.rounds:,.0f}", *numbers, _judged(policy), _digits(policy.spread))
+        for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True)
+    ]
+    columns = ("policy", "rounds", "replayed", "live", "bias", "verdict", "spread")
+    yield section("Does the replayed value equal the live one?", _table(columns, values))
     yield section("Do the intervals hold?", _intervals(audit))
-    if audit.pairs:
-        yield section(_question(audit), _pairs(audit, layout))
-        yield section("How large a difference shows on 80 % of such logs?", _powers(audit, layout))
+    if not audit.pairs:
+        return
+    pairs = [
+        (_name(pair, audit), live, _difference(pair), _digits(pair.spread), _ranked(pair), _apart(pair))
+        for pair, live in zip(audit.pairs, _live_differences(audit.pairs, layout), strict=True)
+    ]
+    yield section(_question(audit), _table(("pair", "live", "replayed", "spread", "ranked", "told apart"), pairs))
+    powers = [
+        ("" if i else _name(pair, audit), name, *_detects(detected, layout), _share(detected, audit))
+        for pair in audit.pairs
+        for i, (name, detected) in enumerate(_cases(pair, audit))
+    ]
+    powers_table = _table(("pair", "test", "detects", "", "shown"), powers)
+    yield section("How large a difference shows on 80 % of such logs?", powers_table)
 
 
 def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
@@ -236,7 +252,7 @@ def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
             ("replayed", values.replayed),
             ("live", values.live),
             ("bias", f"{values.bias}, {_judged(policy).text}"),
-            ("spread", significant_text(policy.spread, 2)),
+            ("spread", _digits(policy.spread)),
             *(
                 (
                     f"{name} held",
@@ -251,7 +267,7 @@ def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
     for pair, live in zip(audit.pairs, _live_differences(audit.pairs, layout), strict=True):
         rows = [
             ("live", live),
-            ("replayed", f"{_difference(pair)}, spread {significant_text(pair.spread, 2)}, ranked {_ranked(pair)}"),
+            ("replayed", f"{_difference(pair)}, spread {_digits(pair.spread)}, ranked {_ranked(pair)}"),
             *(
                 (name, f"{' '.join(_detects(detected, layout))}, shown {_share(detected, audit)}")
                 for name, detected in _cases(pair, audit)
@@ -280,22 +296,6 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Wordable]]) -> Grid:
     return grid([column(columns[0]), *numbers], rows)
 
 
-def _values(audit: Audit, layout: Layout) -> Grid:
-    return _table(
-        ("policy", "rounds", "replayed", "live", "bias", "verdict", "spread"),
-        [
-            (
-                audit.name_of(policy.policy),
-                f"{policy.rounds:,.0f}",
-                *values,
-                _judged(policy),
-                significant_text(policy.spread, 2),
-            )
-            for policy, values in zip(audit.policies, _values_of(audit, layout), strict=True)
-        ],
-    )
-
-
 def _intervals(audit: Audit) -> Grid:
     rows = []
     for policy in audit.policies:
@@ -304,34 +304,6 @@ def _intervals(audit: Audit) -> Grid:
             cells += [run(f"{coverage.share:.1%}", _alarm(coverage)), _width(coverage)]
         rows.append(cells)
     return _table(("policy", "value", "width", "regret", "width", "uplift", "width"), rows)
-
-
-def _pairs(audit: Audit, layout: Layout) -> Grid:
-    return _table(
-        ("pair", "live", "replayed", "spread", "ranked", "told apart"),
-        [
-            (
-                _name(pair, audit),
-                live,
-                _difference(pair),
-                significant_text(pair.spread, 2),
-                _ranked(pair),
-                _apart(pair),
-            )
-            for pair, live in zip(audit.pairs, _live_differences(audit.pairs, layout), strict=True)
-        ],
-    )
-
-
-def _powers(audit: Audit, layout: Layout) -> Grid:
-    return _table(
-        ("pair", "test", "detects", "", "shown"),
-        [
-            ("" if i else _name(pair, audit), name, *_detects(detected, layout), _share(detected, audit))
-            for pair in audit.pairs
-            for i, (name, detected) in enumerate(_cases(pair, audit))
-        ],
-    )
 
 
 def _question(audit: Audit) -> str:
@@ -372,6 +344,10 @@ def _judged(policy: PolicyAudit) -> Run:
     if policy.biased:
         return run("BIASED", "bold red")
     return run(f"none seen above {significant_text(policy.detectable_bias, 2)}")
+
+
+def _digits(number: float) -> str:
+    return significant_text(number, 2)
 
 
 def _width(coverage: Coverage) -> str:

@@ -55,7 +55,7 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 "guardrails": lambda: guardrail_chart([result]),
                 "actions": lambda: action_chart(result),
                 "window": lambda: window_chart([result]),
-                **_drawn(group_charts(result) if result.segments else {}),
+                **{name: partial(dict, chart) for name, chart in group_charts(result).items()},
                 "acceptance": lambda: acceptance_chart([result]),
                 "earned": lambda: earned_chart(result) if result.rounds else None,
                 "seen": lambda: learned_chart(result),
@@ -74,7 +74,7 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 "windows": lambda: window_chart(result.results),
                 "acceptance": lambda: acceptance_chart(result.results),
                 "guardrails": lambda: guardrail_chart(result.results),
-                **_drawn(segment_charts(result)),
+                **{name: partial(dict, chart) for name, chart in segment_charts(result).items()},
                 **{f"actions {i}": partial(action_chart, *of) for i, of in enumerate(first, start=1)},
                 "decision": lambda: decision_chart(result),
                 "gainers": lambda: gainers_chart(result),
@@ -135,14 +135,6 @@ def _charts(result: object) -> Mapping[str, Draw]:
 
             return {"shown": lambda: shown_chart(log)}
     return {}
-
-
-def _drawn(charts: Mapping[str, Spec | None]) -> dict[str, Draw]:
-    return {name: partial(_same, chart) for name, chart in charts.items()}
-
-
-def _same(chart: Spec | None) -> Spec | None:
-    return chart
 
 
 def chart_of(result: object, name: str | None) -> alt.Chart:

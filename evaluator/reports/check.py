@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from evaluator.checks.overlap import NAME as OVERLAP
-from evaluator.checks.result import FOUND, POWER, CheckResult
+from evaluator.checks.result import FOUND, POWER, CheckResult, Verdict
 from evaluator.checks.run import CheckReport, InReplay
 from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.estimates.enough import missing
@@ -28,12 +28,19 @@ from evaluator.reports.document import (
     section,
     words,
 )
+from evaluator.reports.numbers import percent_text
 from evaluator.reports.shared_sections import answer, counted, fold, mark, name_omitted, picture, which_log
 from evaluator.reports.terminal import CHECK_STYLES, DO
 
 # Findings that a page explains in full beside the first one; more are folded.
 _EXPLAINED = 2
 _PLACES = {"fail": "red", "warn": "yellow"}
+_COUNTED: dict[Verdict, str] = {
+    "fail": "failed",
+    "warn": "warned",
+    "pass": "passed",
+    "not applicable": "not applicable",
+}
 
 
 def document(report: CheckReport, layout: Layout) -> Document:
@@ -107,7 +114,8 @@ def _log(report: CheckReport, layout: Layout) -> Section:
 
 def _answer(report: CheckReport, layout: Layout) -> Section:
     """Return the answer: whether the log is fit, what is wrong first with its remedy, and what a replay tells."""
-    alarms, counts = _alarms(report), _counts(report)
+    alarms = _alarms(report)
+    counts = f"{len(report.having('fail'))} failed, {len(report.having('warn'))} warned"
     colour: Colour = "green"
     if report.having("fail"):
         word, rest, colour = "Not fit", f" for replay: {counts}", "red"
@@ -132,10 +140,6 @@ def _answer(report: CheckReport, layout: Layout) -> Section:
     return answer(word, rest, *sentences, colour=colour, tiles=tiles, rests=rests if layout.page else rests[2:])
 
 
-def _counts(report: CheckReport) -> str:
-    return f"{len(report.having('fail'))} failed, {len(report.having('warn'))} warned"
-
-
 def _first(check: CheckResult, *, several: bool, number: bool) -> Iterator[Words]:
     """Yield what a check found, with its number if wanted, and what to do about it."""
     found = f" ({check.number}): " if number else ": "
@@ -152,10 +156,9 @@ def _tiles(report: CheckReport) -> list[tuple[str, str]]:
         (f"{replay.conversions:,.0f}", "conversions in these rounds"),
     ]
     if not math.isnan(replay.smallest_uplift):
-        uplift = f"{replay.smallest_uplift:.0%}".replace("%", " %")
-        tiles.append((uplift, "uplift or more is told on 80 % of such logs"))
-    alarms = f"{report.options.false_alarms:.0%}".replace("%", " %")
-    return [*tiles, (f"{len(report.tested)} tests", f"warn of {alarms} of clean logs together, at most")]
+        tiles.append((percent_text(replay.smallest_uplift), "uplift or more is told on 80 % of such logs"))
+    about = f"warn of {percent_text(report.options.false_alarms)} of clean logs together, at most"
+    return [*tiles, (f"{len(report.tested)} tests", about)]
 
 
 def _tests(report: CheckReport) -> str:
@@ -167,25 +170,16 @@ def _tests(report: CheckReport) -> str:
 
 def checks_of_log(report: CheckReport) -> Section:
     """Return the results of a log's checks in brief, as a section beside the results of replays."""
-    counts = [len(report.having(verdict)) for verdict in ("fail", "warn", "pass", "not applicable")]
-    counted = ", ".join(f"{number} {word}" for number, word in zip(counts, _COUNTED, strict=True))
-    worst = (*report.having("fail"), *report.having("warn"))
-    title = words(run("Checks of the log ", "bold"), f"{counted}: `evaluate check` says more")
+    said = ", ".join(f"{len(report.having(verdict))} {word}" for verdict, word in _COUNTED.items())
+    worst = _alarms(report)
+    title = words(run("Checks of the log ", "bold"), f"{said}: `evaluate check` says more")
     return section(title, *([lights(worst, brief=True)] if worst else []), id="checks")
-
-
-_COUNTED = ("failed", "warned", "passed", "not applicable")
 
 
 def _describe_replay(replay: InReplay, without_rarest: float | None) -> str:
     """Return the number of rounds and conversions that a replay of the log would have, and what they could tell.
 
-    Parameters
-    ----------
-    replay
-        Size of such a replay.
-    without_rarest
-        Number of rounds that the rarest hundredth of the propensities takes from it; None where it takes few.
+    Without the rarest hundredth of the propensities it would have `without_rarest` rounds; None where these take few.
     """
     conversions = f"{replay.conversions:,.3g}" if replay.conversions < 1_000 else f"{replay.conversions:,.0f}"
     size = (

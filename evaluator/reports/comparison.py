@@ -11,7 +11,7 @@ import numpy as np
 from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.lines import names_of, window_text
 from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.variant_inputs import VariantInputs
+from evaluator.comparisons.variants import VariantInputs
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of

@@ -23,7 +23,7 @@ from evaluator.reports.decision_words import (
     rule_words,
     short_name,
 )
-from evaluator.reports.numbers import significant_text
+from evaluator.reports.numbers import percent_text, significant_text
 from evaluator.reports.small_charts import (
     FONT,
     LETTER,
@@ -31,7 +31,6 @@ from evaluator.reports.small_charts import (
     WIDTH,
     Row,
     intervals_chart,
-    share_text,
     shares_chart,
     small_chart,
 )
@@ -78,13 +77,10 @@ def gainers_chart(comparison: Comparison) -> Spec | None:
     total = sum(displays.values())
 
     def name(label: str) -> str:
-        return drawable(label) + (f"  {share_text(displays[label] / total)}" if label in displays else "")
+        return drawable(label) + (f"  {percent_text(displays[label] / total)}" if label in displays else "")
 
     groups = [(name(group.label), group.of_values) for group in found.groups]
-    return intervals_chart(
-        groups,
-        f"Difference to the baseline by {drawable(found.column)}",
-    )
+    return intervals_chart(groups, f"Difference to the baseline by {drawable(found.column)}")
 
 
 def gain_chart(comparison: Comparison) -> Spec | None:

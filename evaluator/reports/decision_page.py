@@ -17,13 +17,14 @@ from evaluator.reports.decision_words import (
     baseline_of,
     first_of,
     groups_of,
-    interval_parts,
     left_out,
     name_of,
     next_title,
     reward_of,
 )
 from evaluator.reports.document import Layout, Section, VerdictBlock, paragraph, section
+from evaluator.reports.numbers import interval_parts, percent_text
+from evaluator.reports.replay import share_within
 from evaluator.reports.shared_sections import counted, fold, picture, which_log
 
 # Sections that say what the numbers rest on; all others are numbers.
@@ -36,17 +37,7 @@ _SHORT = {
 
 
 def page_sections(comparison: Comparison, layout: Layout, report: Sequence[Section]) -> Iterator[Section]:
-    """Yield the sections of the page: the log, the decision, its pictures, candidates, next steps, and folds.
-
-    Parameters
-    ----------
-    comparison
-        Comparison to decide by.
-    layout
-        Layout of the page, with the dates of the log.
-    report
-        Sections of the full report, which are folded.
-    """
+    """Yield the sections of the page: the log, the decision, pictures, candidates, next steps; all else folded."""
     yield _log(comparison, layout)
     block = decision_block(comparison)
     if block is None:
@@ -147,7 +138,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     found |= {finding.code: finding for finding in warnings_of(comparison.findings)}
     if YOUNG_DISPLAYS.name in found and plan["displays"]:
         share = plan["displays_immature"] / plan["displays"]
-        yield f"{share:.0%} of the log is too young to judge: left out".replace("%", " %")
+        yield f"{percent_text(share)} of the log is too young to judge: left out"
     yield from (short for code, short in _SHORT.items() if code in found)
     more = len(found.keys() - {YOUNG_DISPLAYS.name, *_SHORT})
     if groups is None:
@@ -166,21 +157,13 @@ def _folds(comparison: Comparison, report: Sequence[Section], block: VerdictBloc
     yield from fold("What it rests on", about, [conditions, *rests])
     first = comparison.results[0]
     log = section("", paragraph(_used(first)))
-    yield from fold("The log and its delays", _within(first), [log], charts=("windows", "acceptance"))
+    yield from fold("The log and its delays", share_within(first), [log], charts=("windows", "acceptance"))
     numbers = [part for part in report if part.id not in _RESTS_ON]
     about = "regret, ranking, realised values, groups"
-    yield from fold("All numbers", about, numbers, charts=tuple(_charts_of_numbers(comparison)))
-
-
-def _charts_of_numbers(comparison: Comparison) -> Iterator[str]:
-    yield from ("comparison", "differences", "guardrails")
-    yield from (f"differences by {column}" for column in dict.fromkeys(one.column for one in comparison.segments))
-    yield from (f"actions {i + 1}" for i in range(_MOST_ACTIONS))
-
-
-def _within(result: ReplayResult) -> str:
-    share = result.conversions_within
-    return f"{share:.0%} of the conversions come within the replay".replace("%", " %") if share == share else ""
+    groups = [f"differences by {column}" for column in dict.fromkeys(one.column for one in comparison.segments)]
+    actions = [f"actions {i + 1}" for i in range(_MOST_ACTIONS)]
+    charts = ("comparison", "differences", "guardrails", *groups, *actions)
+    yield from fold("All numbers", about, numbers, charts=charts)
 
 
 def _used(result: ReplayResult) -> str:

@@ -13,7 +13,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.decision_charts import limit_of
 from evaluator.reports.decision_page import decision_block
-from evaluator.reports.decision_words import Tile, head, interval_parts, name_of, sentences, steps, tiles
+from evaluator.reports.decision_words import Tile, head, name_of, sentences, steps, tiles
 from evaluator.reports.document import (
     Cell,
     Grid,
@@ -28,7 +28,7 @@ from evaluator.reports.document import (
     section,
     words,
 )
-from evaluator.reports.numbers import measured, measured_below, significant_text
+from evaluator.reports.numbers import interval_parts, measured, measured_below, significant_text
 from evaluator.reports.shared_sections import CANDIDATES, NEXT, counted
 from evaluator.reports.terminal import MARKS, VERDICT_STYLES, fits
 
@@ -111,15 +111,12 @@ def _intervals(comparison: Comparison, verdict: Verdict, layout: Layout) -> Grid
     columns = [column(""), column(_scale(axis, layout), "whole"), column("difference", "number")]
     columns += [column(f"{100 * verdict.level:g} %", "number"), column("verdict", "whole")]
     if layout.wide:
-        earned = ["" if of is None else f"{of.estimate:.3g}" for of in map(_value, comparison.results)]
+        values = [result.value.estimate for result in comparison.results]
+        earned = [f"{value:.3g}" if math.isfinite(value) else "" for value in values]
         for row, line in zip(rows, [*(of.line for of in candidates), base], strict=True):
             row.insert(1, earned[line.variant])
         columns.insert(1, column("replayed", "number"))
     return grid(columns, rows, gap=2 if layout.wide else 1)
-
-
-def _value(result: ReplayResult) -> Interval | None:
-    return result.value if math.isfinite(result.value.estimate) else None
 
 
 def _axis(found: Sequence[Interval], limit: float | None) -> tuple[float, float] | None:

@@ -19,7 +19,7 @@ from evaluator.comparisons.uplift import LiveTest
 from evaluator.comparisons.verdict import Candidate, Decision, Verdict, level_text
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import VerdictBlock
-from evaluator.reports.numbers import interval_text
+from evaluator.reports.numbers import interval_parts
 from evaluator.reports.terminal import chance_text, days_text
 from evaluator.visible import shortened, visible
 
@@ -159,13 +159,9 @@ def sentences(verdict: Verdict) -> tuple[str, str, str]:
     after = (
         f" than {base} ({level_text(verdict.interval_level)} interval {low} to {high}{together}, {_looks(verdict)}). "
         f"The rule asks for more than {rule_words(verdict)}.{_ties(verdict)}"
-        f"{_spaced(of.harm_text)}{_against(of)}"
+        f"{' ' * bool(of.harm_text)}{of.harm_text}{_against(of)}"
     )
     return f"{who} {_EARNS[of.target]} ", more, after
-
-
-def _spaced(sentence: str) -> str:
-    return f" {sentence}" if sentence else ""
 
 
 def _looks(verdict: Verdict) -> str:
@@ -241,8 +237,8 @@ def tiles(block: VerdictBlock) -> list[Tile]:
         found.append(Tile(f"{number} %", f"{block.reward} a display, {low} to {high} %{values}"))
     number, low, high = interval_parts(_rounded(uplift.amount))
     if uplift.unit == "month":
-        traffic = f"{_round(uplift.displays, 3):,.0f} displays a month"
-        found.append(Tile(f"{number} a month", f"{low} to {high}, at {traffic}"))
+        displays = float(f"{uplift.displays:.3g}")
+        found.append(Tile(f"{number} a month", f"{low} to {high}, at {displays:,.0f} displays a month"))
     else:
         found.append(Tile(number, f"per 1,000 displays, {low} to {high}"))
     if uplift.chance_of_loss is not None:
@@ -324,17 +320,6 @@ def _plan(test: LiveTest, difference: Interval) -> list[str]:
     return [f"{lasts} shows {number} live with 80 % power{at_low}.", f"Stop {test.stop}."]
 
 
-def interval_parts(of: Interval, *, percent: bool = False) -> tuple[str, str, str]:
-    """Return an estimate and the ends of its interval, in as many digits as it supports.
-
-    >>> interval_parts(Interval(0.48, 0.164, 0.802, 9, 0.95, "known"))
-    ('+0.48', '+0.16', '+0.80')
-    """
-    number, _, ends = interval_text(of.estimate, of.low, of.high, percent=percent).partition(" [")
-    low, high = ends.rstrip("]").split(", ")
-    return (number.rstrip("%"), low.rstrip("%"), high.rstrip("%")) if percent else (number, low, high)
-
-
 def _rounded(of: Interval) -> Interval:
     """Return an interval whose numbers have two digits of half its length: more say nothing."""
     half = (of.high - of.low) / 2.0
@@ -343,7 +328,3 @@ def _rounded(of: Interval) -> Interval:
     digits = 1 - math.floor(math.log10(half))
     estimate, low, high = (round(end, digits) for end in (of.estimate, of.low, of.high))
     return replace(of, estimate=estimate, low=low, high=high)
-
-
-def _round(number: float, digits: int) -> float:
-    return float(f"{number:.{digits}g}")

@@ -20,10 +20,10 @@ from typing import Any, Literal, TypeGuard
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from evaluator.reports.chapter import Chapter
+from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.charts import first_chart
 from evaluator.reports.decision_words import candidate_rows, head, sentences, steps, tiles
-from evaluator.reports.document import Block, Column, Light, Run, Section, VerdictBlock, Words
+from evaluator.reports.document import Block, Column, Run, Section, VerdictBlock, Words
 from evaluator.reports.documents import document_of, name_command_options_in_sections
 from evaluator.reports.shared_sections import ANSWER
 from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, stakes
@@ -142,7 +142,8 @@ def notebook_html(result: object) -> str:
         The object is neither a result nor a plan nor a log.
     """
     sections = document_of(result).sections
-    chart = _figures(first_chart(result), focusable=False)
+    # The drawing library escapes what it writes, and its pictures hold no scripts.
+    chart = Markup("".join(figures(first_chart(result)).values()))
     return _filled(
         "notebook.html", colours=NOTEBOOK_COLOURS, focus="", groups=_grouped(sections), first=sections[0], figures=chart
     )
@@ -176,7 +177,7 @@ def _environment() -> Environment:
         "tiles": tiles,
         "steps": steps,
         "candidate_rows": candidate_rows,
-        "worst_first": _worst_first,
+        "worst_first": lambda lights: sorted(lights, key=lambda light: _WORST_FIRST.index(light.verdict)),
         "verdict_colour": _VERDICT_COLOUR,
         "check_colour": _CHECK_COLOUR,
         "marks": MARKS,
@@ -198,15 +199,6 @@ def _styled(words: Words, column: Column) -> Words:
     if not (column.bold or column.dim):
         return words
     return tuple(replace(run, bold=run.bold or column.bold, dim=run.dim or column.dim) for run in words)
-
-
-def _worst_first(lights: Sequence[Light]) -> list[Light]:
-    return sorted(lights, key=lambda light: _WORST_FIRST.index(light.verdict))
-
-
-def _figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool) -> Markup:
-    # The drawing library escapes what it writes, and its pictures hold no scripts.
-    return Markup("".join(figures(charts, focusable=focusable).values()))
 
 
 def _is_decision(block: Block) -> TypeGuard[VerdictBlock]:
@@ -231,22 +223,17 @@ def _links(chapters: Sequence[Chapter], number: int) -> dict[str, str]:
     return here | more
 
 
-def figures(charts: Mapping[str, dict[str, Any]], *, focusable: bool = False) -> dict[str, str]:
+def figures(charts: Mapping[str, Spec], *, focusable: bool = False) -> dict[str, str]:
     """Return charts as figures, by name; a chart that cannot be drawn is left out.
 
-    Parameters
-    ----------
-    charts
-        Charts as Vega-Lite specifications.
-    focusable
-        Whether the keyboard can scroll figures that are wider than the screen.
+    The keyboard can scroll figures that are wider than the screen, if they are `focusable`.
     """
     drawn = svg_pictures(charts)
     more = ' tabindex="0"' if focusable else ""
     return {name: _figure(of, str(charts[name].get("description", "")), more) for name, of in drawn.items()}
 
 
-def _in_order(chapter: Chapter) -> dict[str, dict[str, Any]]:
+def _in_order(chapter: Chapter) -> dict[str, Spec]:
     """Return the charts of a chapter, those that need no click first: what takes too long is left out."""
     first = [name for part in chapter.sections if not part.fold for name in part.charts if name in chapter.charts]
     return {name: chapter.charts[name] for name in dict.fromkeys((*first, *chapter.charts))}
@@ -267,7 +254,7 @@ def _title(picture: str) -> str:
     return html.unescape(match[1]) if match else "chart"
 
 
-def pictures(charts: Mapping[str, dict[str, Any]], *, form: Literal["png", "svg"] = "png") -> dict[str, bytes]:
+def pictures(charts: Mapping[str, Spec], *, form: Literal["png", "svg"] = "png") -> dict[str, bytes]:
     """Return charts as PNG at twice their size, or as SVG, by name; a chart that takes too long is left out."""
     drawings: dict[str, bytes] = {}
     names = list(charts)
@@ -295,7 +282,7 @@ def _answers(charts: bytes, form: str, seconds: float) -> bytes:
         return late.stdout or b""
 
 
-def svg_pictures(charts: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+def svg_pictures(charts: Mapping[str, Spec]) -> dict[str, str]:
     """Return charts as SVG, by name, without a background and with a grid that is visible on light and dark pages."""
     clear = {
         name: {

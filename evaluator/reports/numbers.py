@@ -25,6 +25,15 @@ def count_text(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else significant_text(value, 6)
 
 
+def percent_text(share: float) -> str:
+    """Return a share in whole per cent.
+
+    >>> percent_text(0.125)
+    '12 %'
+    """
+    return f"{share:.0%}".replace("%", " %")
+
+
 def significant_text(value: float, digits: int, *, sign: bool = False) -> str:
     """Return a number with so many significant digits, never with a power of ten.
 
@@ -174,3 +183,15 @@ def interval_text(estimate: float, low: float, high: float, *, percent: bool = F
         return format(0.0, form).lstrip("+") if float(text.replace(",", "").rstrip("%")) == 0.0 else text
 
     return f"{said(estimate)} [{said(low)}, {said(high)}]"
+
+
+def interval_parts(interval: IntervalEnds, *, percent: bool = False, sign: bool = True) -> tuple[str, str, str]:
+    """Return an estimate and the ends of its interval in as many digits as it supports, without signs of per cent.
+
+    >>> interval_parts(Measured(0.48, 0.164, 0.802, "interval"))
+    ('+0.48', '+0.16', '+0.80')
+    """
+    ends = interval.estimate, interval.low, interval.high
+    number, _, rest = interval_text(*ends, percent=percent, sign=sign).replace("%", "").partition(" [")
+    low, high = rest.rstrip("]").split(", ")
+    return number, low, high

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
-from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import SourceError
 from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.chart_parts import GREY, LINES, drawable, finished
@@ -59,13 +58,6 @@ class Chapters(NamedTuple):
 
 def order_by_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Chapters:
     """Return the chapters of a page, after a chapter on each study of the same question on logs of different dates.
-
-    Parameters
-    ----------
-    folders
-        Folders of the results.
-    chapters
-        Chapters of the folders, in the same order.
 
     Raises
     ------
@@ -186,11 +178,8 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
 
 def _decisions(chapter: Chapter) -> dict[int, str]:
     """Return the decision (ship, wait or don't) on each variant for which the chapter has a verdict, by its number."""
-    return {one.line.variant: one.decision for verdict in _verdicts_in(chapter) for one in verdict.candidates}
-
-
-def _verdicts_in(chapter: Chapter) -> list[Verdict]:
-    return [block.verdict for part in chapter.sections for block in part.blocks if isinstance(block, VerdictBlock)]
+    blocks = [block for part in chapter.sections for block in part.blocks if isinstance(block, VerdictBlock)]
+    return {one.line.variant: one.decision for block in blocks for one in block.verdict.candidates}
 
 
 def _how_to_read(study: Study, lines: Sequence[Line]) -> str:

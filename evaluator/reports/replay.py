@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import clusters_text
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.log.times import dated, time_words
@@ -27,7 +27,7 @@ from evaluator.reports.document import (
     run,
     section,
 )
-from evaluator.reports.numbers import count_text, interval_text
+from evaluator.reports.numbers import count_text, interval_parts, percent_text
 from evaluator.reports.outcome_tables import guardrails, outcomes, segments
 from evaluator.reports.replay_tables import APPROXIMATE, estimates, final_section
 from evaluator.reports.shared_sections import (
@@ -53,11 +53,8 @@ _MANY = 0.05
 def document(result: ReplayResult, layout: Layout) -> Document:
     """Return the document of a replay, its answer first: the page, all sections, or those that fit on a screen."""
     build = _page if layout.page else _sections
-    return Document("replay", _title(result), tuple(build(result, layout)))
-
-
-def _title(result: ReplayResult) -> str:
-    return f"{result.title} replayed on {result.plan['dataset']}"
+    title = f"{result.title} replayed on {result.plan['dataset']}"
+    return Document("replay", title, tuple(build(result, layout)))
 
 
 def _log(result: ReplayResult, layout: Layout) -> Section:
@@ -88,20 +85,20 @@ def _answer(result: ReplayResult, layout: Layout) -> Section:
     young = result.plan["displays_immature"] / max(result.plan["displays"], 1)
     rests = [
         mark(True if result.plan["propensity"] == "logged" else None, f"propensities: {result.plan['propensity']}"),
-        *([mark(None, f"{young:.0%} of the log is too young to judge".replace("%", " %"))] if young >= _MANY else []),
-        *([mark(None, counted(len(warnings_of(result.findings)), "warning"))] if warnings_of(result.findings) else []),
+        *([mark(None, f"{percent_text(young)} of the log is too young to judge")] if young >= _MANY else []),
+        *([mark(None, counted(len(warnings), "warning"))] if (warnings := warnings_of(result.findings)) else []),
     ]
     rounds = f"in {result.rounds:,} rounds of {result.plan['displays_used']:,} displays{_days(result)}"
     if math.isnan(value.estimate):
         found = f"No round of {name} has a reward to judge by" if result.rounds else f"No round shows what {name} earns"
         return answer("No value", f" of {name}", f"{found}: {rounds}.", colour="yellow", rests=rests)
-    number, low, high = _parts(value)
+    number, low, high = interval_parts(value, sign=False)
     if math.isnan(uplift.estimate):
         return answer(number, f" a display with {name}", f"Interval {low} to {high}, {rounds}.", rests=rests)
-    difference, less, more = _parts(uplift, sign=True)
+    difference, less, more = interval_parts(uplift)
     colour: Colour = "green" if uplift.low > 0.0 else "red" if uplift.high < 0.0 else "yellow"
     told = {"green": "more than", "red": "less than", "yellow": "not told from"}[colour]
-    logger = _parts(logged)
+    logger = interval_parts(logged, sign=False)
     anytime = "good for any number of looks" if result.plan["reward_bound"]["known"] else APPROXIMATE[2:]
     showed = "these rounds" if layout.page else rounds.removeprefix("in ")
     sentence = f"{level} interval of the difference: {less} to {more}, of what {showed} showed; {anytime}."
@@ -125,19 +122,12 @@ def _worth(result: ReplayResult) -> tuple[str, str]:
     return f"{delivered_each(result):,}", "conversions delivered in these rounds"
 
 
-def _parts(of: Interval, *, sign: bool = False) -> tuple[str, str, str]:
-    """Return an estimate and the ends of its interval, in as many digits as it supports."""
-    number, _, ends = interval_text(of.estimate, of.low, of.high, sign=sign).partition(" [")
-    low, high = ends.rstrip("]").split(", ") if ends else ("", "")
-    return number, low, high
-
-
 def _expected_too(result: ReplayResult) -> str:
     """Return the expected value over logs, if it was estimated: what the policy would earn on another such log."""
     of = result.expected_value
     if of is None or math.isnan(of.estimate):
         return ""
-    number, low, high = _parts(of)
+    number, low, high = interval_parts(of, sign=False)
     return f"On another such log it is expected to earn {number} a display [{low}, {high}]."
 
 
@@ -170,7 +160,8 @@ def _page(result: ReplayResult, layout: Layout) -> Iterator[Section]:
     groups = [f"groups by {visible(split.column)}" for split in result.segments]
     charts = ("replay", "guardrails", *groups, "actions", *in_fold)
     yield from fold("All numbers", "regret, best fixed action, actions over time", full, charts=charts)
-    yield from fold("The log and how it was replayed", _within(result), _how_replayed(result), charts=("window",))
+    within = share_within(result) or f"window: {result.plan['window']}"
+    yield from fold("The log and how it was replayed", within, _how_replayed(result), charts=("window",))
 
 
 def _few_columns(part: Section) -> Section:
@@ -181,10 +172,10 @@ def _few_columns(part: Section) -> Section:
     return replace(part, blocks=(replace(table, columns=tuple(table.columns[i] for i in kept), rows=rows),))
 
 
-def _within(result: ReplayResult) -> str:
+def share_within(result: ReplayResult) -> str:
+    """Return a clause on the share of the conversions that come within a replay; empty where it is not known."""
     share = result.conversions_within
-    said = "" if math.isnan(share) else f"{share:.0%} of the conversions come within the replay".replace("%", " %")
-    return said or f"window: {result.plan['window']}"
+    return "" if math.isnan(share) else f"{percent_text(share)} of the conversions come within the replay"
 
 
 def _numbers(result: ReplayResult, layout: Layout) -> Iterator[Section]:
@@ -244,18 +235,22 @@ def plan_document(plan: ReplayPlan, layout: Layout) -> Document:
 
 def _plan_rows(plan: ReplayPlan) -> list[tuple[str, str]]:
     told = plan.to_dict()
-    tau = told["tau_window"]
-    within = "" if tau is None else f" ({tau:.1%} {of_conversions(told['followed'])} come within it)"
     rows = [
         ("displays", f"{told['displays_used']:,} of {told['displays']:,} (sampler: {told['sampler']})"),
         ("conversions", f"{told['conversions']:,}"),
         ("actions", f"{told['actions']:,}"),
-        ("window", told["window"] + within),
+        ("window", _window_text(told)),
         ("clock", f"{told['clock']}, share {told['traffic_share']:.3g}"),
         ("propensities", told["propensity"]),
         ("immature displays", f"{told['displays_immature']:,}"),
     ]
     return rows + ([("delay CDF", told["policy_delays"])] if told["policy_delays"] else [])
+
+
+def _window_text(plan: Mapping[str, Any]) -> str:
+    tau = plan["tau_window"]
+    within = "" if tau is None else f" ({tau:.1%} {of_conversions(plan['followed'])} come within it)"
+    return f"{plan['window']}{within}"
 
 
 def resting(sentences: Sequence[Words]) -> list[Section]:
@@ -265,9 +260,8 @@ def resting(sentences: Sequence[Words]) -> list[Section]:
 
 def _how(result: ReplayResult) -> list[tuple[str, str]]:
     plan = result.plan
-    tau = plan["tau_window"]
-    within = "" if tau is None else f" ({tau:.1%} {of_conversions(plan['followed'])} come within it)"
-    cap = plan["cap"]
+    cap, clusters, rate = plan["cap"], plan["clusters"], result.acceptance_expected
+    expected = "" if math.isnan(rate) else f" ({rate:.4g} expected)"
     rows = [
         (
             "rounds",
@@ -276,10 +270,9 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
         ),
         (
             "acceptance rate",
-            f"{result.acceptance_rate:.4g}{_expected(result)}, "
-            f"effective sample size {result.effective_sample_size:,.0f}",
+            f"{result.acceptance_rate:.4g}{expected}, effective sample size {result.effective_sample_size:,.0f}",
         ),
-        ("window", plan["window"] + within),
+        ("window", _window_text(plan)),
         (
             "conversions",
             f"{result.generated:,} = {result.delivered:,} delivered + {result.pending:,} pending "
@@ -294,17 +287,13 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
         rows.insert(1, ("repeats", orders))
     if cap is not None:
         rows.append(("rewards", f"at most {cap['cap']:g} a display, which leaves out {cap['share']:.2%} of the log's"))
-    if plan["clusters"] is not None:
-        rows.append(("clusters", _clusters(result)))
+    if clusters is not None:
+        worth = "" if result.clusters is None else clusters_text(result.clusters)
+        worth = f"; the rounds are worth {worth} of equal size" if worth else ""
+        rows.append(("clusters", f"{clusters['count']:,} by {clusters['by']}{worth}"))
     if plan["policy_delays"]:
         rows.append(("delay CDF", plan["policy_delays"]))
     return rows
-
-
-def _clusters(result: ReplayResult) -> str:
-    clusters = result.plan["clusters"]
-    worth = "" if result.clusters is None else f"; the rounds are worth {clusters_text(result.clusters)} of equal size"
-    return f"{clusters['count']:,} by {clusters['by']}{worth}"
 
 
 def _live(result: ReplayResult) -> str:
@@ -327,11 +316,6 @@ def _live(result: ReplayResult) -> str:
 def delivered_each(result: ReplayResult) -> int:
     """Return the number of conversions delivered within the rounds, as the mean over repeats."""
     return round(result.delivered / int(result.plan["options"]["repeats"]))
-
-
-def _expected(result: ReplayResult) -> str:
-    expected = result.acceptance_expected
-    return "" if math.isnan(expected) else f" ({expected:.4g} expected)"
 
 
 def action_shares(result: ReplayResult, most: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.result import Simulation
 from evaluator.units import ROUND
 
+Source = Mapping[str, Any] | None
 # Number of characters of a line of report.txt.
 _WIDTH = 100
 # Number of steps of the CDF in fit.json: the conversion share is too low by less than one part in this number.
@@ -39,16 +40,7 @@ _ARRAYS = ("cdf", "naive", "low", "high", "band_low", "band_high")
 def write_report(folder: Path, result: object, *, command: str, source: Mapping[str, Any] | None = None) -> None:
     """Write ``report.txt``, ``report.html``, and ``chapter.json``, from which pages of several results are made.
 
-    Parameters
-    ----------
-    folder
-        Folder of the result.
-    result
-        Result of a command.
-    command
-        Command that gave the result; empty if Python did.
-    source
-        Facts about the source of its log.
+    The command is the one that gave the result, empty if Python did; the source is what is known of its log.
     """
     text = text_of(name_command_options(document_of(result, Layout(width=_WIDTH))), width=_WIDTH)
     write_text(folder / REPORT, text)
@@ -68,102 +60,88 @@ def write_report(folder: Path, result: object, *, command: str, source: Mapping[
     write_text(folder / PAGE, page_of([chapter]))
 
 
-def write_result(
-    folder: Path, result: ReplayResult | Comparison, *, source: dict[str, Any], quarantine: pa.Table, command: str = ""
+def _write_files(
+    folder: Path, result: Any, tables: Mapping[str, pa.Table], *, source: Source = None, command: str, **done: Any
 ) -> None:
-    """Write ``trajectory.parquet``, ``result.json``, ``report.txt``, the page and ``manifest.json`` to an empty folder.
-
-    A comparison also has ``curves.parquet``. The page is ``report.html``, and ``chapter.json`` holds its content.
+    """Write tables as Parquet, ``result.json``, ``report.txt``, page and ``manifest.json`` to a folder.
 
     Parameters
     ----------
     folder
-        Empty folder that the files are written to.
+        Folder that the files are written to.
     result
-        Result of a replay, or of a comparison.
+        Result of a command, or its facts as JSON.
+    tables
+        Tables by the names of their files.
     source
-        Facts about the source of the log: dataset, fingerprint, options of the adapter.
-    quarantine
-        Rows that were left out of the log, written as ``quarantine.parquet`` if there are any.
+        Facts about the source of the log: dataset, fingerprint, options of the reading; None without a log.
     command
         Command that gave the result, for the page and the manifest.
+    **done
+        Further entries of the manifest.
     """
+    for name, table in tables.items():
+        pq.write_table(table, folder / f"{name}.parquet")
+    write_json(folder / "result.json", result if isinstance(result, dict) else result.to_dict())
+    write_report(folder, result, command=command, source=source)
+    write_manifest(folder, command=command, source=source, **done)
+
+
+def _left_out(quarantine: pa.Table) -> dict[str, pa.Table]:
+    """Return the table of the rows that were left out of a log, if there are any."""
+    return {"quarantine": quarantine} if quarantine.num_rows else {}
+
+
+def write_result(
+    folder: Path, result: ReplayResult | Comparison, *, source: Source, quarantine: pa.Table, command: str = ""
+) -> None:
+    """Write a replay or a comparison with its rounds; a comparison also has ``curves.parquet``."""
     plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
     replays = [{name: plan[name] for name in ("policy", "options", "warm_start")} for plan in plans]
     # The rows are written in one piece, so that equal rows give equal files.
-    pq.write_table(result.trajectory.combine_chunks(), folder / "trajectory.parquet")
+    tables = {"trajectory": result.trajectory.combine_chunks(), **_left_out(quarantine)}
     if isinstance(result, Comparison):
-        pq.write_table(result.curve_table, folder / "curves.parquet")
-    if quarantine.num_rows:
-        pq.write_table(quarantine, folder / "quarantine.parquet")
-    write_json(folder / "result.json", result.to_dict())
-    write_report(folder, result, command=command, source=source)
-    write_manifest(folder, command=command, source=source, replays=replays)
+        tables["curves"] = result.curve_table
+    _write_files(folder, result, tables, source=source, command=command, replays=replays)
 
 
-def write_check(folder: Path, report: CheckReport, *, source: dict[str, Any], command: str = "") -> None:
-    """Write ``checks.parquet``, ``result.json``, ``report.txt``, page and ``manifest.json`` to an empty folder."""
-    pq.write_table(report.check_table, folder / "checks.parquet")
-    write_json(folder / "result.json", report.to_dict())
-    write_report(folder, report, command=command, source=source)
-    write_manifest(folder, command=command, source=source, options=report.options.to_dict())
+def write_check(folder: Path, report: CheckReport, *, source: Source, command: str = "") -> None:
+    """Write a check of a log with ``checks.parquet``."""
+    tables = {"checks": report.check_table}
+    _write_files(folder, report, tables, source=source, command=command, options=report.options.to_dict())
 
 
 def write_simulation(folder: Path, simulation: Simulation, *, options: SimulateOptions, command: str = "") -> None:
-    """Write ``curves.parquet``, ``result.json``, ``report.txt``, page and ``manifest.json`` to an empty folder."""
+    """Write a simulation with ``curves.parquet``."""
     policies = [curve.policy for curve in simulation.curves]
-    pq.write_table(simulation.curve_table, folder / "curves.parquet")
-    write_json(folder / "result.json", simulation.to_dict())
-    write_report(folder, simulation, command=command)
-    write_manifest(folder, command=command, scenario=simulation.scenario, policies=policies, options=options.to_dict())
+    _write_files(
+        folder, simulation, {"curves": simulation.curve_table}, command=command, scenario=simulation.scenario,
+        policies=policies, options=options.to_dict(),
+    )  # fmt: skip
 
 
-def write_audit(folder: Path, audit: Audit, *, source: dict[str, Any], command: str = "") -> None:
-    """Write results of twins and live runs, ``result.json``, ``report.txt``, page and manifest to an empty folder."""
+def write_audit(folder: Path, audit: Audit, *, source: Source, command: str = "") -> None:
+    """Write an audit with the results of its twins and live runs."""
     policies = [policy.policy for policy in audit.policies]
-    for name in ("twins", "differences", "live"):
-        pq.write_table(getattr(audit, name), folder / f"{name}.parquet")
-    write_json(folder / "result.json", audit.to_dict())
-    write_report(folder, audit, command=command, source=source)
-    write_manifest(folder, command=command, source=source, policies=policies, options=audit.options.to_dict())
+    tables = {name: getattr(audit, name) for name in ("twins", "differences", "live")}
+    options = audit.options.to_dict()
+    _write_files(folder, audit, tables, source=source, command=command, policies=policies, options=options)
 
 
-def write_facts(folder: Path, facts: dict[str, Any], *, source: dict[str, Any], command: str = "") -> None:
-    """Write the facts of `evaluator.datasets.show`: ``result.json``, ``report.txt``, page and ``manifest.json``."""
-    write_json(folder / "result.json", facts)
-    write_report(folder, facts, command=command, source=source)
-    write_manifest(folder, command=command, source=source)
-
-
-class StudyFiles(NamedTuple):
-    """Names of the files of a study, and of the pictures that could not be drawn."""
-
-    files: list[str]
-    undrawn: list[str]
+def write_facts(folder: Path, facts: dict[str, Any], *, source: Source, command: str = "") -> None:
+    """Write the facts of `evaluator.datasets.show`."""
+    _write_files(folder, facts, {}, source=source, command=command)
 
 
 def write_study(
-    folder: Path, study: DelayStudy, *, source: dict[str, Any], quarantine: pa.Table, command: str = ""
-) -> StudyFiles:
-    """Write a study to an empty folder.
+    folder: Path, study: DelayStudy, *, source: Source, quarantine: pa.Table, command: str = ""
+) -> list[str]:
+    """Write a study of delays, and return the names of the pictures that could not be drawn.
 
     ``fit.json`` (product limit) and ``law.json`` (best law) are what ``evaluate replay --delays`` takes.
     ``cdf.parquet`` holds delay (ticks), cdf, naive, low, high, band_low, band_high; ``groups.parquet`` group, delay,
     cdf, low, high.
     Charts are in ``report.html``, one page that needs no network, and as PNG.
-
-    Parameters
-    ----------
-    folder
-        Empty folder that the files are written to.
-    study
-        Study of the delays to write.
-    source
-        Facts about the source of the delays, for the manifest.
-    quarantine
-        Rows that were left out, written as ``quarantine.parquet`` if there are any.
-    command
-        Command that gave the study, for the page and the manifest.
     """
     rows = study.rows
     tick = ROUND if rows.tick == ROUND else f"1 {rows.tick}"
@@ -171,21 +149,16 @@ def write_study(
     fill_fit_file(folder / "fit.json", _thinned(study.fit), tick=tick)
     if study.choice is not None:
         fill_fit_file(folder / "law.json", study.choice.comparison.best_fit, tick=tick)
-    pq.write_table(study.cdf_table, folder / "cdf.parquet")
-    if study.groups:
-        pq.write_table(study.group_cdf_table, folder / "groups.parquet")
-    if quarantine.num_rows:
-        pq.write_table(quarantine, folder / "quarantine.parquet")
-    write_json(folder / "result.json", study.to_dict())
-    write_report(folder, study, command=command, source=source)
     drawn = pictures(charts)
     for name, picture in drawn.items():
         (folder / f"{name}.png").write_bytes(picture)
+    tables = {"cdf": study.cdf_table, **({"groups": study.group_cdf_table} if study.groups else {})}
     done = {"command": "delays", "options": study.options.to_dict(), "by": rows.by}
-    write_manifest(folder, libraries=("altair", "vl-convert-python"), command=command, source=source, study=done)
-    return StudyFiles(
-        sorted(file.name for file in folder.iterdir()), [f"{name}.png" for name in charts if name not in drawn]
-    )
+    _write_files(
+        folder, study, {**tables, **_left_out(quarantine)}, source=source, command=command, study=done,
+        libraries=("altair", "vl-convert-python"),
+    )  # fmt: skip
+    return [f"{name}.png" for name in charts if name not in drawn]
 
 
 def _thinned(fit: NonparametricFit) -> NonparametricFit:

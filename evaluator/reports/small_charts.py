@@ -17,7 +17,7 @@ from evaluator.reports.action_charts import colours_of
 from evaluator.reports.chapter import Spec
 from evaluator.reports.chart_parts import CORRECTED, GREY, drawable
 from evaluator.reports.decision_words import MOST_ROWS
-from evaluator.reports.numbers import interval_text
+from evaluator.reports.numbers import interval_text, percent_text
 from evaluator.visible import shortened, visible
 
 # At 350 pixels, a phone's, letters of 15.5 have 12.3.
@@ -201,7 +201,7 @@ def shares_chart(bars: Sequence[tuple[str, Any]], labels: Sequence[str]) -> Spec
                 continue
             values.append({
                 "low": left, "high": left + share, "middle": left + share / 2.0, "said": _within_bar(label, share),
-                "told": f"{drawable(bar)}: {drawable(label)} {share_text(share)}", "colour": colour,
+                "told": f"{drawable(bar)}: {drawable(label)} {percent_text(share)}", "colour": colour,
                 "ink": ink_on(colour), "top": ROW * i + 18.0, "bottom": ROW * i + 18.0 + 26.0,
                 "centre": ROW * i + 31.0,
             })  # fmt: skip
@@ -227,15 +227,10 @@ def shares_chart(bars: Sequence[tuple[str, Any]], labels: Sequence[str]) -> Spec
 
 def _within_bar(label: str, share: float) -> str:
     """Return as much of an action's name and share as the part of a bar has room for."""
-    letters, number = int((share * WIDTH - 6.0) / LETTER), share_text(share)
+    letters, number = int((share * WIDTH - 6.0) / LETTER), percent_text(share)
     if letters > len(number) + _FEWEST:
         return f"{shortened(visible(label), letters - len(number) - 1)} {number}"
     return number if letters >= len(number) else ""
-
-
-def share_text(share: float) -> str:
-    """Return a share in per cent."""
-    return f"{share:.0%}".replace("%", " %")
 
 
 def ink_on(colour: str) -> str:

@@ -15,7 +15,7 @@ from evaluator.jobs.run_jobs import Job, run_jobs
 from evaluator.jobs.serialise import as_text
 from evaluator.jobs.software import software
 from evaluator.jobs.workers import OpenedLast, in_folder, tell, this_folder, this_worker
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.simulations.options import SimulateOptions
 from evaluator.worlds.scenario_runs import RunOutcome, ScenarioRuns, prepare_runs

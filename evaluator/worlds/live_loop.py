@@ -22,7 +22,7 @@ from evaluator.kernels.memory import borrowed
 from evaluator.kernels.precompile import LoopCall
 from evaluator.kernels.ridge import row
 from evaluator.policies.base import Setting
-from evaluator.policies.dispatch import begin_among, choose, collected, converted, displayed, prepare
+from evaluator.policies.dispatch import begin, begin_among, choose, shown, told, told_sum
 from evaluator.policies.running import blamed, loop_for, reward_unit
 from evaluator.replays.loop.among import best_among, own_vector
 from evaluator.worlds.live_counts import (
@@ -102,7 +102,7 @@ def _play(
         total += _tell_due(state, ring, _SALE, t, regrets)
         if ring.first.shape[0] > 1:
             total += _tell_due(state, ring, _REFUND, t, regrets)
-        collected(state, total)
+        told_sum(state, total)
         count_regret(regrets, world, rates, sets, part, t, at, action)
     return sums
 
@@ -186,17 +186,17 @@ def _show(
     """Let the policy choose and see what was shown; return the action and the vectors among which its own is."""
     read = _vectors_at(world, fresh, entry)
     if sets is None:
-        prepare(state, own)
+        begin(state, own)
         action = int(choose(state, read))
         if action < 0 or action >= world.rates.shape[1]:
             raise ValueError("the policy chose an impossible action")
-        displayed(state, read, action)
+        shown(state, read, action)
         return action, read
     begin_among(state, own)
     key = tie_key(own) if sets.random_ties else LOWEST_FIRST
     action = int(best_among(state, read, sets.eligible, part, key))
     vector = own_vector(read, sets.eligible, part, action)
-    displayed(state, vector, action)
+    shown(state, vector, action)
     return action, vector
 
 
@@ -304,7 +304,7 @@ def _tell_cost(state: Any, money: LiveMoney | None, t: int, action: int, vector:
         return 0.0
     cost = _drawn(money.costs, money.costs_first, action, money.luck[t - 1, 2])
     if cost > 0.0:
-        converted(state, vector, action, 0, -cost)
+        told(state, vector, action, 0, -cost)
     return cost
 
 
@@ -318,7 +318,7 @@ def _tell_due(state: Any, ring: RoundRing, kind: int, t: int, regrets: Regrets |
         value = ring.value[kind, shown]
         total += value
         count_delivered(regrets, value)
-        converted(state, ring.vector[shown], ring.action[shown], rounds_since(ring, shown, t), value)
+        told(state, ring.vector[shown], ring.action[shown], rounds_since(ring, shown, t), value)
         shown = next_revealed(ring, kind, at)
     return total
 

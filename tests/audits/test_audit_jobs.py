@@ -24,8 +24,7 @@ from evaluator.errors import WorkerError
 from evaluator.jobs import run_jobs
 from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.jobs.software import loaded
-from evaluator.outputs.kept_folder import kept_beside
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs, kept_beside
 from tests.jobs.stopping import Stopping
 from tests.logs import linear_log
 

@@ -103,7 +103,7 @@ def test_delays_cut_off_by_the_end_of_the_log_are_corrected() -> None:
     n, mean = 6000, 1000.0
     log = bernoulli_log(n, [0.5, 0.5], mean_delay=mean, seed=6)
     when = log.conversions["time"].to_numpy()
-    log = dataclasses.replace(log, conversions=log.conversions.filter(when < n)).with_meta(
+    log = dataclasses.replace(log, events=log.conversions.filter(when < n)).with_meta(
         observed_until=n - 1, attribution_window=3000
     )
     truth = truth_of(log)
@@ -122,7 +122,7 @@ def test_without_an_attribution_window_the_windows_rewards_are_made_whole() -> N
     n = 20_000
     log = bernoulli_log(n, [0.4, 0.4], mean_delay=100.0, seed=7)
     when = log.conversions["time"].to_numpy()
-    log = dataclasses.replace(log, conversions=log.conversions.filter(when < n)).with_meta(observed_until=n - 1)
+    log = dataclasses.replace(log, events=log.conversions.filter(when < n)).with_meta(observed_until=n - 1)
     truth = truth_of(log, window=100)
     assert any("chance to show" in said for said in truth.said)
     # Counted within the window .63 of them come, and each counts 1/.63.
@@ -132,9 +132,7 @@ def test_without_an_attribution_window_the_windows_rewards_are_made_whole() -> N
 def test_values_are_drawn_from_those_of_the_log() -> None:
     log = bernoulli_log(5000, [0.3, 0.3], mean_delay=5.0, seed=8)
     value = np.random.default_rng(8).choice([1.0, 4.0], log.conversions.num_rows)
-    log = dataclasses.replace(log, conversions=log.conversions.set_column(2, "value", [value])).with_meta(
-        reward_max=4.0
-    )
+    log = dataclasses.replace(log, events=log.conversions.set_column(2, "value", [value])).with_meta(reward_max=4.0)
     truth = truth_of(log)
     assert set(truth.values) == {1.0, 4.0}
     assert truth.mean_value == pytest.approx(value.mean())

@@ -130,7 +130,7 @@ def fitted(displays: int) -> tuple[Fitted, list[object], AuditOptions]:
     of = log.conversions["display_id"].to_numpy()
     rare = np.arange(len(of)) % 40 == 0
     events = log.conversions.filter(rare).set_column(1, "time", [time[of[rare]] + rng.integers(0, 5_000, rare.sum())])
-    log = log.changed(displays=log.displays.set_column(1, "time", [time]), conversions=events).with_meta(tick="s")
+    log = log.changed(displays=log.displays.set_column(1, "time", [time]), events=events).with_meta(tick="s")
     policies, options = (
         [as_description(spec) for spec in ("linucb", "ucb1")],
         AuditOptions(window="1h", twins=10, displays=displays, horizon=1_000),

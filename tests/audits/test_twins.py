@@ -32,7 +32,7 @@ def timed(log: Log, *, seconds: int, **meta: object) -> Log:
     """Return the log with a display every so many seconds."""
     displays = log.displays.set_column(1, "time", [log.column("time") * seconds])
     conversions = log.conversions.set_column(1, "time", [log.conversions["time"].to_numpy() * seconds])
-    return dataclasses.replace(log, displays=displays, conversions=conversions).with_meta(tick="s", **meta)
+    return dataclasses.replace(log, displays=displays, events=conversions).with_meta(tick="s", **meta)
 
 
 def cut(log: Log, *, longest: int | None = None) -> Log:
@@ -42,7 +42,7 @@ def cut(log: Log, *, longest: int | None = None) -> Log:
     seen = when <= last
     if longest is not None:
         seen &= when - log.column("time")[log.conversions["display_id"].to_numpy()] <= longest
-    cut = dataclasses.replace(log, conversions=log.conversions.filter(seen))
+    cut = dataclasses.replace(log, events=log.conversions.filter(seen))
     return cut.with_meta(observed_until=last, attribution_window=longest)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from evaluator.arguments import as_description
 from evaluator.comparisons.realised import RealisedEvidence, weigh
-from evaluator.comparisons.result import compare_results, plan_comparison
+from evaluator.comparisons.run import compare_results, plan_comparison
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.run import execute_all
 from evaluator.threads import in_threads

@@ -1,10 +1,9 @@
 """Time and memory of a log in parts beside the log in one file: ``python -m tests.bench.convert_parts``.
 
 Writes displays to many Parquet files, and a table of conversions that names them by id; converts them with one thread,
-into one file, and with several, into parts (``--cluster local:2``: on workers, too); and replays a policy on each. Each
-command is run as a user would, in a process of its own: time, and peak memory of the largest process. All logs must
-have one hash, and their replays one result. With ``--folder`` the files are looked for, and kept, there; else they
-vanish.
+into one file, and with several, into parts; and replays a policy on each. Each command is run as a user would, in a
+process of its own: time, and peak memory of the largest process. All logs must have one hash, and their replays one
+result. With ``--folder`` the files are looked for, and kept, there; else they vanish.
 
 ``--layout`` says how the files lie in time: one after the other, with their rows in order (``ordered``) or not
 (``shuffled``), or each over the whole time (``overlapping``).
@@ -125,7 +124,6 @@ def main() -> None:
     parser.add_argument("--conversions", type=int, default=CONVERSIONS)
     parser.add_argument("--layout", choices=LAYOUTS, default="shuffled")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--cluster", help="workers that convert, too: local:2, or the address of a Dask scheduler")
     parser.add_argument("--folder", type=Path, help="where the files are kept; a temporary folder otherwise")
     given = parser.parse_args()
     source = Source(given.displays, given.files, given.layout)
@@ -139,12 +137,7 @@ def main() -> None:
         convert = ["datasets", "convert", str(spec)]
         replay = ["replay", "-p", "delayed-klucb", "--window", "2000"]
         figures, hashes, parts, said = [], [], [], []
-        ways = [
-            ["--jobs", "1"],
-            ["--jobs", str(given.jobs)],
-            *([["--cluster", given.cluster]] if given.cluster else []),
-        ]
-        for number, how in enumerate(ways):
+        for number, how in enumerate([["--jobs", "1"], ["--jobs", str(given.jobs)]]):
             out = str(Path(temporary) / f"log-{number}")
             figures.append(measured(*convert, out, *how))
             log = load(out)

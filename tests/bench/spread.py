@@ -42,7 +42,7 @@ from evaluator.jobs.serialise import as_text, from_text
 from evaluator.jobs.software import software
 from evaluator.jobs.workers import this_worker
 from evaluator.outputs.checksums import checksum
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs
 
 # Calls of a job.
 CALLS = 10

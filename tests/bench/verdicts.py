@@ -29,10 +29,10 @@ from evaluator.errors import EvaluatorError
 from evaluator.log import Log
 from tests.bench.spread import Spread, add_options, spread_by
 from tests.untidy.defects import rows_of
-from tests.untidy.kinds import KINDS, Kind
+from tests.untidy.kinds import DECIDED, KINDS, Kind
 from tests.untidy.settings import Untidy
 from tests.untidy.traffic import Traffic, draw_traffic
-from tests.untidy.truth import expected_rewards, value_of_fixed, value_of_random
+from tests.untidy.truth import expected_rewards, value_of_fixed, value_of_preferred, value_of_random
 from tests.untidy.writing import as_log
 
 # (baseline, candidate), none of which learns.
@@ -115,11 +115,11 @@ def decisions_apart(
 
 
 def decided_steady(name: str, beyond: float, per_cent: bool, clear: float, seed: int) -> tuple[str, ...]:
-    return tuple(steady(KINDS[name], seed, beyond=beyond, per_cent=per_cent, clear=clear))
+    return tuple(steady(DECIDED[name], seed, beyond=beyond, per_cent=per_cent, clear=clear))
 
 
 def decided_learning(name: str, seed: int) -> tuple[str, ...]:
-    return (learning(KINDS[name], seed, jobs=1),)
+    return (learning(DECIDED[name], seed, jobs=1),)
 
 
 def _decision(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) -> str:
@@ -146,10 +146,15 @@ def _error(log: object, policies: tuple[str, ...], kind: Kind, **asked: object) 
 
 def _value(traffic: Traffic, kind: Kind, policy: str, of: np.ndarray) -> float:
     window = None if kind.window_s is None else float(kind.window_s)
-    expected = expected_rewards(traffic, window_s=window)
-    if policy == "random":
-        return value_of_random(traffic, expected, of)
-    return value_of_fixed(expected, of, int(policy.partition("=")[2]))
+    always = policy != "random"
+    expected = expected_rewards(traffic, window_s=window, shown=1.0 if always else 1.0 / traffic.untidy.n_actions)
+    if always and traffic.untidy.sets:
+        return value_of_preferred(traffic, expected, of, int(policy.partition("=")[2]))
+    return (
+        value_of_fixed(expected, of, int(policy.partition("=")[2]))
+        if always
+        else value_of_random(traffic, expected, of)
+    )
 
 
 # Kinds whose actions earn the same where their rates are the same: no contexts, launches, or delays by action.
@@ -173,7 +178,7 @@ def main() -> None:
     asked = parser.parse_args()
     print("| kind | verdicts | ship | wait | don't | refused |" + " most often in the way |" * bool(asked.clear))
     print("|---|---|---|---|---|---|" + "---|" * bool(asked.clear))
-    names, seeds = asked.kinds or list(ALIKE if asked.learning else KINDS), range(7_000, 7_000 + asked.logs)
+    names, seeds = asked.kinds or list(ALIKE if asked.learning else DECIDED), range(7_000, 7_000 + asked.logs)
     with spread_by(asked) as by:
         if asked.apart:
             rows = decisions_apart(by, names, seeds, clear=asked.clear)

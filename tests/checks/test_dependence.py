@@ -95,7 +95,7 @@ def test_a_clean_log_passes_and_few_clusters_are_not_judged() -> None:
     few = check(log, cluster_by="every:500")[NAME]
     assert few.verdict == "not applicable"
     assert "worth 6.0 clusters" in few.what
-    never = replace(log, conversions=log.conversions.slice(0, 0))
+    never = replace(log, events=log.conversions.slice(0, 0))
     user = pa.array(np.arange(3000).astype(str))
     never = replace(never, displays=never.displays.append_column("user", user))
     assert check(never, cluster_by="user")[NAME].verdict == "not applicable"

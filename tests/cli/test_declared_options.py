@@ -14,7 +14,7 @@ import typer
 import evaluator
 from evaluator import datasets
 from evaluator.cli.app import app
-from evaluator.cli.lending import declarations, help_text
+from evaluator.cli.command_parameters import declarations, help_text
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import (
@@ -59,7 +59,9 @@ def test_every_option_of_a_command_is_declared(path: str) -> None:
     assert {given.name for given in COMMANDS[path].params} == set(declared)
     for given in COMMANDS[path].params:
         one = declared[given.name]
-        assert one is not None, f"{path} {given.name}: let `offered` or `placed` of evaluator.cli.lending make it"
+        assert one is not None, (
+            f"{path} {given.name}: let `option` or `argument` of evaluator.cli.command_parameters make it"
+        )
         assert given.help == (one.help if given.param_type_name == "argument" else help_text(given.opts[0][2:], one))
         assert given.default in (one.default, None) or given.required, f"{path} --{given.name}"
         for second in (one.singular, one.plural):

@@ -116,7 +116,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def stopped(*results: object, **options: object) -> None:
         raise OutputError("stopped")
 
-    monkeypatch.setattr("evaluator.comparisons.result.compare_results", stopped)
+    monkeypatch.setattr("evaluator.comparisons.run.compare_results", stopped)
     return tmp_path
 
 

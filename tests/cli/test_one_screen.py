@@ -11,7 +11,7 @@ import pytest
 
 import evaluator
 from evaluator import datasets
-from evaluator.cli.lending import declarations
+from evaluator.cli.command_parameters import declarations
 from evaluator.comparisons.verdict import decide
 from evaluator.estimates.confidence import Interval
 from evaluator.findings.codes import FEW_ROUNDS, LOG_NOTE, PROPENSITIES_AS_GIVEN

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.cli.standard_streams import SafeStream
+from evaluator.cli.app import SafeStream
 from evaluator.errors import OutputError
 
 SIMULATE = f"{sys.executable} -m evaluator simulate -s vernade2017-low -p random --runs 2 --horizon 50 --out out"

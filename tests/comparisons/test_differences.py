@@ -13,7 +13,7 @@ from evaluator.arguments import as_description
 from evaluator.comparisons.differences import to_widest_window
 from evaluator.comparisons.horizon import common_horizon
 from evaluator.comparisons.ranking import ranked_pairs
-from evaluator.comparisons.result import execute_comparison, plan_comparison
+from evaluator.comparisons.run import execute_comparison, plan_comparison
 from evaluator.policies.base import Policy
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.options import ReplayOptions

@@ -13,7 +13,7 @@ import pytest
 
 from evaluator.arguments import as_description
 from evaluator.comparisons.kept import FoundResults, KeptResults
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.errors import OutputError, OutputExistsError, OutputInUseError
 from evaluator.outputs.checksums import checksum
 from evaluator.outputs.kept_folder import RESULT, kept_beside, kept_name

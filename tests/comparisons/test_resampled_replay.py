@@ -14,8 +14,8 @@ from evaluator import replay
 from evaluator.arguments import as_description
 from evaluator.comparisons import kept, variant_jobs
 from evaluator.comparisons.kept import KeptResults
-from evaluator.comparisons.resampled_replay import execute_in_jobs
 from evaluator.comparisons.variant_jobs import DrawsJob
+from evaluator.comparisons.variant_runs import execute_in_jobs
 from evaluator.errors import NoRoundsError, UsageError
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.replays.options import ReplayOptions

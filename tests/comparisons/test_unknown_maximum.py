@@ -25,7 +25,7 @@ MONEY = np.round(np.exp(np.random.default_rng(2).standard_normal(COUNTED.convers
 
 
 def paid(value: Any) -> Log:
-    return replace(COUNTED, conversions=COUNTED.conversions.set_column(2, "value", pa.array(value)))
+    return replace(COUNTED, events=COUNTED.conversions.set_column(2, "value", pa.array(value)))
 
 
 PAID = paid(MONEY)
@@ -66,7 +66,7 @@ def test_a_bound_gives_it_back(log: Log, options: dict[str, float]) -> None:
 
 
 def test_few_conversions_of_one_value_do_not_say_that_all_are() -> None:
-    few = replace(COUNTED, conversions=COUNTED.conversions.slice(0, 40))
+    few = replace(COUNTED, events=COUNTED.conversions.slice(0, 40))
     assert kinds(few) == {UNKNOWN}
 
 
@@ -174,7 +174,7 @@ def realised(log: Log, baseline: str, rule: str = "uplift > 0", **options: Any) 
 def test_a_verdict_waits_only_where_a_plausible_maximum_would_change_it() -> None:
     log = bernoulli_log(6_000, (0.2, 0.6), mean_delay=5.0, seed=1).with_meta(reward_max=None)
     money = np.exp(np.random.default_rng(2).standard_normal(log.conversions.num_rows))
-    log = replace(log, conversions=log.conversions.set_column(2, "value", pa.array(money)))
+    log = replace(log, events=log.conversions.set_column(2, "value", pa.array(money)))
     found = {}
     for baseline, decision in zip(STEADY, ("ship", "don't"), strict=True):
         verdict = realised(log, baseline)
@@ -217,7 +217,7 @@ def test_a_refund_larger_than_any_seen_is_plausible_too() -> None:
     log = bernoulli_log(6_000, (0.2, 0.6), mean_delay=5.0, seed=1).with_meta(reward_max=20.0)
     money = np.exp(np.random.default_rng(2).standard_normal(log.conversions.num_rows)).clip(max=20.0)
     refunded = np.where(np.arange(len(money)) % 7 == 0, -money, money)
-    log = replace(log, conversions=log.conversions.set_column(2, "value", pa.array(refunded)))
+    log = replace(log, events=log.conversions.set_column(2, "value", pa.array(refunded)))
     verdict = realised(log, STEADY[0])
     assert re.search(r"only if no display can earn less than the -17\.2127 seen: -\d+ \(", verdict.conditions[0].what)
     assert verdict.settle == ("`reward_min`",)

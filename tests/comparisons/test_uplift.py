@@ -14,7 +14,8 @@ from evaluator import Log, compare
 from evaluator.arguments import as_descriptions
 from evaluator.comparisons.differences import turned
 from evaluator.comparisons.expected import expected_difference
-from evaluator.comparisons.result import Comparison, plan_comparison
+from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.comparisons.ship_rule import ANY_UPLIFT
 from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.verdict import Condition, decide
@@ -122,7 +123,7 @@ def timed(rates: tuple[float, ...], *, n: int = 6_000) -> Log:
     of = log.conversions["display_id"].to_numpy()
     return replace(
         log, displays=log.displays.set_column(log.displays.schema.names.index("time"), "time", seconds),
-        conversions=log.conversions.set_column(1, "time", pa.array(600 * of)),
+        events=log.conversions.set_column(1, "time", pa.array(600 * of)),
     )  # fmt: skip
 
 

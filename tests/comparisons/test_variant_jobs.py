@@ -18,7 +18,7 @@ from evaluator import Comparison, compare
 from evaluator.arguments import as_description, loaded_by
 from evaluator.comparisons import variant_jobs
 from evaluator.comparisons.log_places import LogPlace, at_a_place
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.comparisons.variant_jobs import ReplayJob, study_on
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.datasets import convert, load

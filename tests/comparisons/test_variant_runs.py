@@ -13,7 +13,7 @@ from evaluator.arguments import as_description
 from evaluator.comparisons import kept, variant_jobs
 from evaluator.comparisons.candidates import pairs_to_expect
 from evaluator.comparisons.kept import FoundResults, KeptResults
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.comparisons.variant_runs import FIRST, STEP, VariantRuns
 from evaluator.outputs.kept_folder import kept_beside, part_files
 from evaluator.replays.options import ReplayOptions

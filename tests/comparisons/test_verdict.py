@@ -18,7 +18,8 @@ from evaluator.arguments import as_descriptions
 from evaluator.comparisons.candidates import UNCHECKED
 from evaluator.comparisons.lines import Line
 from evaluator.comparisons.log_conditions import with_audit, with_checks
-from evaluator.comparisons.result import Comparison, execute_comparison, plan_comparison
+from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.run import execute_comparison, plan_comparison
 from evaluator.comparisons.ship_rule import ANY_UPLIFT, ShipRule, parse_ship_rule
 from evaluator.comparisons.variant_runs import FIRST, MOST, VariantRuns
 from evaluator.comparisons.verdict import Candidate, Condition, ConditionName, Decision, decide
@@ -280,7 +281,7 @@ def test_what_the_difference_does_not_tell_is_said(options: dict[str, Any], word
     log = shown((0.2, 0.6))
     if unbounded:
         value = np.random.default_rng(0).lognormal(size=log.conversions.num_rows)
-        log = replace(log, conversions=log.conversions.set_column(2, "value", [value])).with_meta(reward_max=None)
+        log = replace(log, events=log.conversions.set_column(2, "value", [value])).with_meta(reward_max=None)
     policies = ["fixed:action=0", "fixed:action=1"]
     # What is seen by the horizon has no weighted difference, and is decided by what these runs earned.
     found = compare(log, policies, baseline=policies[0], reward="observed", **options)

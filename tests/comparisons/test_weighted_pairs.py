@@ -217,7 +217,7 @@ def test_an_action_never_shown_gives_no_difference() -> None:
     events = events.set_column(0, "display_id", [place[to_numpy(events["display_id"])]])
     displays = log.displays.take(keep)
     displays = displays.set_column(0, "display_id", [np.arange(len(keep))])
-    cut = replace(log, displays=displays, conversions=events)
+    cut = replace(log, displays=displays, events=events)
     found = compare(cut, ["random", "fixed:action=0"])
     assert "the mean weight is 1.1" in weighted(found).withheld
     assert "no reward tells it" in weighted(found, 1).withheld

@@ -31,7 +31,7 @@ def test_round_trip_of_a_file_log(tmp_path: Path) -> None:
     log = convert(spec, tmp_path / "made" / "out", features="hash=4").log
     assert same(load(tmp_path / "made" / "out"), log)
     assert sorted(p.name for p in (tmp_path / "made" / "out").iterdir()) == [
-        "actions.parquet", "conversions.parquet", "displays.parquet", "meta.json",
+        "actions.parquet", "displays.parquet", "events.parquet", "meta.json",
     ]  # fmt: skip
     assert [p.name for p in (tmp_path / "made").iterdir()] == ["out"]
 
@@ -91,7 +91,7 @@ def test_other_version(tmp_path: Path) -> None:
         load(tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", ["meta.json", "displays.parquet", "conversions.parquet"])
+@pytest.mark.parametrize("name", ["meta.json", "displays.parquet", "events.parquet"])
 def test_damaged_file(tmp_path: Path, name: str) -> None:
     convert(dataset(tmp_path), tmp_path / "out")
     path = tmp_path / "out" / name

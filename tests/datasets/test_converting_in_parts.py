@@ -1,11 +1,10 @@
-"""Files that threads or workers read at once, and the parts they write, are the log that one pass writes into one."""
+"""Files that threads read at once, and the parts they write, are the log that one pass writes into one."""
 
 from __future__ import annotations
 
 import errno
 import itertools
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import assembly, convert, validate, writing
+from evaluator.datasets import convert, partitions, validate, writing
 from evaluator.datasets import frames as scan
-from evaluator.datasets.stretches import joined_intake
 from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError, SourceError
 from evaluator.log import StoredLog
 from evaluator.log.fingerprint import content_hash
@@ -29,10 +27,10 @@ from tests.datasets.sources import write_rows, write_spec
 def pieces_of(rows: int, group: int = 8) -> Iterator[None]:
     """Stretches of so many rows, chunks of fewer, and parts of two groups."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joined_intake, "STRETCH_ROWS", rows)
+        patch.setattr(partitions, "STRETCH_ROWS", rows)
         patch.setattr(scan, "CHUNK_ROWS", 5)
         patch.setattr(writing, "ROWS_PER_GROUP", group)
-        patch.setattr(assembly, "PART_ROWS", 2 * group)
+        patch.setattr(partitions, "PART_ROWS", 2 * group)
         yield
 
 
@@ -108,10 +106,9 @@ def test_any_files_give_the_log_of_one_pass(
     rows = [{**row, "id": i if ids == "id" else i % 60} for i, row in enumerate(rows)]
     spec = written(folder, rows, [cut for cut in {*cuts} if cut < len(rows)], **sections)
     asked = {**options, **({} if in_order else {"sort": True})}
-    with pieces_of(stretch), ThreadPoolExecutor(2) as workers:
+    with pieces_of(stretch):
         one = outcome(spec, folder / "one", **asked)
         assert outcome(spec, folder / "two", jobs=2, **asked) == one
-        assert outcome(spec, folder / "workers", executor=workers, **asked) == one
 
 
 def plain(n: int, *, conversion: bool = True) -> list[dict[str, Any]]:
@@ -138,14 +135,14 @@ def test_the_log_is_in_parts_of_whole_groups(tmp_path: Path) -> None:
 def test_several_stretches_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparisons above would hold, too, if all were left to one pass."""
     found: list[int] = []
-    joined = joined_intake.stretches
+    joined = partitions.stretches
 
     def counted(*args: Any, **options: Any) -> Any:
         made = joined(*args, **options)
         found.append(0 if made is None else len(made))
         return made
 
-    monkeypatch.setattr(joined_intake, "stretches", counted)
+    monkeypatch.setattr(partitions, "stretches", counted)
     rows = plain(100)
     for name, spec, options in (
         ("in order", written(tmp_path / "1", rows, [30, 60]), {}),
@@ -173,13 +170,10 @@ def test_eligible_actions_take_one_pass(tmp_path: Path, sections: dict[str, Any]
     rows = [{**row, "city": "b|a", "ad": "a" if row["t"] < 3 else row["ad"]} for row in plain(100)]
     spec = written(tmp_path, rows, [30, 60], **sections)
     spec.write_text(spec.read_text() + more)
-    said: list[str] = []
-    with pieces_of(10), ThreadPoolExecutor(2) as workers:
+    with pieces_of(10):
         one = outcome(spec, tmp_path / "one")
         assert "'eligible': " in one[1]
         assert outcome(spec, tmp_path / "two", jobs=2) == one
-        assert outcome(spec, tmp_path / "workers", executor=workers, say=said.append) == one
-    assert said == ["One pass here reads all, without the workers: eligible actions take one."]
 
 
 def test_events_of_a_second_table_are_joined_across_stretches(tmp_path: Path) -> None:
@@ -189,10 +183,9 @@ def test_events_of_a_second_table_are_joined_across_stretches(tmp_path: Path) ->
         tmp_path, rows, [30, 60], display={"id": "id"},
         conversion={"time": "when", "value": "value", "source": {"files": "sales.csv", "display": "display"}},
     )  # fmt: skip
-    with pieces_of(10), ThreadPoolExecutor(2) as workers:
+    with pieces_of(10):
         one = outcome(spec, tmp_path / "one")
         assert outcome(spec, tmp_path / "two", jobs=2) == one
-        assert outcome(spec, tmp_path / "workers", executor=workers) == one
 
 
 @pytest.mark.parametrize(
@@ -250,7 +243,7 @@ def test_what_stops_a_thread_leaves_nothing(
 ) -> None:
     spec = written(tmp_path, plain(100), [30, 60])
     names: list[str] = []
-    on_disk = assembly.on_disk
+    on_disk = partitions.on_disk
 
     def stopped(*args: Any, name: str, **options: Any) -> None:
         names.append(name)
@@ -258,7 +251,7 @@ def test_what_stops_a_thread_leaves_nothing(
             raise error
         on_disk(*args, name=name, **options)
 
-    monkeypatch.setattr(assembly, "on_disk", stopped)
+    monkeypatch.setattr(partitions, "on_disk", stopped)
     with pieces_of(10), pytest.raises((OutputError, KeyboardInterrupt)):
         convert(spec, tmp_path / "log", jobs=2)
     assert "displays-00003.parquet" in names

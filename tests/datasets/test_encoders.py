@@ -19,6 +19,7 @@ from evaluator.datasets.meta_file import META, READS, _checksum
 from evaluator.errors import ParameterError, SourceError
 from evaluator.log import Log
 from evaluator.log.encoder import ContextColumn, ContextEncoder, encoder_of, token_slot
+from tests.datasets.earlier import rewrite
 from tests.datasets.sources import dataset
 
 DISPLAYS: list[dict[str, Any]] = [
@@ -216,7 +217,7 @@ def resigned(folder: Path, **changes: Any) -> None:
 def test_a_folder_of_the_version_before_opens_and_has_no_encoder(tmp_path: Path) -> None:
     convert(in_file(tmp_path, "log.csv", DISPLAYS), tmp_path / "out")
     new = load(tmp_path / "out")
-    resigned(tmp_path / "out", schema_version=2, encoder=..., outcomes=...)
+    rewrite(tmp_path / "out", 2)
     assert 2 in READS
     old = load(tmp_path / "out")
     assert old.meta.encoder is None

@@ -17,9 +17,9 @@ import pytest
 from evaluator.datasets import convert, load, show, validate
 from evaluator.datasets.canonical import UNVERIFIED, open_canonical
 from evaluator.datasets.meta_file import (
-    FILES,
+    CONVERSIONS,
+    EVENTS,
     META,
-    OUTCOMES,
     QUARANTINE,
     READS,
     TABLES,
@@ -32,8 +32,9 @@ from evaluator.datasets.meta_file import (
 )
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError
-from evaluator.log import Log, LogMeta, Outcome, Selection, StoredLog
+from evaluator.log import EventKind, Log, LogMeta, Selection, StoredLog
 from evaluator.log.fingerprint import content_hash
+from tests.datasets.earlier import rewrite
 from tests.datasets.sources import ROWS, dataset
 from tests.logs import build_log
 
@@ -79,7 +80,7 @@ def test_a_folder_says_all_that_a_log_says_of_itself() -> None:
     assert "outcomes" in _WithOutcomes.model_fields  # since the fourth
     del own["encoder"], own["outcomes"]
     assert set(_Kind.model_fields) - set(_Outcome.model_fields) == {"reward", "told", "value_min"}  # since the sixth
-    assert list(_Kind.model_fields) == [field.name for field in dataclasses.fields(Outcome)]
+    assert list(_Kind.model_fields) == [field.name for field in dataclasses.fields(EventKind)]
     written = {name: field for name, field in _About.model_fields.items() if name != "schema_version"}
     assert list(written) == list(own)
     for name, field in written.items():
@@ -187,11 +188,9 @@ def test_fewer_rows_than_written_are_refused(folder: Path) -> None:
     sound, other = open_canonical(folder), folder.parent / "other"
     other.mkdir()
     write_canonical(made_log().until(200), other)
-    for name in ("displays.parquet", "conversions.parquet"):
+    for name in ("displays.parquet", "events.parquet"):
         shutil.copy(other / name, folder / name)
-    short = StoredLog(
-        sound.paths, Selection(N, N), conversions=sound.conversions, actions=sound.actions, meta=sound.meta
-    )
+    short = StoredLog(sound.paths, Selection(N, N), events=sound.conversions, actions=sound.actions, meta=sound.meta)
     with pytest.raises(SourceError, match="200 rows where 300 were written"):
         short.column("time")
     signed(folder, lambda said: said["files"].update(json.loads((other / META).read_text())["files"]))
@@ -225,7 +224,7 @@ def test_fewer_rows_than_written_are_refused(folder: Path) -> None:
         ({"nonsense": 1}, "nonsense: unknown"),
         ({"files": {}}, "files: expected displays.parquet"),
         ({"files": {"../log.csv": 1}}, "files.../log.csv: "),
-        ({"schema_version": True}, "schema_version: expected one of 1, 2, 3, 4, 5, 6, got True"),
+        ({"schema_version": True}, "schema_version: expected one of 1, 2, 3, 4, 5, 6, 7, got True"),
         ({"schema_version": None}, "schema_version: "),
         ({"schema_version": 0}, "schema_version: "),
         ({"schema_version": "2"}, "schema_version: "),
@@ -278,7 +277,7 @@ def test_validate_names_what_does_not_belong(folder: Path) -> None:
 def test_rows_left_out_are_verified_too(tmp_path: Path) -> None:
     out = tmp_path / "out"
     convert(dataset(tmp_path, [*ROWS, "9,a,8"]), out, on_error="quarantine", quarantine_at_most=1)
-    assert set(read_meta(out).files) == {*FILES} - {META, OUTCOMES}
+    assert set(read_meta(out).files) == {*TABLES, QUARANTINE}
     assert validate(out)["ok"]
     flipped(out / QUARANTINE, 40, 0)
     assert len(load(out)) == 4  # which does not read them
@@ -351,10 +350,8 @@ def test_the_first_version_takes_no_nonsense_either(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [*TABLES, META])
 def test_a_pipe_in_the_place_of_a_file_is_refused(folder: Path, name: str, version: int) -> None:
     if version == 1:
-        said = json.loads((folder / META).read_text())
-        for key in ("written_by", "files", "checksum", "encoder", "outcomes"):
-            del said[key]
-        (folder / META).write_text(json.dumps({**said, "schema_version": 1}))
+        rewrite(folder, version)
+        name = CONVERSIONS if name == EVENTS else name
     (folder / name).unlink()
     os.mkfifo(folder / name)
     assert f"{name}: missing or damaged (it is no regular file)." in str(contents(folder))

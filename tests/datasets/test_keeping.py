@@ -108,6 +108,9 @@ def test_crossed_columns_are_read_each_by_itself(shop: Path, tmp_path: Path) -> 
     file.write_text("delay,shop,kind\n1,x,a\n2,y,a\n3,x,b\n")
     read = read_delay_file(file, DelayFileOptions(by="shop+kind")).rows
     assert (read.by, read.group.tolist(), read.delay.tolist()) == ("shop+kind", ["x + a", "y + a", "x + b"], [1, 2, 3])
+    file.write_text("delay,a+b,kind\n1,x + y,z\n2,x,y + z\n")
+    read = read_delay_file(file, DelayFileOptions(by="a+b+kind")).rows
+    assert (read.by, read.group.tolist()) == ("a+b+kind", ["'x + y' + z", "x + 'y + z'"])
 
 
 def test_a_number_of_the_context_is_a_group_too(shop: Path) -> None:

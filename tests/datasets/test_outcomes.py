@@ -13,7 +13,7 @@ from evaluator.datasets.converting import convert
 from evaluator.datasets.spec_file import parse_spec
 from evaluator.datasets.summary import show, validate
 from evaluator.errors import LogError, SpecError, UsageError
-from evaluator.log import Log, Outcome
+from evaluator.log import EventKind, Log
 from evaluator.log.fingerprint import content_hash
 
 DISPLAYS = """\
@@ -87,8 +87,8 @@ def in_folder(folder: Path, *tables: str, displays: str = DISPLAYS, events: str 
 def test_outcomes_in_columns_of_the_displays(tmp_path: Path) -> None:
     log = load(in_folder(tmp_path, CLICK, LEFT))
     assert log.meta.outcomes == (
-        Outcome(name="click", attribution_window=0, observed_until=50, value_max=1.0),
-        Outcome(name="left", attribution_window=100, observed_until=200, value_max=1.0),
+        EventKind(name="click", attribution_window=0, observed_until=50, value_max=1.0),
+        EventKind(name="left", attribution_window=100, observed_until=200, value_max=1.0),
     )
     assert log.outcomes.to_pydict() == {
         "outcome": ["click", "left", "click", "left", "click", "left"],
@@ -107,7 +107,7 @@ def test_outcomes_in_columns_of_the_displays(tmp_path: Path) -> None:
 def test_an_outcome_in_a_table_of_its_own(tmp_path: Path) -> None:
     log = load(in_folder(tmp_path, OWN_TABLE))
     (left,) = log.meta.outcomes
-    assert left == Outcome(name="left", attribution_window=100, observed_until=130, value_max=2.5)
+    assert left == EventKind(name="left", attribution_window=100, observed_until=130, value_max=2.5)
     assert log.outcomes.to_pydict() == {
         "outcome": ["left"] * 4, "display_id": [1, 2, 2, 4], "time": [13, 20, 29, 130], "value": [1.5, 0.5, 2.0, 1.0],
     }  # fmt: skip
@@ -116,7 +116,7 @@ def test_an_outcome_in_a_table_of_its_own(tmp_path: Path) -> None:
 def test_window_and_end_are_those_of_the_log_where_an_outcome_says_none(tmp_path: Path) -> None:
     log = load(in_folder(tmp_path, '[outcomes.click]\nindicator = "clicked"\nimmediate = true\n'))
     assert log.meta.outcomes == (
-        Outcome(name="click", attribution_window=20, observed_until=50, value_max=1.0),
+        EventKind(name="click", attribution_window=20, observed_until=50, value_max=1.0),
     )  # fmt: skip
 
 
@@ -224,6 +224,8 @@ def test_a_row_that_breaks_a_rule_of_an_outcome_takes_its_conversion_along(tmp_p
         (CLICK + "value = -1.0\n", r"click`: value is below 0: count"),
         ('[outcomes.click]\ntime = "at"\n[outcomes.click.source]\nfiles = "e.csv"\n',
          r"`\$\.outcomes\.click\.source\.display` is missing"),
+        ('[outcomes.refunds]\nindicator = "clicked"\nimmediate = true\n',
+         r"\[outcomes\.refunds\] has a name of conversions, of which refunds are below 0: rename it"),
         ('[context]\ncolumns = ["clicked"]\n' + CLICK, r"'clicked', which is known only after the outcome"),
     ],
 )  # fmt: skip
@@ -244,6 +246,10 @@ def test_an_outcome_in_its_own_table_needs_an_id(tmp_path: Path) -> None:
 
 def test_messages_on_frames_speak_python() -> None:
     frame = pl.DataFrame({"t": [1, 2], "a": ["x", "y"], "s": [1, None], "late": [None, 9]})
+    with pytest.raises(SpecError, match=r"outcomes\['sales'\] has a name of conversions"):
+        Log.from_frames(
+            frame, time="t", action="a", conversion_time="s", unit="s", outcomes={"sales": {"time": "late"}}
+        )
     said = r"Column 'late': event later after its display than attribution_window = 5 \(displays row 2: '9'\)"
     with pytest.raises(LogError, match=said + r"; raise attribution_window in outcomes\['left'\]\."):
         Log.from_frames(frame, time="t", action="a", conversion_time="s", unit="s",

@@ -99,7 +99,7 @@ def test_a_log_is_not_replaced_by_what_is_read_from_it(tmp_path: Path, monkeypat
     (tmp_path / "link").symlink_to(out)
     (tmp_path / "raw.toml").write_text(spec.read_text().replace("log.csv", "*/displays.parquet"))
     (tmp_path / "two").mkdir()
-    sold = {"time": "sold", "source": {"files": "../out/conversions.parquet", "display": "id"}}
+    sold = {"time": "sold", "source": {"files": "../out/events.parquet", "display": "id"}}
     second = write_spec(tmp_path / "two", source={"files": "../log.csv"}, display={"id": "t"}, conversion=sold)
     before = contents(out)
     monkeypatch.chdir(out)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evaluator.datasets import adapter, convert, duplicates, join_by_id, read, sorting
 from evaluator.datasets import frames as scan
 from evaluator.datasets.cells import Kind, merged_kinds
-from evaluator.datasets.events import EventKind, event_columns, event_rows
+from evaluator.datasets.events import EventRules, event_columns, event_rows
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.join_by_id import NamedIds
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, side_by_side
@@ -35,7 +35,7 @@ class WholeTable:
 
     def __init__(
         self,
-        kind: EventKind,
+        rules: EventRules,
         time: Time,
         files: list[TablePart],
         zones: ZonesSeen,
@@ -43,10 +43,10 @@ class WholeTable:
         listed: bool,
         new_spool: Callable[[], Spool],
     ) -> None:
-        source = kind.columns.source
+        source = rules.columns.source
         assert source is not None
-        self.kind, self.time, self.column = kind, time, source.display
-        self.kinds: dict[str, Kind] = merged_kinds(event_columns(kind, time), {source.display: "text"})
+        self.rules, self.time, self.column = rules, time, source.display
+        self.kinds: dict[str, Kind] = merged_kinds(event_columns(rules, time), {source.display: "text"})
         self.breaches = Breaches(files, listed=listed)
         self.table = Chunks(files, source, self.kinds, time=time, zones=zones).collect()
         self.rows = self.table.height
@@ -64,7 +64,7 @@ class WholeTable:
 
     def converted(self, displays: pl.DataFrame, *, limited: bool) -> tuple[pl.DataFrame, int]:
         rows = self.breaches.check(self.table)
-        clock = self.kind.columns.time
+        clock = self.rules.columns.time
         check_cells(rows, self.table, self.kinds, TimeGuesses(self.time, [] if clock is None else [clock]))
         first = displays.drop("hash").unique("id", keep="first", maintain_order=True)
         ids = self.table[self.column].alias("id").to_frame()
@@ -72,9 +72,9 @@ class WholeTable:
         shown = shown.hstack(self.table.select(FILE, LINE))
         lost = shown["display"].is_null()
         if not limited:
-            remedy = f"check {self.kind.table}.source.display" + side_by_side("displays", self.ids)
-            rows.add(self.column, lost, f"{self.kind.word} without display", remedy)
-        found = event_rows(self.table, shown, self.kind, rows)
+            remedy = f"check {self.rules.table}.source.display" + side_by_side("displays", self.ids)
+            rows.add(self.column, lost, f"{self.rules.word} without display", remedy)
+        found = event_rows(self.table, shown, self.rules, rows)
         rows.close()
         return found.filter(pl.col("display").is_not_null()), int(lost.sum())
 

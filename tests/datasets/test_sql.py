@@ -24,7 +24,7 @@ def test_the_same_rows_give_the_same_log_to_the_bit(shop: Shop, sets: str, tmp_p
     log = convert(shop.spec(tmp_path, sets=sets), tmp_path / "asked").log
     same = convert(parquet(tmp_path / "files", sets=sets), tmp_path / "read").log
     assert (len(log), log.conversions.num_rows) == (N, len(SALES))
-    for name in ("displays", "conversions", "actions"):
+    for name in ("displays", "events", "actions"):
         assert (tmp_path / f"asked/{name}.parquet").read_bytes() == (tmp_path / f"read/{name}.parquet").read_bytes()
     assert log.meta == replace(same.meta, fingerprint=log.meta.fingerprint)
     # So that all databases have one.
@@ -45,7 +45,7 @@ def test_the_fingerprint_is_of_the_rows_and_stands_in_the_folder(shop: Shop, tmp
 def test_nothing_but_the_log_stays(shop: Shop, tmp_path: Path) -> None:
     convert(shop.spec(tmp_path), tmp_path / "out")
     assert {f.name for f in (tmp_path / "out").iterdir()} == {
-        "displays.parquet", "conversions.parquet", "actions.parquet", "meta.json",
+        "displays.parquet", "events.parquet", "actions.parquet", "meta.json",
     }  # fmt: skip
 
 

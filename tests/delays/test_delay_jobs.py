@@ -35,8 +35,7 @@ from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.jobs.software import loaded
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows, delays_hash
-from evaluator.outputs.kept_folder import kept_beside
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs, kept_beside
 from evaluator.streams import seed_stream, state_of
 from tests.cli.runs import validate
 from tests.delays.laws import truncated_draws

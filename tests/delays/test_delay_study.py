@@ -32,7 +32,7 @@ def cut(log: Log, until: int, *, window: int | None = None) -> Log:
     seen = time <= until
     if window is not None:
         seen &= time - log.column("time")[log.conversions["display_id"].to_numpy()] <= window
-    kept = replace(log, conversions=log.conversions.filter(pa.array(seen)))
+    kept = replace(log, events=log.conversions.filter(pa.array(seen)))
     return kept.with_meta(observed_until=until, attribution_window=window)
 
 

@@ -118,7 +118,7 @@ def test_the_first_conversion_of_a_display_counts() -> None:
     of, time = (log.conversions[name].to_numpy() for name in ("display_id", "time"))
     twice = pa.table({"display_id": np.repeat(of, 2), "time": np.stack((time, np.full(len(of), 2000))).T.ravel()})
     twice = twice.append_column("value", pa.array(np.ones(2 * len(of))))
-    assert plain_values(study_joint(replace(log, conversions=twice))) == plain_values(study_joint(log))
+    assert plain_values(study_joint(replace(log, events=twice))) == plain_values(study_joint(log))
 
 
 def test_a_sample_is_evenly_spaced_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import polars as pl
 from evaluator import datasets, replay
 from evaluator.arguments import as_description
 from evaluator.comparisons.kept import KeptResults
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.delays.fit_file import save_fit
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.fitting import fit_family

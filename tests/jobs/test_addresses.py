@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 
 from evaluator.jobs import addresses
-from evaluator.outputs.signals import undo_all
+from evaluator.outputs.locks import undo_all
 from tests.cli.runs import evaluate
 from tests.jobs.dask_processes import DaskProcesses, waited
 

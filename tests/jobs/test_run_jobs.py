@@ -20,7 +20,7 @@ from evaluator.jobs import run_jobs as module
 from evaluator.jobs.run_jobs import Job, run_jobs
 from evaluator.jobs.software import loaded, software
 from evaluator.jobs.workers import OpenedLast
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs
 
 
 def squared(number: int) -> int:

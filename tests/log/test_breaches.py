@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from evaluator.errors import LogError
-from evaluator.log import Log, Outcome, find_breaches
+from evaluator.log import EventKind, Log, find_breaches
+from evaluator.log.events import with_kind
 from evaluator.log.schema import BATCH
 from tests.logs import build_log
 
@@ -45,14 +46,14 @@ def test_a_sound_log_is_returned_itself() -> None:
         ({"propensity": [-0.5] + [0.5] * 5}, "displays.propensity", [0], (-0.5,), "negative"),
         ({"propensity": [0.5] * 5 + [1.5]}, "displays.propensity", [5], (1.5,), "above 1"),
         ({"context": np.diag([0, 0, np.inf, 0, 0, 0])}, "displays.context", [2], (np.inf,), "not finite"),
-        ({"conversion_display": [1, 6]}, "conversions.display_id", [1], (6,), "no display has this id"),
-        ({"conversion_display": [-1, 3]}, "conversions.display_id", [0], (-1,), "no display has this id"),
-        ({"conversion_time": [0, 3]}, "conversions.time", [0], (0,), "earlier than its display"),
-        ({"observed_until": 3}, "conversions.time", [0], (4,), "later than observed_until = 3"),
-        ({"attribution_window": 2}, "conversions.time", [0], (4,), "later than attribution_window = 2 rounds"),
-        ({"conversion_value": [1.0, np.inf]}, "conversions.value", [1], (np.inf,), "not finite"),
-        ({"conversion_value": [1.0, -1e308]}, "conversions.value", [1], (-1e308,), "beyond 1e+100"),
-        ({"conversion_display": [3, 1], "conversion_time": [3, 4]}, "conversions.display_id", [1], (1,), "not sorted"),
+        ({"conversion_display": [1, 6]}, "events.display_id", [1], (6,), "no display has this id"),
+        ({"conversion_display": [-1, 3]}, "events.display_id", [0], (-1,), "no display has this id"),
+        ({"conversion_time": [0, 3]}, "events.time", [0], (0,), "earlier than its display"),
+        ({"observed_until": 3}, "events.time", [0], (4,), "later than observed_until = 3"),
+        ({"attribution_window": 2}, "events.time", [0], (4,), "later than attribution_window = 2 rounds"),
+        ({"conversion_value": [1.0, np.inf]}, "events.value", [1], (np.inf,), "not finite"),
+        ({"conversion_value": [1.0, -1e308]}, "events.value", [1], (-1e308,), "beyond 1e+100"),
+        ({"conversion_display": [3, 1], "conversion_time": [3, 4]}, "events.display_id", [1], (1,), "not sorted"),
     ],
 )  # fmt: skip
 def test_a_broken_row_is_found(
@@ -123,16 +124,16 @@ def test_an_empty_log_and_a_single_action_are_refused() -> None:
 
 def with_events(n: int) -> Log:
     """A log of two actions whose displays all have an event of another kind."""
-    click = Outcome(name="click", attribution_window=5, observed_until=None, value_max=1.0)
+    click = EventKind(name="click", attribution_window=5, observed_until=None, value_max=1.0)
     log = build_log(time=np.arange(n), action=np.arange(n) % 2, n_actions=2, outcomes=(click,))
-    events = {"outcome": ["click"] * n, "display_id": np.arange(n), "time": np.arange(n) + 3, "value": np.ones(n)}
-    return replace(log, outcomes=pa.table(events))
+    events = {"display_id": np.arange(n), "time": np.arange(n) + 3, "value": np.ones(n)}
+    return replace(log, events=with_kind(pa.table(events), "click"))
 
 
 def test_sound_events_are_looked_at_in_the_memory_of_a_batch() -> None:
     log = with_events(8 * BATCH)
     tracemalloc.start()
-    assert find_breaches(log, parts=["outcomes"]) == []
+    assert find_breaches(log, parts=["events"]) == []
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # Some numbers an event of a batch; of all events at once they were 70 bytes each, and their names as text.
@@ -142,8 +143,8 @@ def test_sound_events_are_looked_at_in_the_memory_of_a_batch() -> None:
 @pytest.mark.parametrize("rows", [[BATCH + 1], [0, BATCH, 2 * BATCH]])
 def test_broken_events_of_a_long_log_are_told_by_their_rows(rows: list[int]) -> None:
     log = with_events(3 * BATCH)
-    when = log.outcomes["time"].to_numpy().copy()
+    when = log.events["time"].to_numpy().copy()
     when[rows] += 1000
-    (breach,) = find_breaches(replace(log, outcomes=log.outcomes.set_column(2, "time", pa.array(when))))
-    assert (breach.table, breach.column, breach.rows.tolist()) == ("outcomes", "time", rows)
+    (breach,) = find_breaches(replace(log, events=log.events.set_column(1, "time", pa.array(when))))
+    assert (breach.table, breach.column, breach.rows.tolist()) == ("events", "time", rows)
     assert "later than attribution_window" in breach.problem

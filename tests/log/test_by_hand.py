@@ -59,13 +59,13 @@ def test_a_log_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     log = made()
     assert log.checked() is log
     log.checked()
-    assert looked == [("displays", "conversions", "outcomes")]
-    # Other metadata, other rules, for the conversions alone; and a part of a sound log is sound.
+    assert looked == [("displays", "events")]
+    # Other metadata, other rules, for the events alone; and a part of a sound log is sound.
     log.with_meta(attribution_window=5).checked()
     log.after(10).checked()
     log.with_meta(name="other").checked()
     log.with_meta(outcomes=()).checked()
-    assert looked[1:] == [("conversions",), ("outcomes",)]
+    assert looked[1:] == [("events",), ("events",)]
     with pytest.raises(LogError, match="later than attribution_window = 2"):
         log.with_meta(attribution_window=2).checked()
 
@@ -87,9 +87,9 @@ def test_a_log_that_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pyte
     [
         ({"conversion_display": [4, 4, 8], "conversion_time": [9, 12, 20], "conversion_value": [0.6, 0.6, 1.0],
           "reward_max": 1.0},
-         r"conversions.value: the display earns more than reward_max = 1 in all \(row 1: 1.2\). Hint: raise"),
+         r"events.value: the display earns more than reward_max = 1 in all \(row 1: 1.2\). Hint: raise"),
         ({"conversion_display": [4, 4], "conversion_time": [9, 8], "conversion_value": [0.5, 0.5]},
-         r"conversions.time: earlier than the display's conversion before it \(row 1: 8\)"),
+         r"events.time: earlier than the display's event before it \(row 1: 8\)"),
         ({"action_set": np.zeros((N, 3, 2))}, r"'action_set' has 3 entries a display, the log 2 actions"),
     ],
 )  # fmt: skip

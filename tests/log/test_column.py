@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import ParameterError
 from evaluator.log import Log
-from evaluator.log.column import read_clusters, read_groups, read_values, source_columns
+from evaluator.log.column import Column, read_clusters, read_groups, read_values, source_columns
+from evaluator.replays.options import ReplayOptions
 from tests.logs import build_log
 
 TIME = np.array([0, 10, 80_000, 86_400, 90_000, 260_000])
@@ -84,7 +86,7 @@ def test_crossed_columns_are_clusters_and_the_clock_can_be_crossed() -> None:
     assert (found.by, found.code.tolist()) == ("user+shop", [0, 4 - 1, 1, 2, 0, 4])
     assert (found.count, found.unnamed) == (5, 2)
     assert read_clusters(log, "user+every:1d").code.tolist() == [0, 4, 1, 2, 2, 3]
-    assert source_columns("user + every:1d + shop") == ["user+shop"]
+    assert source_columns("user + every:1d + shop") == ["user + shop"]
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -121,6 +123,43 @@ def test_a_column_whose_name_has_a_plus_sign_is_that_column() -> None:
     assert read_clusters(log, "a+b").code.tolist() == [0, 0, 1, 1, 0, 1]
     assert read_clusters(log, "b+a").count == 1
     with pytest.raises(ParameterError, match="crosses an empty column"):
-        read_clusters(log, "a+")
+        read_clusters(log, "a+c+")
+    for by in ("a+b+a", "a + a+b"):
+        assert read_clusters(log, by).count == 2, "a column with a plus sign can be crossed"
+    assert source_columns("a+b + every:1d") == ["a+b"]
     with pytest.raises(ParameterError, match=r"keeps no column 'c' .it keeps a\+b, a, b"):
         read_clusters(log, "a+c")
+
+
+@pytest.mark.parametrize("read", [lambda log: read_groups(log, "one+other")[0],
+                                  lambda log: read_values(log, ["one+other"], np.arange(len(log)))[0]])  # fmt: skip
+def test_pairs_whose_values_read_alike_are_two_groups(read: Callable[[Log], Column]) -> None:
+    n = 600
+    log = build_log(time=np.arange(n), action=np.zeros(n), n_actions=2)
+    pairs = [("a + b", "c"), ("a", "b + c"), ("'a", "b'")]
+    for name, values in zip(("one", "other"), zip(*pairs, strict=True), strict=True):
+        log = replace(log, displays=log.displays.append_column(name, pa.array([*values] * (n // 3))))
+    found = read(log)
+    assert len(found.labels) == 3
+    assert [found.labels[g] for g in found.code[:3]] == ["""'a + b' + c""", """a + 'b + c'""", """'a + b'"""]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_parts_of_the_clock_are_named_groups(tmp_path: Path, stored: bool) -> None:
+    """A display is in the part in which it was shown, and a label says when its part begins."""
+    n, start = 1_000, 1_767_225_600  # 2026-01-01
+    time = start + np.sort(np.random.default_rng(1).integers(3_600, 3 * 86_400, n))
+    log = build_log(time=time, action=np.zeros(n), n_actions=2, tick="s")
+    log = replace(log, displays=log.displays.append_column("shop", pa.array(["a", "b"] * (n // 2))))
+    if stored:
+        write_canonical(log, tmp_path)
+        log = open_canonical(tmp_path)
+    days, crossed = read_groups(log, "every:1d, every:1d+shop")
+    assert days.labels == tuple(f"from 2026-01-0{day} 00:00" for day in (1, 2, 3))
+    assert days.code.tolist() == ((time - start) // 86_400).tolist()
+    assert crossed.labels == ("other (6 groups)",)
+    rounds = build_log(time=np.arange(n), action=np.zeros(n), n_actions=2)
+    assert read_groups(rounds, "every:400")[0].labels == ("from round 0", "from round 400", "from round 800")
+    with pytest.raises(ParameterError, match="`by='every:1d'`: log 'test' counts rounds"):
+        read_groups(rounds, "every:1d")
+    assert ReplayOptions(by="shop,every:1d,every:1d+shop", cluster_by="user+every:1d").keeps == ["user", "shop"]

@@ -12,9 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evaluator.datasets import assembly, convert, load, writing
+from evaluator.datasets import convert, load, partitions, writing
 from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.stretches import joined_intake
 from evaluator.datasets.writing import write_canonical
 from evaluator.log import Log, fingerprint
 from evaluator.log.fingerprint import BlockHashes, content_hash
@@ -45,12 +44,12 @@ def changed(column: pa.ChunkedArray) -> pa.Array:
 
 def each_changed() -> list[pytest.param]:
     cases = []
-    for part in ("displays", "conversions", "actions"):
+    for part in ("displays", "events", "actions"):
         table = getattr(LOG, part)
         for i, name in enumerate(table.column_names):
             if (part, name) == ("displays", "display_id"):
                 continue  # the number of the row, by which it is hashed anyway
-            parts = {p: getattr(LOG, p) for p in ("displays", "conversions", "actions")}
+            parts = {p: getattr(LOG, p) for p in ("displays", "events", "actions")}
             parts[part] = table.set_column(i, name, changed(table.column(i)))
             cases.append(pytest.param(Log(**parts, meta=LOG.meta), id=f"{part}.{name}"))
     return cases
@@ -234,8 +233,8 @@ def test_parts_have_that_of_one_file(
 def test_threads_write_that_of_one_pass(tmp_path: Path, known: str) -> None:
     parquet_of_categories(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joined_intake, "STRETCH_ROWS", 40)
-        patch.setattr(assembly, "PART_ROWS", 64)
+        patch.setattr(partitions, "STRETCH_ROWS", 40)
+        patch.setattr(partitions, "PART_ROWS", 64)
         patch.setattr(fingerprint, "BLOCK", 32)
         found = [convert(tmp_path / "spec.toml", tmp_path / f"{jobs}", jobs=jobs, keep=KEEP).log for jobs in (1, 2)]
     assert len(found[1].paths) == 7  # type: ignore[attr-defined]

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator.datasets.canonical import first_displays, only_actions, open_canonical, verify
-from evaluator.datasets.meta_file import OUTCOMES
+from evaluator.datasets.meta_file import EVENTS
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import LogError, SourceError, UnknownNameError
-from evaluator.log import Log, Outcome, StoredLog, find_breaches, shuffle_ties
+from evaluator.log import EventKind, Log, StoredLog, find_breaches, shuffle_ties
+from evaluator.log.events import mark_kind
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.relabel_actions import in_order
 from tests.logs import build_log, with_outcome
@@ -37,29 +38,30 @@ def sound() -> Log:
 @pytest.mark.parametrize(
     ("change", "where", "row", "value", "problem"),
     [
-        ({"display": [0, 6]}, "outcomes.display_id", 1, 6, "no display has this id"),
-        ({"time": [1, 0]}, "outcomes.time", 1, 0, "earlier than its display"),
-        ({"observed_until": 1}, "outcomes.time", 1, 2, "later than observed_until = 1 of click"),
+        ({"display": [0, 6]}, "events.display_id", 1, 6, "no display has this id"),
+        ({"time": [1, 0]}, "events.time", 1, 0, "earlier than its display"),
+        ({"observed_until": 1}, "events.time", 1, 2, "later than observed_until = 1 of click"),
         (
             {"time": [0, 3], "attribution_window": 1},
-            "outcomes.time",
+            "events.time",
             1,
             3,
             "later than attribution_window = 1 round of click",
         ),
-        ({"value": [1.0, float("nan")]}, "outcomes.value", 1, None, "not finite"),
-        ({"value": [1.0, 1e300]}, "outcomes.value", 1, 1e300, "beyond 1e+100"),
-        ({"value": [1.0, -2.0]}, "outcomes.value", 1, -2.0, "below 0"),
-        ({"value_max": 0.5, "value": [0.5, 1]}, "outcomes.value", 1, 1.0, "the display has more than value_max = 0.5"),
+        ({"value": [1.0, float("nan")]}, "events.value", 1, None, "not finite"),
+        ({"value": [1.0, 1e300]}, "events.value", 1, 1e300, "beyond 1e+100"),
+        ({"value": [1.0, -2.0]}, "events.value", 1, -2.0, "below 0"),
+        ({"value_max": 0.5, "value": [0.5, 1]}, "events.value", 1, 1.0, "the display has more than value_max = 0.5"),
     ],
 )
 def test_a_broken_event_is_found(change: dict[str, Any], where: str, row: int, value: object, problem: str) -> None:
     events: dict[str, Any] = {"display": [0, 1], "time": [1, 2], "value": [1.0, 1.0], **change}
     log = with_outcome(plain(), "click", **events)
     (breach,) = find_breaches(log)
-    assert (f"{breach.table}.{breach.column}", breach.rows.tolist()) == (where, [row])
+    rows = np.flatnonzero(mark_kind(log.events, "click"))
+    assert (f"{breach.table}.{breach.column}", breach.rows.tolist()) == (where, [rows[row]])
     assert value is None or breach.values == (value,)
-    with pytest.raises(LogError, match=rf"^{where}: {re.escape(problem)}.*row {row}: .*Hint: "):
+    with pytest.raises(LogError, match=rf"^{where}: {re.escape(problem)}.*row {rows[row]}: .*Hint: "):
         log.validated()
 
 
@@ -72,13 +74,14 @@ def test_what_to_do_with_a_late_event_is_said() -> None:
 def test_events_of_no_outcome_or_out_of_order_are_found() -> None:
     log = sound()
     (unnamed,) = find_breaches(log.with_meta(outcomes=log.meta.outcomes[:1]))
-    assert (unnamed.column, unnamed.rows.tolist(), unnamed.values) == ("outcome", [2, 3], ("unsubscribe",) * 2)
-    (unsorted,) = find_breaches(log.changed(outcomes=log.outcomes.take(pa.array([1, 0, 2, 3, 4]))))
+    rows = np.flatnonzero(mark_kind(log.events, "unsubscribe")).tolist()
+    assert (unnamed.column, unnamed.rows.tolist(), unnamed.values) == ("kind", rows, ("unsubscribe",) * 2)
+    (unsorted,) = find_breaches(log.changed(events=log.events.take(pa.array([1, 0, 2, 3, 4, 5, 6]))))
     assert (unsorted.column, unsorted.problem, unsorted.rows.tolist()) == ("display_id", "not sorted by display", [1])
-    (twice,) = find_breaches(log.with_meta(outcomes=(Outcome(name="click"), Outcome(name="click"))))
+    (twice,) = find_breaches(log.with_meta(outcomes=(EventKind(name="click"), EventKind(name="click"))))
     assert twice.problem == "outcome 'click' is there twice"
-    (missing,) = find_breaches(replace(log, outcomes=log.outcomes.drop_columns(["value"])))
-    assert (missing.table, missing.column, missing.problem) == ("outcomes", "value", "column 'value' is missing")
+    (missing,) = find_breaches(replace(log, events=log.events.drop_columns(["value"])))
+    assert (missing.table, missing.column, missing.problem) == ("events", "value", "column 'value' is missing")
 
 
 def stored(log: Log, folder: Path) -> StoredLog:
@@ -95,17 +98,16 @@ def test_the_canonical_form_holds_the_events_and_notices_damage(tmp_path: Path) 
     assert verify(tmp_path / "log") == []
     again = found.changed(meta=found.meta).validated()
     assert content_hash(found) == content_hash(again)
-    file = tmp_path / "log" / OUTCOMES
+    file = tmp_path / "log" / EVENTS
     pq.write_table(pq.read_table(file).slice(1), file)
-    with pytest.raises(SourceError, match=r"outcomes\.parquet: missing or damaged"):
+    with pytest.raises(SourceError, match=r"events\.parquet: missing or damaged"):
         open_canonical(tmp_path / "log")
 
 
-def test_a_log_without_events_of_its_outcomes_has_no_file_of_them(tmp_path: Path) -> None:
+def test_a_log_without_events_of_its_outcomes_keeps_their_names(tmp_path: Path) -> None:
     log = with_outcome(plain(), "click", [], [])
     found = stored(log, tmp_path / "log")
-    assert not (tmp_path / "log" / OUTCOMES).exists()
-    assert found.meta.outcomes == (Outcome(name="click"),)
+    assert found.meta.outcomes == (EventKind(name="click"),)
     assert found.outcomes.num_rows == 0
 
 
@@ -164,5 +166,5 @@ def test_shuffled_ties_and_other_orders_of_actions_keep_events_with_their_displa
 def test_the_hash_of_a_log_knows_its_events_and_not_those_it_lacks() -> None:
     log = sound()
     assert len({content_hash(log), content_hash(plain()), content_hash(with_outcome(plain(), "click", [], []))}) == 3
-    moved = log.outcomes.set_column(2, "time", pa.array([0, 2, 3, 12, 6]))
-    assert content_hash(log.changed(outcomes=moved)) != content_hash(log)
+    moved = log.events.set_column(1, "time", pa.array([*log.events["time"].to_pylist()[:-1], 6]))
+    assert content_hash(log.changed(events=moved)) != content_hash(log)

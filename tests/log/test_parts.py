@@ -14,12 +14,12 @@ import pytest
 from evaluator import replay
 from evaluator.datasets import convert, load, show, validate
 from evaluator.datasets.canonical import open_canonical, refuse_other
-from evaluator.datasets.meta_file import SCHEMA_OF_PARTS, SCHEMA_VERSION, read_meta
+from evaluator.datasets.meta_file import SCHEMA_VERSION, read_meta
 from evaluator.datasets.writing import ROWS_PER_GROUP, write_canonical
 from evaluator.errors import OutputExistsError, SourceError
 from evaluator.log import Log, StoredLog
 from evaluator.log.fingerprint import content_hash
-from evaluator.outputs.ownership import refuse_inside_log
+from evaluator.outputs.atomic import refuse_inside_log
 from tests.datasets.parted import write_parts
 from tests.logs import build_log
 
@@ -54,11 +54,10 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> StoredLog:
     return open_canonical(write_parts(made(N), tmp_path_factory.mktemp("many") / "log", CUTS))
 
 
-def test_one_file_stays_in_the_format_that_older_releases_read(one: StoredLog, parts: StoredLog) -> None:
+def test_the_files_of_displays(one: StoredLog, parts: StoredLog) -> None:
     assert [path.name for path in one.paths] == ["displays.parquet"]
     assert [path.name for path in parts.paths] == [f"displays-0000{i}.parquet" for i in (1, 2, 3)]
-    assert read_meta(one.paths[0].parent).version == SCHEMA_VERSION
-    assert read_meta(parts.paths[0].parent).version == SCHEMA_OF_PARTS
+    assert [read_meta(log.paths[0].parent).version for log in (one, parts)] == [SCHEMA_VERSION] * 2
 
 
 def test_its_hash_is_that_of_one_file(one: StoredLog, parts: StoredLog) -> None:

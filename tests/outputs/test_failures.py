@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator.errors import OutputError, SourceError
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 
 
 @pytest.mark.parametrize(

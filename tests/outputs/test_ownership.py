@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.errors import OutputExistsError
-from evaluator.outputs.ownership import refuse_foreign, refuse_sources
+from evaluator.outputs.atomic import refuse_foreign, refuse_sources
 
 
 @pytest.fixture

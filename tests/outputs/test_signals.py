@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.outputs import locks, staging
 from evaluator.outputs.atomic import whole_folder
-from evaluator.outputs.signals import held_back
+from evaluator.outputs.locks import held_back
 
 
 @pytest.fixture(autouse=True)

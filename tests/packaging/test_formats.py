@@ -8,7 +8,7 @@ from pathlib import Path
 
 import evaluator
 from evaluator import __version__
-from evaluator.datasets.meta_file import FILES, READS, SCHEMA_OF_PARTS, SCHEMA_OF_REWARDS, SCHEMA_VERSION
+from evaluator.datasets.meta_file import FILES, READS, SCHEMA_VERSION
 from evaluator.reports.manifest import write_json, write_manifest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
@@ -43,8 +43,7 @@ def test_marked_schemas_are_those_there_are() -> None:
 
 def test_versions_of_the_converted_log() -> None:
     _, _, writes, reads = cells("converted log")
-    others = f"in parts {SCHEMA_OF_PARTS}, with rewards beside conversions {SCHEMA_OF_REWARDS}"
-    assert writes == f"`schema_version` {SCHEMA_VERSION}, {others}"
+    assert writes == f"`schema_version` {SCHEMA_VERSION}"
     assert reads == f"`schema_version` {', '.join(map(str, READS))}"
     assert cells("format")[2:] == [f"{__version__} writes", f"{__version__} reads"]
     for name in FILES:

@@ -65,14 +65,14 @@ def walked_states(policy: Policy, layout: Layout, rounds_played: int = 60) -> It
     state, rng = policy.start(setting), np.random.default_rng(2)
     for t in range(rounds_played):
         vectors = rounds.vectors[t % len(rounds.vectors)]
-        dispatch.prepare(state, rng)
+        dispatch.begin(state, rng)
         yield state, vectors
         arm = int(rounds.action[t])
-        dispatch.displayed(state, vectors, arm)
+        dispatch.shown(state, vectors, arm)
         for c in range(rounds.first_conversion[t], rounds.first_conversion[t + 1]):
             vector = vectors[arm] if len(vectors) > 1 else vectors[0]
             # At once: the delay is part of what is told, and 0 is always a possible one.
-            dispatch.converted(state, vector, arm, 0, float(rounds.value[c]))
+            dispatch.told(state, vector, arm, 0, float(rounds.value[c]))
 
 
 def check_representation_round_trips(policy: Policy) -> None:
@@ -260,9 +260,9 @@ def check_interpreted_is_compiled(policy: Policy) -> None:
 def check_beginning_a_round_again_only_draws_anew(policy: Policy) -> None:
     for layout in layouts(policy):
         for state, _ in walked_states(policy, layout):
-            dispatch.prepare(state, np.random.default_rng(5))
+            dispatch.begin(state, np.random.default_rng(5))
             again = copy.deepcopy(state)
-            dispatch.prepare(again, np.random.default_rng(5))
+            dispatch.begin(again, np.random.default_rng(5))
             for once, twice in zip(leaves(state), leaves(again), strict=True):
                 np.testing.assert_array_equal(once, twice)
 
@@ -300,7 +300,7 @@ def _check_frozen(policy: Policy, state: tuple, rounds: LoggedRounds, wanted: Fi
     few = read_only(rounds.vectors[:1] if len(rounds.vectors) == 1 else rounds.vectors[:20])
     if wanted == "greedy":
         begun, interpreted = copy.deepcopy(state), np.zeros((20, 4))
-        dispatch.prepare(begun, np.random.default_rng(0))
+        dispatch.begin(begun, np.random.default_rng(0))
         frozen_loop.follow_interpreted(begun, few, interpreted)
         np.testing.assert_array_equal(interpreted, whole[:20])
         return

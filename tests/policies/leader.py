@@ -39,7 +39,7 @@ class Leader(Policy):
         return LeaderState(pulls, rewards, math.inf if self.unseen == "first" else -1.0, np.zeros(1, np.int64))
 
 
-def _prepare(state: LeaderState, rng: np.random.Generator) -> None:
+def _begin(state: LeaderState, rng: np.random.Generator) -> None:
     best = 0
     for k in range(len(state.pulls)):
         if _mean(state, k) > _mean(state, best):
@@ -52,17 +52,17 @@ def _mean(state: LeaderState, k: int) -> float:
     return state.rewards[k] / state.pulls[k] if state.pulls[k] > 0.0 else state.unseen
 
 
-def _displayed(state: LeaderState, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _shown(state: LeaderState, vectors: npt.NDArray[np.floating], action: int) -> None:
     state.pulls[action] += 1.0
 
 
-def _converted(state: LeaderState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+def _told(state: LeaderState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.rewards[action] += value
 
 
-def _estimates(state: LeaderState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def _estimate(state: LeaderState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     for k in range(len(values)):
         values[k] = state.rewards[k] / max(state.pulls[k], 1.0)
 
 
-implement(LeaderState, prepare=_prepare, displayed=_displayed, converted=_converted, estimates=_estimates)
+implement(LeaderState, begin=_begin, shown=_shown, told=_told, estimate=_estimate)

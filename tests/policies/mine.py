@@ -46,19 +46,19 @@ class CompiledGreedy(Policy):
         return GreedyState(np.full(k, self.prior), np.ones(k), np.zeros(1, np.int64))
 
 
-def _prepare(state: GreedyState, rng: np.random.Generator) -> None:
+def _begin(state: GreedyState, rng: np.random.Generator) -> None:
     state.choice[0] = np.argmax(state.rewards / state.pulls + 0.1 * rng.random())
 
 
-def _displayed(state: GreedyState, vectors: np.ndarray, action: int) -> None:
+def _shown(state: GreedyState, vectors: np.ndarray, action: int) -> None:
     state.pulls[action] += 1
 
 
-def _converted(state: GreedyState, vector: np.ndarray, action: int, delay: int, value: float) -> None:
+def _told(state: GreedyState, vector: np.ndarray, action: int, delay: int, value: float) -> None:
     state.rewards[action] += value
 
 
-implement(GreedyState, prepare=_prepare, displayed=_displayed, converted=_converted)
+implement(GreedyState, begin=_begin, shown=_shown, told=_told)
 
 
 class CountState(NamedTuple):
@@ -78,7 +78,7 @@ class Overflow(Policy):
         return CountState(np.zeros(1, np.int64), np.array([self.after, setting.n_actions]))
 
 
-def _choose_overflow(state: CountState, vectors: np.ndarray) -> int:
+def _choose_overflow(state: CountState, vectors: np.ndarray, eligible: None) -> int:
     return 0 if state.seen[0] < state.limit[0] else state.limit[1]
 
 
@@ -90,7 +90,7 @@ def _ignore(state: CountState, vector: np.ndarray, action: int, delay: int, valu
     pass
 
 
-implement(CountState, choose=_choose_overflow, displayed=_count, converted=_ignore)
+implement(CountState, choose=_choose_overflow, shown=_count, told=_ignore)
 
 
 class HeldState(NamedTuple):
@@ -116,7 +116,7 @@ def _ignore_conversion(state: HeldState, vector: np.ndarray, action: int, delay:
     pass
 
 
-implement(HeldState, displayed=_ignore_display, converted=_ignore_conversion)
+implement(HeldState, shown=_ignore_display, told=_ignore_conversion)
 
 
 class RaisingState(NamedTuple):
@@ -141,7 +141,7 @@ def _ignore_raising(state: RaisingState, vector: np.ndarray, action: int, delay:
     pass
 
 
-implement(RaisingState, displayed=_raise_at_display, converted=_ignore_raising)
+implement(RaisingState, shown=_raise_at_display, told=_ignore_raising)
 
 
 class UncompilableState(NamedTuple):
@@ -166,7 +166,7 @@ def _ignore_leaving(state: UncompilableState, vector: np.ndarray, action: int, d
     pass
 
 
-implement(UncompilableState, displayed=_leave_at_display, converted=_ignore_leaving)
+implement(UncompilableState, shown=_leave_at_display, told=_ignore_leaving)
 
 
 class Raises(Greedy):

@@ -47,13 +47,13 @@ def test_it_is_what_the_twin_sums_up(spec: str, n: int) -> None:
         fast, slow = (run(p, told, rounds, sampler=sampler, seed=5) for p in (policy, twin))
         np.testing.assert_array_equal(fast.displays, slow.displays)
         if not fast.prepared:
-            dispatch.prepare(fast.state, np.random.default_rng(6))
+            dispatch.begin(fast.state, np.random.default_rng(6))
         by_hand = slow.state.policy
         if not by_hand.begun:
             by_hand.begin(np.random.default_rng(6))
         for vectors in rounds.vectors[:5]:
             found = np.empty(4)
-            dispatch.estimates(fast.state, vectors, found)
+            dispatch.estimate(fast.state, vectors, found)
             np.testing.assert_allclose(found, by_hand.estimates(vectors), rtol=1e-9, atol=1e-12)
 
 

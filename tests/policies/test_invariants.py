@@ -63,10 +63,10 @@ def test_thompson_counts_a_display_as_one_success_at_most(name: str) -> None:
     def draws(conversions: int) -> np.ndarray:
         state = resolve(name).start(Setting(n_actions=2, horizon=100, delay_cdf=AT_ONCE))
         for _ in range(50):
-            dispatch.displayed(state, np.zeros((1, 0)), 0)
+            dispatch.shown(state, np.zeros((1, 0)), 0)
             for _ in range(conversions):
-                dispatch.converted(state, np.zeros(0), 0, 0, 1.0)
-        dispatch.prepare(state, np.random.default_rng(0))
+                dispatch.told(state, np.zeros(0), 0, 0, 1.0)
+        dispatch.begin(state, np.random.default_rng(0))
         return state.draws
 
     np.testing.assert_array_equal(draws(3), draws(1))
@@ -106,8 +106,8 @@ def test_qpm_d_refuses_arms_it_did_not_choose_rather_than_to_overrun_its_queues(
 
     def force(arm: int) -> None:
         for _ in range(100):
-            dispatch.prepare(state, np.random.default_rng(0))
-            dispatch.displayed(state, np.zeros((1, 0)), arm)
+            dispatch.begin(state, np.random.default_rng(0))
+            dispatch.shown(state, np.zeros((1, 0)), arm)
 
     with pytest.raises(ValueError, match="did not choose"):
         force(1)
@@ -118,14 +118,14 @@ def live(state: Any, rounds: LoggedRounds) -> None:
     rng, bare = np.random.default_rng(1), np.zeros((1, 0))
     due: list[list[tuple[int, int, float]]] = [[] for _ in range(len(rounds))]
     for t in range(len(rounds)):
-        dispatch.prepare(state, rng)
+        dispatch.begin(state, rng)
         arm = dispatch.choose(state, bare)
-        dispatch.displayed(state, bare, arm)
+        dispatch.shown(state, bare, arm)
         for c in range(rounds.first_conversion[t], rounds.first_conversion[t + 1]):
             if t + rounds.delay[c] < len(rounds):
                 due[t + rounds.delay[c]].append((arm, t, float(rounds.value[c])))
         for action, s, value in due[t]:
-            dispatch.converted(state, bare[0], action, t - s, value)
+            dispatch.told(state, bare[0], action, t - s, value)
 
 
 class PlainUCB:
@@ -217,11 +217,11 @@ def test_improved_ucb_eliminates_the_worse_arm_in_time() -> None:
     state = resolve("improved-ucb").start(Setting(n_actions=2, horizon=horizon))
     means = np.array([0.1, 0.9])
     for _ in range(horizon):
-        dispatch.prepare(state, rng)
+        dispatch.begin(state, rng)
         arm = dispatch.choose(state, np.zeros((1, 0)))
-        dispatch.displayed(state, np.zeros((1, 0)), arm)
+        dispatch.shown(state, np.zeros((1, 0)), arm)
         if rng.random() < means[arm]:
-            dispatch.converted(state, np.zeros(0), arm, 0, 1.0)
+            dispatch.told(state, np.zeros(0), arm, 0, 1.0)
     assert state.active.tolist() == [False, True]
     assert 0 < state.pulls[0] <= math.ceil(2 * 16 * math.log(horizon / 16))
 
@@ -235,13 +235,13 @@ def test_the_estimated_tail_index_leaves_its_floor_in_the_long_run() -> None:
     # One pull in 20 converts at once, one in 167 forty rounds later.
     every = {0: 20, 40: 167}
     for t in range(n):
-        dispatch.displayed(state, bare, 0)
+        dispatch.shown(state, bare, 0)
         twin.displayed(bare, 0)
         for delay, period in every.items():
             if t >= delay and (t - delay) % period == 0:
-                dispatch.converted(state, bare[0], 0, delay, 1.0)
+                dispatch.told(state, bare[0], 0, delay, 1.0)
                 twin.converted(bare[0], 0, delay, 1.0)
-    dispatch.prepare(state, np.random.default_rng(0))
+    dispatch.begin(state, np.random.default_rng(0))
     # m_D - m_d is about .006, alpha^ = -log .006 / log 30,000 = .496, less the margin 4.93 / log 30,000 = .478.
     assert 0.005 < state.alpha[0] < 0.5 - 0.478
     assert state.alpha[0] == pytest.approx(twin.alpha(), rel=1e-9)

@@ -22,7 +22,7 @@ from evaluator.replays.rounds.batch import Batch, read_only
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import CDFS, DELAYED, LINEAR, WAITING, WINDOWED
-from tests.twins.eager import AskedLinUCB, EagerLinUCB
+from tests.twins.eager import EagerLinUCB
 
 CONTEXTUAL = (*LINEAR, *WINDOWED, *WAITING)
 # Every branch of every index, and the policies' own defaults.
@@ -36,7 +36,7 @@ def log_t(state: tuple) -> float:
     return math.log(rounds[0] + 1.0)
 
 
-def eager_prepare(state: tuple, rng: np.random.Generator) -> None:
+def eager_begin(state: tuple, rng: np.random.Generator) -> None:
     """Compute every index in every round."""
     every = [dispatch.index(state, k, log_t(state))[0] for k in range(len(state.conversions))]
     state.choice[0] = argmax(np.array(every), False, rng)
@@ -50,7 +50,7 @@ def test_lazy_indices_replay_as_eager_ones(spec: str, cdf: str, monkeypatch: pyt
     setting = setting_for(rounds, window=60, delay_cdf=CDFS[cdf])
     lazy = run(policy, setting, rounds, sampler="keep")
     kind = type(policy.start(setting))
-    eager = dispatch._implementations[kind]._replace(prepare=eager_prepare)
+    eager = dispatch._implementations[kind]._replace(begin=eager_begin)
     monkeypatch.setitem(dispatch._implementations, kind, eager)
     np.testing.assert_array_equal(lazy.displays, matched_interpreted(policy, setting, rounds))
 
@@ -77,9 +77,9 @@ def played(spec: str, actions: list[int], conversions: list[int]) -> tuple:
     """Return a state after these displays and conversions."""
     state = resolve(spec).start(Setting(n_actions=3, window=20, horizon=10**6, delay_cdf=CDFS["steps"]))
     for action in actions:
-        dispatch.displayed(state, np.zeros((1, 0)), action)
+        dispatch.shown(state, np.zeros((1, 0)), action)
     for action in conversions:
-        dispatch.converted(state, np.zeros(0), action, 0, 0.3)
+        dispatch.told(state, np.zeros(0), action, 0, 0.3)
     return state
 
 
@@ -116,7 +116,7 @@ def test_an_index_left_alone_never_rises_but_with_time(
     later = math.log(len(actions) + displays + 1.0)
     before = dispatch.index(state, alone, later)[0]
     for _ in range(displays):
-        dispatch.displayed(state, np.zeros((1, 0)), other)
+        dispatch.shown(state, np.zeros((1, 0)), other)
     assert dispatch.index(state, alone, later)[0] <= before * (1 + 1e-11)
 
 
@@ -145,7 +145,7 @@ def test_equal_indices_are_drawn_from_uniformly(spec: str) -> None:
     for state, tied in ((unseen, [0, 1, 2]), (alike, [0, 2])):
         counts = np.zeros(3, np.int64)
         for _ in range(N):
-            dispatch.prepare(state, rng)
+            dispatch.begin(state, rng)
             counts[state.choice[0]] += 1
         assert counts.sum() == counts[tied].sum() == N
         assert uniform(counts[tied])
@@ -158,7 +158,7 @@ def test_equal_scores_are_drawn_from_uniformly_and_held(spec: str) -> None:
     rng = np.random.default_rng(5)
     counts = np.zeros(5, np.int64)
     for _ in range(N):
-        dispatch.prepare(state, rng)
+        dispatch.begin(state, rng)
         chosen = dispatch.choose(state, vectors)
         counts[chosen] += 1
         assert [k for k in (4, 2, 1, 0, 3, 1, 2, 4) if dispatch.wins(state, vectors, k, 5)] == [chosen, chosen][
@@ -174,9 +174,15 @@ def test_equal_scores_are_drawn_from_uniformly_and_held(spec: str) -> None:
 def test_the_lazy_match_replays_as_scoring_every_action(layout: str, ties: str, dimension: int) -> None:
     rounds = random_rounds(layout, 8000, n_actions=40, dimension=dimension, seed=32)
     setting = setting_for(rounds, window=50)
+    # Asked at every display even where all displays share their vectors.
+    apart = replace(rounds, vectors=np.repeat(rounds.vectors, len(rounds) // len(rounds.vectors), axis=0))
     lazy, eager, asked = (
-        run(policy, setting, rounds, sampler="rejection", seed=1).displays
-        for policy in (resolve(f"linucb:ties={ties}"), EagerLinUCB(ties=ties), AskedLinUCB(ties=ties))
+        run(policy, setting, of, sampler="rejection", seed=1).displays
+        for policy, of in (
+            (resolve(f"linucb:ties={ties}"), rounds),
+            (EagerLinUCB(ties=ties), rounds),
+            (resolve(f"linucb:ties={ties}"), apart),
+        )
     )
     assert len(lazy) > 100
     np.testing.assert_array_equal(lazy, eager)

@@ -9,9 +9,8 @@ import pytest
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
-from evaluator.policies import odaaf, resolve
+from evaluator.policies import dispatch, odaaf, resolve
 from evaluator.policies.base import NO_WINDOW, Policy, Setting
-from evaluator.policies.dispatch import collected, converted, displayed, prepare
 from tests.crossed import crossed
 from tests.twins.odaaf import algorithm_1, phase_length
 
@@ -83,11 +82,11 @@ def test_plays_as_algorithm_1(spec: str, cdf: str, window: int) -> None:
     twin, sums = twin_of(policy, told, seed=4), Sums([0.1, 0.9, 0.6], DELAYS[cdf], window, seed=5)
     arm = next(twin)
     for t in range(HORIZON):
-        prepare(state, rng)
+        dispatch.begin(state, rng)
         assert state.choice[0] == arm, f"round {t}"
-        displayed(state, BARE, arm)
+        dispatch.shown(state, BARE, arm)
         total = sums.play(t, arm)
-        collected(state, total)
+        dispatch.told_sum(state, total)
         arm = twin.send(total)
     # The worst arm is found in phase 2 at the latest, with room to spare.
     assert not state.active[0]
@@ -109,13 +108,13 @@ def test_lengths_of_the_papers_experiment(policy: Policy) -> None:
 def test_nothing_but_the_sum_reaches_it() -> None:
     told = setting("geometric")
     state, rng = odaaf.ODAAF().start(told), np.random.default_rng(1)
-    prepare(state, rng)
-    displayed(state, BARE, int(state.choice[0]))
+    dispatch.begin(state, rng)
+    dispatch.shown(state, BARE, int(state.choice[0]))
     before = [np.copy(part) for part in state]
-    converted(state, np.zeros(0), 1, 3, 1.0)
+    dispatch.told(state, np.zeros(0), 1, 3, 1.0)
     for was, part in zip(before, state, strict=True):
         np.testing.assert_array_equal(was, part)
-    collected(state, 1.0)
+    dispatch.told_sum(state, 1.0)
     assert state.sums.sum() == 1.0
 
 
@@ -125,12 +124,12 @@ def test_whose_conversions_a_sum_holds_makes_no_difference() -> None:
     rng, world = np.random.default_rng(1), np.random.default_rng(6)
     for _ in range(2000):
         for state in states:
-            prepare(state, rng)
+            dispatch.begin(state, rng)
         assert states[0].choice[0] == states[1].choice[0]
         parts = world.integers(0, 2, 3)
         for state, split in zip(states, (parts, [parts.sum()]), strict=True):
-            displayed(state, BARE, int(state.choice[0]))
-            collected(state, float(sum(split)))
+            dispatch.shown(state, BARE, int(state.choice[0]))
+            dispatch.told_sum(state, float(sum(split)))
 
 
 def test_bridges_count_for_nothing() -> None:
@@ -138,14 +137,14 @@ def test_bridges_count_for_nothing() -> None:
     state, rng = odaaf.ODAAFB(bridge="first").start(told), np.random.default_rng(1)
     first = int(state.lengths[0])
     for t in range(3 * first):
-        prepare(state, rng)
-        displayed(state, BARE, int(state.choice[0]))
+        dispatch.begin(state, rng)
+        dispatch.shown(state, BARE, int(state.choice[0]))
         # Equal arms: neither is eliminated. What comes on the bridge would make arm 0 the best by far.
-        collected(state, 1.0 if t < 2 * first else 50.0)
+        dispatch.told_sum(state, 1.0 if t < 2 * first else 50.0)
     assert state.plays.tolist() == [first, first]
     assert state.sums.tolist() == [first, first]
     assert state.left[0] == 0
-    prepare(state, rng)
+    dispatch.begin(state, rng)
     assert (state.choice[0], state.left[0]) == (0, 0)
 
 
@@ -161,7 +160,7 @@ def test_what_it_is_not_told_is_asked_for(policy: Policy) -> None:
 def test_horizons_too_short_for_a_phase(horizon: int) -> None:
     state = odaaf.ODAAF().start(setting("none", horizon=horizon))
     assert state.lengths.size == 0
-    prepare(state, np.random.default_rng(0))
+    dispatch.begin(state, np.random.default_rng(0))
     assert state.choice[0] == 0
 
 

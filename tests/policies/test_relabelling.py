@@ -58,15 +58,15 @@ def test_renamed_arms_are_chosen_alike(spec: str, layout: Layout) -> None:
     for t in range(len(rounds)):
         vectors = rounds.vectors[t % len(rounds.vectors)]
         renamed = vectors if len(vectors) == 1 else vectors[np.argsort(RENAMED)]
-        dispatch.prepare(one, streams[0])
-        dispatch.prepare(other, streams[1])
+        dispatch.begin(one, streams[0])
+        dispatch.begin(other, streams[1])
         if t >= 60:  # every arm seen and converted, WaitLinUCB started: no ties are left
             assert dispatch.choose(other, renamed) == RENAMED[dispatch.choose(one, vectors)]
         arm = int(rounds.action[t])
-        dispatch.displayed(one, vectors, arm)
-        dispatch.displayed(other, renamed, int(RENAMED[arm]))
+        dispatch.shown(one, vectors, arm)
+        dispatch.shown(other, renamed, int(RENAMED[arm]))
         # Small values keep every KL index below 1, where indices tie.
         for c in range(rounds.first_conversion[t], rounds.first_conversion[t + 1]):
             vector, value = vectors[arm] if len(vectors) > 1 else vectors[0], 0.2 * rounds.value[c]
-            dispatch.converted(one, vector, arm, 0, value)
-            dispatch.converted(other, vector, int(RENAMED[arm]), 0, value)
+            dispatch.told(one, vector, arm, 0, value)
+            dispatch.told(other, vector, int(RENAMED[arm]), 0, value)

@@ -26,9 +26,9 @@ def scores_of_rounds(state: Any, rng: np.random.Generator, vector: Floats, among
         if among:
             dispatch.begin_among(state, rng)
         else:
-            dispatch.prepare(state, rng)
+            dispatch.begin(state, rng)
         for k in range(out.shape[1]):
-            out[i, k] = dispatch.score(state, vector, k)
+            out[i, k] = dispatch.score_among(state, vector, k)
 
 
 def learned(spec: str, *, rows: int = 1) -> tuple[Any, Floats]:
@@ -37,10 +37,10 @@ def learned(spec: str, *, rows: int = 1) -> tuple[Any, Floats]:
     rng = np.random.default_rng(7)
     for _ in range(60):
         vectors, action = rng.normal(size=(rows, D)), int(rng.integers(1, K) * rng.random())
-        dispatch.prepare(state, rng)
-        dispatch.displayed(state, vectors, action)
+        dispatch.begin(state, rng)
+        dispatch.shown(state, vectors, action)
         if rng.random() < 0.5:
-            dispatch.converted(state, vectors[action if rows > 1 else 0], action, 0, 1.0)
+            dispatch.told(state, vectors[action if rows > 1 else 0], action, 0, 1.0)
     return state, rng.normal(size=(rows, D))
 
 
@@ -70,12 +70,12 @@ def test_a_round_holds_its_draws_and_another_has_its_own(spec: str) -> None:
     state, context = learned(spec)
     rng = np.random.default_rng(10)
     dispatch.begin_among(state, rng)
-    asked = {k: dispatch.score(state, context, k) for k in (4, 0, 2)}
-    assert {k: dispatch.score(state, context, k) for k in (2, 0, 4)} == asked
+    asked = {k: dispatch.score_among(state, context, k) for k in (4, 0, 2)}
+    assert {k: dispatch.score_among(state, context, k) for k in (2, 0, 4)} == asked
     # A draw is of the action: twice the vector has twice the score.
-    assert dispatch.score(state, 2 * context, 2) == pytest.approx(2 * asked[2], rel=1e-12)
+    assert dispatch.score_among(state, 2 * context, 2) == pytest.approx(2 * asked[2], rel=1e-12)
     dispatch.begin_among(state, rng)
-    assert all(dispatch.score(state, context, k) != was for k, was in asked.items())
+    assert all(dispatch.score_among(state, context, k) != was for k, was in asked.items())
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -94,8 +94,8 @@ def test_after_a_round_among_all_scores_are_those_of_its_choice(spec: str, rows:
     rng = np.random.default_rng(12)
     for _ in range(20):
         dispatch.begin_among(state, rng)
-        dispatch.prepare(state, rng)
-        own = [dispatch.score(state, vectors[[k if rows > 1 else 0]], k) for k in range(K)]
+        dispatch.begin(state, rng)
+        own = [dispatch.score_among(state, vectors[[k if rows > 1 else 0]], k) for k in range(K)]
         assert int(np.argmax(own)) == dispatch.choose(state, vectors)
 
 
@@ -104,6 +104,6 @@ def test_one_model_for_all_actions_draws_theta_as_ever(spec: str) -> None:
     state, vectors = learned(spec, rows=K)
     other, _ = learned(spec, rows=K)
     dispatch.begin_among(state, np.random.default_rng(13))
-    dispatch.prepare(other, np.random.default_rng(13))
+    dispatch.begin(other, np.random.default_rng(13))
     for k in range(K):
-        assert dispatch.score(state, vectors[[k]], k) == dispatch.score(other, vectors[[k]], k)
+        assert dispatch.score_among(state, vectors[[k]], k) == dispatch.score(other, vectors[[k]], k)

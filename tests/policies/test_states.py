@@ -15,7 +15,6 @@ import pytest
 
 from evaluator.policies import dispatch
 from evaluator.policies.base import NO_WINDOW, Setting
-from evaluator.policies.dispatch import choose, converted, displayed, prepare
 from evaluator.policies.registry import resolve
 from tests.crossed import crossed
 from tests.policies.rounds import Layout, random_rounds, setting_for
@@ -59,10 +58,10 @@ def walk(spec: str, layout: Layout, compare: Any, **told: Any) -> None:
     due: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for t in range(ROUNDS):
         vectors = rounds.vectors[t % len(rounds.vectors)]
-        prepare(state, ours)
+        dispatch.begin(state, ours)
         twin.begin(theirs)
         compare(state, twin, vectors)
-        displayed(state, vectors, int(rounds.action[t]))
+        dispatch.shown(state, vectors, int(rounds.action[t]))
         twin.displayed(vectors, int(rounds.action[t]))
         for c in range(rounds.first_conversion[t], rounds.first_conversion[t + 1]):
             if rounds.delay[c] <= setting.window:
@@ -71,7 +70,7 @@ def walk(spec: str, layout: Layout, compare: Any, **told: Any) -> None:
             arm, value = int(rounds.action[s]), float(rounds.value[c])
             shown = rounds.vectors[s % len(rounds.vectors)]
             vector = shown[arm] if len(shown) > 1 else shown[0]
-            converted(state, vector, arm, t - s, value)
+            dispatch.told(state, vector, arm, t - s, value)
             twin.converted(vector, arm, t - s, value)
     assert len(twin.conversions) > 5
     assert np.bincount(twin.actions, minlength=setting.n_actions).min() > 5
@@ -136,7 +135,7 @@ def same_regression(state: Any, twin: LinearTwin, vectors: Floats) -> None:
     np.testing.assert_allclose(part.ridge.theta.ravel(), twin.theta, **TOLERANCE)
     np.testing.assert_allclose(part.ridge.moment.ravel(), twin.moment(), **TOLERANCE)
     np.testing.assert_allclose(block_diagonal(inverse_of(part.ridge)), np.linalg.inv(twin.v), **TOLERANCE)
-    assert choose(state, vectors) == lowest_best(twin.scores(vectors))
+    assert dispatch.choose(state, vectors) == lowest_best(twin.scores(vectors))
     if isinstance(twin, LinTSTwin):
         np.testing.assert_allclose(part.draw.ravel(), twin.draw, **TOLERANCE)
     if isinstance(twin, OTFLinUCBTwin):

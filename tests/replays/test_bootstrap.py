@@ -142,7 +142,7 @@ def test_the_correction_of_young_displays_is_fitted_anew() -> None:
     # The resampled log written out: each display's conversions as often as it was drawn.
     times = np.bincount(drawn, minlength=len(LOG))[to_numpy(LOG.conversions["display_id"])]
     own = LOG.conversions.take(np.repeat(np.arange(len(times)), times))
-    written = plan_replay(replace(LOG, conversions=own), as_description("ucb1"), plan.options)
+    written = plan_replay(replace(LOG, events=own), as_description("ucb1"), plan.options)
     anew, by_hand = log.asked[0].plan.maturity.correction, written.maturity.correction
     assert anew is not None
     assert by_hand is not None
@@ -168,10 +168,7 @@ def test_the_delays_that_a_policy_is_told_are_fitted_anew(options: dict[str, Any
         to_numpy(LOG.conversions["display_id"])
     ]
     own = LOG.conversions.take(np.repeat(np.arange(len(times)), times))
-    assert (
-        anew
-        == plan_replay(replace(LOG, conversions=own), as_description("delayed-ucb"), plan.options).setting.delay_cdf
-    )
+    assert anew == plan_replay(replace(LOG, events=own), as_description("delayed-ucb"), plan.options).setting.delay_cdf
 
 
 def test_what_was_known_of_the_delays_is_drawn_from_what_was_known() -> None:

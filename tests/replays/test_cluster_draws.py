@@ -89,7 +89,7 @@ def test_the_spread_is_that_of_clusters() -> None:
     converts = (rng.random(300) < 0.5)[user]
     kept = np.flatnonzero(converts)
     conversions = pa.table({"display_id": kept, "time": kept, "value": np.ones(len(kept))})
-    log = with_users(replace(log, conversions=conversions), user)
+    log = with_users(replace(log, events=conversions), user)
     found = {by: replay(log, "logging", bootstrap=200, cluster_by=by) for by in (None, "user")}
     spread = {by: np.std(result.resampled, ddof=1) for by, result in found.items()}
     true = clustered_error(converts.astype(float), user)

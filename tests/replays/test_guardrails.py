@@ -12,7 +12,7 @@ import pytest
 from evaluator import compare, plan, replay
 from evaluator.arguments import as_description
 from evaluator.comparisons.kept import KeptResults
-from evaluator.comparisons.result import compare_results, plan_comparison
+from evaluator.comparisons.run import compare_results, plan_comparison
 from evaluator.comparisons.study_file import read_study
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import KeyOfFileError, ParameterError, UnknownNameError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,8 @@ from evaluator import audit, check, load, replay
 from evaluator.datasets.summary import log_facts
 from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, LogError, ParameterError
-from evaluator.log import Log, Outcome
+from evaluator.log import EventKind, Log
+from evaluator.log.events import merge_events, with_kind
 from evaluator.log.schema import to_numpy
 from tests.logs import bernoulli_log, with_outcome
 
@@ -105,16 +105,13 @@ def test_a_guardrail_limits_it_and_what_knows_no_kinds_refuses_it() -> None:
 
 def renamed() -> Log:
     log = damaged()
-    at = log.outcomes.schema.get_field_index("outcome")
-    events = log.outcomes.set_column(at, "outcome", pa.array(["damaged"] * len(log.outcomes), pa.string()))
-    return log.with_meta(outcomes=(replace(log.meta.outcomes[0], name="damaged"),)).changed(outcomes=events)
+    named = log.with_meta(outcomes=(replace(log.meta.outcomes[0], name="damaged"),))
+    return named.changed(events=merge_events(log.conversions, with_kind(log.outcomes, "damaged")))
 
 
-def test_a_folder_keeps_it_and_other_folders_stay_of_the_version_before(tmp_path: Path) -> None:
-    for name, log, version in (("kept", damaged(), 6), ("plain", plain(), 4)):
-        (tmp_path / name).mkdir()
-        write_canonical(log, tmp_path / name)
-        assert json.loads((tmp_path / name / "meta.json").read_text())["schema_version"] == version
+def test_a_folder_keeps_it(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    write_canonical(damaged(), tmp_path / "kept")
     kept = load(tmp_path / "kept")
     assert kept.meta.outcomes == damaged().meta.outcomes
     assert kept.outcomes.equals(damaged().outcomes)
@@ -131,7 +128,7 @@ def test_a_spec_declares_it() -> None:
     of = {"time": "back", "value": "loss", "reward": True, "attribution_window": "20s", "value_min": -2.0}
     log = Log.from_frames(FRAME, **ROLES, outcomes={"damaged": of})
     assert log.meta.outcomes == (
-        Outcome(name="damaged", attribution_window=20, observed_until=12, value_max=0.0, reward=True, told=True,
+        EventKind(name="damaged", attribution_window=20, observed_until=12, value_max=0.0, reward=True, told=True,
                 value_min=-2.0),
     )  # fmt: skip
     assert log.outcomes["value"].to_pylist() == [-2.0, -1.0]
@@ -171,7 +168,7 @@ def test_capped_rewards_know_of_conversions_alone() -> None:
 
 def test_an_outcome_that_was_not_seen_keeps_its_window_where_young_displays_are_corrected() -> None:
     log = damaged(N - 1, 1_500).with_meta(observed_until=N + 500)
-    empty = log.changed(outcomes=log.outcomes.slice(0, 0))
+    empty = log.changed(events=log.conversions)
     assert replay(empty, "logging", immature="correct").plan["displays_used"] == N - 1_500
 
 

@@ -15,7 +15,7 @@ import pytest
 from evaluator import compare, replay
 from evaluator.arguments import as_descriptions
 from evaluator.comparisons.kept import KeptResults
-from evaluator.comparisons.result import compare_results, execute_comparison, plan_comparison
+from evaluator.comparisons.run import compare_results, execute_comparison, plan_comparison
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import mean_interval

@@ -39,7 +39,7 @@ def shop() -> Log:
 def priced(factor: float, *, known: bool) -> Log:
     log = shop()
     value = factor * log.conversions["value"].to_numpy()
-    log = dataclasses.replace(log, conversions=log.conversions.set_column(2, "value", [value]))
+    log = dataclasses.replace(log, events=log.conversions.set_column(2, "value", [value]))
     return log.with_meta(reward_max=factor if known else None)
 
 

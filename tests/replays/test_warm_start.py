@@ -82,7 +82,7 @@ def test_the_second_half_is_lived_as_the_learned_policy_would(
     assert chosen == to_numpy(result.trajectory["action"]).tolist()
     by_hand.end_round()
     if result.learned.prepared:
-        dispatch.prepare(by_hand.state, by_hand.rng)
+        dispatch.begin(by_hand.state, by_hand.rng)
     assert_equal_states(result.learned, by_hand)
     assert result.learned.rounds == first.rounds + result.rounds
     assert result.generated == result.delivered + result.expired + result.pending

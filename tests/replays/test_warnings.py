@@ -74,7 +74,7 @@ def test_a_doubtful_replay_warns(log: Log, policy: str, options: dict[str, Any],
 
 def paid(log: Log, value: np.ndarray, reward_max: float | None = None) -> Log:
     """Return the log with these values of its conversions."""
-    return dataclasses.replace(log, conversions=log.conversions.set_column(2, "value", [value])).with_meta(
+    return dataclasses.replace(log, events=log.conversions.set_column(2, "value", [value])).with_meta(
         reward_max=reward_max
     )
 

@@ -29,14 +29,14 @@ class Interpreted:
         self._state = policy.start(setting)
 
     def choose(self, vectors: npt.NDArray[np.float64], rng: np.random.Generator) -> int:
-        dispatch.prepare(self._state, rng)
+        dispatch.begin(self._state, rng)
         return dispatch.choose(self._state, vectors)
 
     def displayed(self, vectors: npt.NDArray[np.float64], action: int) -> None:
-        dispatch.displayed(self._state, vectors, action)
+        dispatch.shown(self._state, vectors, action)
 
     def converted(self, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-        dispatch.converted(self._state, vector, action, delay, value)
+        dispatch.told(self._state, vector, action, delay, value)
 
 
 def agree(spec: str, problem: Problem, *, told: str = "geometric:12", twin: bool = True) -> None:

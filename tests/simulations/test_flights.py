@@ -73,15 +73,15 @@ class InterpretedAmong:
     ) -> int:
         dispatch.begin_among(self._state, rng)
         key = tie_key(rng) if self._draws else LOWEST_FIRST
-        score = {int(a): dispatch.score(self._state, own_vector(vectors, a), int(a)) for a in eligible}
+        score = {int(a): dispatch.score_among(self._state, own_vector(vectors, a), int(a)) for a in eligible}
         best = [a for a in score if score[a] == max(score.values())]
         return next(a for a in best if all(a == b or goes_first(a, b, key) for b in best))
 
     def displayed(self, vectors: npt.NDArray[np.float64], action: int) -> None:
-        dispatch.displayed(self._state, own_vector(vectors, action), action)
+        dispatch.shown(self._state, own_vector(vectors, action), action)
 
     def converted(self, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-        dispatch.converted(self._state, vector, action, delay, value)
+        dispatch.told(self._state, vector, action, delay, value)
 
 
 def own_vector(vectors: npt.NDArray[np.float64], action: int) -> npt.NDArray[np.float64]:

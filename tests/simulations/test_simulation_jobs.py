@@ -18,8 +18,7 @@ from evaluator.errors import UsageError, WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.jobs.software import loaded
 from evaluator.jobs.workers import this_folder
-from evaluator.outputs.kept_folder import kept_beside
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs, kept_beside
 from evaluator.own_code import codes_of
 from evaluator.simulations import simulate, simulation_jobs
 from evaluator.simulations.options import SimulateOptions

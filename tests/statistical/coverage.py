@@ -90,7 +90,7 @@ class Cell:
         when, of = to_numpy(log.conversions["time"]), to_numpy(log.conversions["display_id"])
         until = len(log) - 1
         seen = log.conversions.filter((when <= until) & (when - of <= ATTRIBUTION))
-        return replace(log, conversions=seen).with_meta(observed_until=until, attribution_window=ATTRIBUTION)
+        return replace(log, events=seen).with_meta(observed_until=until, attribution_window=ATTRIBUTION)
 
     def replayed(self, seed: int, **options: Any) -> list[ReplayResult]:
         """Replay both policies on a log of the cell."""

@@ -58,7 +58,7 @@ def cut_log(n: int, *, seed: int, logger: tuple[float, ...] | None) -> Log:
     log = bernoulli_log(n, MEANS, mean_delay=MEAN_DELAY, seed=seed, logger=logger)
     when, of = to_numpy(log.conversions["time"]), to_numpy(log.conversions["display_id"])
     seen = (when <= n - 1) & (when - of <= ATTRIBUTION)
-    cut = replace(log, conversions=log.conversions.filter(seen))
+    cut = replace(log, events=log.conversions.filter(seen))
     return cut.with_meta(observed_until=n - 1, attribution_window=ATTRIBUTION)
 
 

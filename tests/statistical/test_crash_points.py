@@ -108,9 +108,9 @@ def test_the_campaign_sees_a_torn_output(stage: Stage) -> None:
     ours.anew()
     assert stage.nursery.run(ours.words()).code == 0
     assert ours.wrong_when_cut_off() == []
-    (ours.out / "out" / "conversions.parquet").write_bytes(b"")
+    (ours.out / "out" / "events.parquet").write_bytes(b"")
     (ours.out / "notes.txt").unlink()
     assert contents(ours.out) != ours.made
     assert ours.wrong_when_cut_off() == [
-        "out is torn: out/conversions.parquet other bytes", "notes.txt beside it was changed or removed",
+        "out is torn: out/events.parquet other bytes", "notes.txt beside it was changed or removed",
     ]  # fmt: skip

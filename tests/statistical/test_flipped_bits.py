@@ -84,6 +84,4 @@ def test_a_column_read_alone(folder: Path) -> None:
 
 def opened(sound: StoredLog) -> StoredLog:
     """The log as it is opened, but for what is verified before its pages are read."""
-    return StoredLog(
-        sound.paths, Selection(N, N), conversions=sound.conversions, actions=sound.actions, meta=sound.meta
-    )
+    return StoredLog(sound.paths, Selection(N, N), events=sound.conversions, actions=sound.actions, meta=sound.meta)

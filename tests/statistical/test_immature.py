@@ -32,7 +32,7 @@ def cut_log(seed: int, logger: tuple[float, ...] | None = None) -> Log:
     log = bernoulli_log(N, MEANS, mean_delay=MEAN_DELAY, seed=seed, logger=logger)
     when, of = to_numpy(log.conversions["time"]), to_numpy(log.conversions["display_id"])
     seen = (when <= N - 1) & (when - of <= ATTRIBUTION)
-    return replace(log, conversions=log.conversions.filter(seen))
+    return replace(log, events=log.conversions.filter(seen))
 
 
 def followed(seed: int, logger: tuple[float, ...] | None = None) -> Log:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evaluator.arguments import as_description
 from evaluator.comparisons.kept import FoundResults, KeptResults
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.run import execute_all
 from tests.logs import linear_log

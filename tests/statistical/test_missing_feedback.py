@@ -27,16 +27,16 @@ def excess(width: str, m: int, mean_delay: int, seed: int = 0) -> tuple[float, f
             last = shown[max(t - m, 0) : t]
             norms = ((last @ np.linalg.inv(v)) * last).sum(axis=1)
             ratio[t] = state.missing.total[0] / (norms if width == "figures" else np.sqrt(norms)).sum()
-        dispatch.prepare(state, own)
+        dispatch.begin(state, own)
         action = dispatch.choose(state, vectors)
-        dispatch.displayed(state, vectors, action)
+        dispatch.shown(state, vectors, action)
         shown[t] = vectors[action]
         v += np.outer(shown[t], shown[t])
         delay = int(world.geometric(1 / mean_delay))
         if world.random() < shown[t].sum() / np.sqrt(D) and delay <= m and t + delay < HORIZON:
             due[t + delay].append((t, action))
         for s, a in due[t]:
-            dispatch.converted(state, shown[s], a, t - s, 1.0)
+            dispatch.told(state, shown[s], a, t - s, 1.0)
     return float(ratio[m + 1 :].mean()), float(ratio[1 : m + 1].max())
 
 

@@ -33,7 +33,7 @@ def _each_log_is_checked_once() -> Iterator[None]:
         return done[id(log)][2]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evaluator.comparisons.result.check_log", check_once)
+        patch.setattr("evaluator.comparisons.run.check_log", check_once)
         yield
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from evaluator.policies import dispatch, naive_linear
 from evaluator.policies.base import Setting
 from evaluator.policies.linear import Optimist, implement_optimist
@@ -12,11 +14,6 @@ from evaluator.policies.naive_linear import LinUCB
 
 
 class EagerState(NamedTuple):
-    optimist: Optimist
-    alpha: float
-
-
-class AskedState(NamedTuple):
     optimist: Optimist
     alpha: float
 
@@ -31,17 +28,8 @@ class EagerLinUCB(LinUCB):
         return EagerState(*super().start(setting))
 
 
-@dataclass(frozen=True, kw_only=True)
-class AskedLinUCB(LinUCB):
-    """LinUCB with the lazy match, asked at every display even where all displays share their vectors."""
-
-    name = "asked-linucb"
-
-    def start(self, setting: Setting) -> AskedState:
-        return AskedState(*super().start(setting))
+def _choose(state: EagerState, vectors: np.ndarray, eligible: None) -> int:
+    return dispatch.best(state, vectors)
 
 
-# Not that it draws: so that no choice is held for displays of the same vectors.
-_SHARED = {"prepare": naive_linear._prepare, "choose": dispatch.best, "pure": False}
-implement_optimist(EagerState, **_SHARED)
-implement_optimist(AskedState, **_SHARED, wins=dispatch.lazy_match)
+implement_optimist(EagerState, begin=naive_linear._begin, choose=_choose)

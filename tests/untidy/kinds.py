@@ -209,3 +209,14 @@ TOGETHER = (
 )  # fmt: skip
 
 KINDS = {kind.name: kind for kind in (*SINGLE, *TOGETHER)}
+
+# What verdicts are held against beside those: what replays earn in them depends on the policy's own past, or on sets.
+DECIDED = {
+    kind.name: kind
+    for kind in (
+        Kind(name="eligible sets", untidy=Untidy(sets=0.6)),
+        Kind(name="eligible sets, uneven logger", untidy=Untidy(sets=0.6, logger=_UNEVEN)),
+        Kind(name="users without wear-out", untidy=Untidy(visitors=1_000)),
+        Kind(name="wear-out", untidy=Untidy(visitors=1_000, wear_out=0.4), causes="wear-out"),
+    )
+} | KINDS

@@ -47,6 +47,13 @@ class Untidy:
     users
         Number of users, with very different numbers of displays, each of whom buys whatever action converts more often
         than a number of his own: his outcomes are one. 0 for independent displays. The truth is that of these users.
+    sets
+        Chance of each action to be eligible at a display, which the log says; one at least is. 0 for no sets.
+    visitors
+        Number of users, alike and independent of each other, whose outcomes are independent but for `wear_out`.
+    wear_out
+        A user's chance to convert by an action falls by the factor exp(-wear_out) times the root of the number of times
+        that he saw it before. What policies earn then depends on what they showed before.
     claim
         Propensities that the log claims: right, constant (those of `logger`, whatever else decided), swapped (of the
         first and the last action), stale (of before the change).
@@ -92,6 +99,9 @@ class Untidy:
     hole: bool = False
     logger_changes: bool = False
     users: int = 0
+    sets: float = 0.0
+    visitors: int = 0
+    wear_out: float = 0.0
     claim: Literal["right", "constant", "swapped", "stale"] = "right"
     sampled: float = 1.0
     attribution_s: int | None = HOUR_S

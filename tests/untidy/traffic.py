@@ -29,7 +29,9 @@ class Traffic:
     context, user
         Shape (n,).
     rates
-        Chance of each action to convert given the context, the time and the user, shape (n, K).
+        Chance of each action to convert given the context, the time and the user, shape (n, K), before wear-out.
+    earlier
+        Number of earlier displays of the same user, shape (n,).
     values
         Expected value of a conversion of each action, shape (K,).
     available, logger
@@ -44,6 +46,7 @@ class Traffic:
     context: Ints
     user: Ints
     rates: Floats
+    earlier: Ints
     values: Floats
     available: Flags
     logger: Floats
@@ -63,6 +66,9 @@ def draw_traffic(untidy: Untidy, seed: int) -> Traffic:
     context = rng.integers(untidy.contexts, size=n)
     rates = _rates(untidy, time, share, context)
     available = _available(untidy, share)
+    if untidy.sets:
+        available = rng.random((n, k)) < untidy.sets
+        available[np.arange(n), rng.integers(k, size=n)] = True
     logger = _logger(untidy, time, share, context, available)
     action = _draw(logger, rng.random(n))
     luck = rng.random(n)
@@ -71,11 +77,16 @@ def draw_traffic(untidy: Untidy, seed: int) -> Traffic:
         user, luck = _users(untidy.users, n, rng)
         rates = (luck[:, None] < rates).astype(np.float64)
     at = np.arange(n)
+    earlier, worn = np.zeros(n, np.int64), np.ones(n)
+    if untidy.visitors:
+        user = rng.integers(untidy.visitors, size=n)
+        earlier = _earlier(user)
+        worn = np.exp(-untidy.wear_out * np.sqrt(_earlier(user * k + action)))
     values = np.ones(k) if untidy.mean_values is None else np.array(untidy.mean_values)
     noise = np.exp(untidy.log_sd * rng.standard_normal(n) - untidy.log_sd**2 / 2)
     return Traffic(
-        untidy=untidy, time=time, share=share, context=context, user=user, rates=rates, values=values,
-        available=available, logger=logger, action=action, converts=luck < rates[at, action],
+        untidy=untidy, time=time, share=share, context=context, user=user, rates=rates, earlier=earlier,
+        values=values, available=available, logger=logger, action=action, converts=luck < rates[at, action] * worn,
         delay=draw_delays(untidy, action, rng.random(n)), value=values[action] * noise,
     )  # fmt: skip
 
@@ -148,3 +159,13 @@ def _users(users: int, n: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
     weight = rng.pareto(1.0, users) + 0.05
     user = rng.choice(users, n, p=weight / weight.sum())
     return user, rng.random(users)[user]
+
+
+def _earlier(of: Ints) -> Ints:
+    """Return how often each number came before, shape (n,)."""
+    order = np.argsort(of, kind="stable")
+    first = np.flatnonzero(np.diff(of[order], prepend=-1))
+    since = np.arange(len(of)) - np.repeat(first, np.diff(first, append=len(of)))
+    earlier = np.empty(len(of), np.int64)
+    earlier[order] = since
+    return earlier

@@ -151,7 +151,7 @@ def in_another_unit(log: Log, unit: float) -> Log:
     """Return the log with values times `unit`."""
     value = log.conversions["value"].to_numpy() * unit
     bound = log.meta.reward_max
-    scaled = replace(log, conversions=log.conversions.set_column(2, "value", pa.array(value)))
+    scaled = replace(log, events=log.conversions.set_column(2, "value", pa.array(value)))
     return scaled.with_meta(reward_max=None if bound is None else bound * unit)
 
 

@@ -36,7 +36,8 @@ def _built(traffic: Traffic, rows: Rows) -> Log:
     untidy = traffic.untidy
     stamp = untidy.stamp_s
     order = np.lexsort((rows.conversion_time, rows.conversion_of))
-    by_design = (rows.propensity == 1.0 / untidy.n_actions).all()
+    even = 1.0 / traffic.available.sum(axis=1)[rows.of] if untidy.sets else 1.0 / untidy.n_actions
+    by_design = np.allclose(rows.propensity, even, rtol=1e-12, atol=0.0)
     log = build_log(
         time=rows.time // stamp,
         action=rows.action,
@@ -46,13 +47,14 @@ def _built(traffic: Traffic, rows: Rows) -> Log:
         conversion_value=rows.conversion_value[order],
         n_actions=untidy.n_actions,
         context=_contexts(traffic, rows),
+        eligible=traffic.available[rows.of] if untidy.sets else None,
         tick=_UNITS[stamp],
         reward_max=1.0 if untidy.mean_values is None and not untidy.conversions_copied else None,
         observed_until=rows.until // stamp,
         attribution_window=None if untidy.attribution_s is None else -(-untidy.attribution_s // stamp),
         **_sampling(untidy.sampled),
     )
-    if untidy.users:
+    if untidy.users or untidy.visitors:
         user = pa.array([f"u{u}" for u in traffic.user[rows.of]])
         log = replace(log, displays=log.displays.append_column("user", user))
     return log.validated()

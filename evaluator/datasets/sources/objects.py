@@ -30,7 +30,7 @@ from evaluator.datasets.spec_sections import FileFormat, Storage, Table
 from evaluator.datasets.text import COMPRESSIONS
 from evaluator.errors import SourceError
 from evaluator.log.log_files import RemoteFile
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from evaluator.delays.fitted_law import DelayFit
 from evaluator.jobs.run_jobs import Job, Results, run_jobs
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs
 
 # What the jobs of one part of a study compute on: laws, bootstraps, permutations, and the tail have one each.
 Sample: TypeAlias = Any

@@ -15,6 +15,7 @@ from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
 from evaluator.delays.study.criteria import FamilyComparison, compare_families
 from evaluator.delays.study.delay_jobs import HERE, DelayWorkers
 from evaluator.delays.study.permuted_groups import GroupedDelays, permutation_test
+from evaluator.delays.study.records import Quantile, quantiles_of
 from evaluator.delays.usable import Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.multiplicity import holm
@@ -22,7 +23,6 @@ from evaluator.log.column import renumbered
 from evaluator.results.json_documents import (
     Count,
     Level,
-    NotNegative,
     NotNegativeOrNull,
     Positive,
     Share,
@@ -40,32 +40,6 @@ ROWS, PERMUTATIONS = 50_000, 999
 POOLED = "(pooled)"
 # Quantiles of the delays of each group.
 LEVELS = (0.25, 0.5, 0.75)
-
-
-@dataclass(frozen=True)
-class GroupQuantile:
-    """A quantile of a group's delays, in ticks.
-
-    Parameters
-    ----------
-    level
-        Level of the quantile.
-    corrected
-        Quantile of the delays, corrected for what the log cut off.
-    low, high
-        Interval of `corrected`; `high` is inf where nothing bounds it from above.
-    """
-
-    level: Level
-    corrected: NotNegative
-    low: NotNegative
-    high: NotNegativeOrNull
-
-    @in_document
-    @property
-    def bounded(self) -> bool:
-        """Whether the interval has an upper end."""
-        return math.isfinite(self.high)
 
 
 @dataclass(frozen=True)
@@ -94,10 +68,9 @@ class GroupDelays:
 
     @in_document
     @property
-    def quantiles(self) -> tuple[GroupQuantile, ...]:
+    def quantiles(self) -> tuple[Quantile, ...]:
         """Quantiles of the group's delays at `LEVELS`."""
-        found = zip(LEVELS, self.fit.quantiles(LEVELS), *self.fit.quantile_intervals(LEVELS), strict=True)
-        return tuple(GroupQuantile(*map(float, row)) for row in found)
+        return quantiles_of(self.fit, LEVELS)
 
     @in_document
     @property

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.study.window_advice import WindowShare
 from evaluator.delays.study.words import words
 from evaluator.log.delay_rows import DelayRows
@@ -37,6 +41,13 @@ class Quantile:
     def bounded(self) -> bool:
         """Whether the interval has an upper end."""
         return math.isfinite(self.high)
+
+
+def quantiles_of(fit: NonparametricFit, levels: Sequence[float]) -> tuple[Quantile, ...]:
+    """Return the quantiles of a fit at some levels in (0, 1)."""
+    at = np.minimum(np.searchsorted(fit.naive, levels), fit.delays.size - 1)
+    found = zip(levels, fit.delays[at], fit.quantiles(levels), *fit.quantile_intervals(levels), strict=True)
+    return tuple(Quantile(*map(float, row)) for row in found)
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ class DelayStudy(JsonDocument, ShownInNotebooks):
 
     @property
     def group_table(self) -> pa.Table:
-        """Quantiles of each group's delays: group, conversions, level, corrected, low, high."""
+        """Quantiles of each group's delays: group, conversions, level, naive, corrected, low, high."""
         return result_tables.group_table(self.groups)
 
     @property

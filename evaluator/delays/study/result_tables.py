@@ -73,7 +73,7 @@ def group_table(groups: Sequence[GroupDelays]) -> pa.Table:
         for group in groups
         for quantile in group.quantiles
     )
-    names = dict.fromkeys(("level", "corrected", "low", "high"), NUMBER)
+    names = dict.fromkeys(("level", "naive", "corrected", "low", "high"), NUMBER)
     return arrow_table({"group": TEXT, "conversions": COUNT, **names}, rows)
 
 

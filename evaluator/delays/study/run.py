@@ -18,7 +18,7 @@ from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit
 from evaluator.delays.study.joint_rate import check_joint, study_joint
 from evaluator.delays.study.newest import NewestDelays, newest_delays
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.records import PeriodRate, Quantile, StudyWindow
+from evaluator.delays.study.records import PeriodRate, StudyWindow, quantiles_of
 from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.studied_rows import Spread, StudiedRows, log_of
 from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
@@ -161,7 +161,7 @@ def study_rows(
         options=options,
         sight=(*sight(rows, fit), *mixture(rows, newest)),
         fit=fit,
-        quantiles=_quantiles(fit),
+        quantiles=quantiles_of(fit, LEVELS),
         choice=choice,
         windows=tuple(
             StudyWindow(text, ticks, count, window_shares(rounds, [count])[0], True)
@@ -223,13 +223,6 @@ def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | Non
 def _whole(ticks: float) -> float:
     """Return ticks that are whole but for rounding as whole ones: a delay of 7 d comes within 7 d, in any unit."""
     return float(round(ticks)) if abs(ticks - round(ticks)) <= 1e-13 * abs(ticks) else ticks
-
-
-def _quantiles(fit: NonparametricFit) -> tuple[Quantile, ...]:
-    at = np.minimum(np.searchsorted(fit.naive, LEVELS), fit.delays.size - 1)
-    low, high = fit.quantile_intervals(LEVELS)
-    found = zip(LEVELS, fit.delays[at], fit.quantiles(LEVELS), low, high, strict=True)
-    return tuple(Quantile(*map(float, row)) for row in found)
 
 
 def _laws(

@@ -27,7 +27,7 @@ from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
 from evaluator.log.reward_kinds import sales
-from evaluator.outputs.kept_jobs import KeptJobs
+from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.streams import seed_stream
 
 # Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.

@@ -17,7 +17,7 @@ from evaluator.errors import EvaluatorError, ParameterError, PolicyError
 from evaluator.kernels.argmax import LOWEST_FIRST, check_score, tie_key
 from evaluator.log.encoder import ContextEncoder
 from evaluator.outputs.atomic import whole_files
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 from evaluator.policies import dispatch
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.running import blamed, has_random_ties, reward_unit
@@ -152,7 +152,7 @@ class LearnedPolicy:
         if not self.prepared:  # what has come due by now belongs to what was learned
             self._begin(among=self.setting.among)
         values = np.empty(self.setting.n_actions)
-        dispatch.estimates(self.state, vectors, values)
+        dispatch.estimate(self.state, vectors, values)
         asked = np.arange(len(values)) if own is None else np.flatnonzero(own)
         for k in asked.tolist():
             check_score(values[k], k)
@@ -183,7 +183,7 @@ class LearnedPolicy:
             self.end_round()
             if not self.prepared:
                 self._begin(among=self.setting.among)
-            dispatch.displayed(self.state, vectors, action)
+            dispatch.shown(self.state, vectors, action)
             self.rounds += 1
             self.prepared = self._asked = False
             self._open = True
@@ -304,13 +304,13 @@ class LearnedPolicy:
             ) from error
 
     def _tell(self, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-        dispatch.converted(self.state, vector, action, delay, value)
+        dispatch.told(self.state, vector, action, delay, value)
         self._revealed += value
 
     def end_round(self) -> None:
         """Close the round of the last display: what comes later belongs to the next one."""
         if self._open:
-            dispatch.collected(self.state, self._revealed)
+            dispatch.told_sum(self.state, self._revealed)
         self._revealed, self._open = 0.0, False
 
     def _check_action(self, action: int) -> None:
@@ -319,7 +319,7 @@ class LearnedPolicy:
 
     def _begin(self, *, among: bool) -> None:
         """Begin a round, or begin it anew with other draws."""
-        (dispatch.begin_among if among else dispatch.prepare)(self.state, self.rng)
+        (dispatch.begin_among if among else dispatch.begin)(self.state, self.rng)
         self.prepared, self.tie_key = True, NO_KEY
 
     def _best_among(self, vectors: npt.NDArray[np.float64], own: Truths) -> int:

@@ -1,8 +1,8 @@
 """The loop of logs in which each display has its own eligible actions: lazy as the other, over the set alone.
 
-A policy ranks the eligible by its scores (`evaluator.policies.dispatch.score`) or chooses among them in its own way
-(`choose_among`). A round's draws are held until a display is accepted, its choice is not: it is looked at anew in each
-display's set. Equal scores go by a random order of the actions that is drawn once a round
+A policy ranks the eligible by its scores (`evaluator.policies.dispatch.score_among`) or chooses among them in its own
+way (`choose_among`). A round's draws are held until a display is accepted, its choice is not: it is looked at anew in
+each display's set. Equal scores go by a random order of the actions that is drawn once a round
 (`evaluator.kernels.argmax.goes_first`), or by the lower index where the policy says so.
 """
 
@@ -17,7 +17,7 @@ from evaluator.kernels.argmax import LOWEST_FIRST, check_score, goes_first, tie_
 from evaluator.kernels.bits import LAST_BIT, bits_below, count_bits, lowest_bit, not_negative
 from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
 from evaluator.kernels.memory import borrowed, one_row, prefetch
-from evaluator.policies.dispatch import begin_among, choose_among, score, scores
+from evaluator.policies.dispatch import begin_among, choose_among, score_among, scores
 from evaluator.replays.loop.kernel import ReplayCounters, play_round
 from evaluator.replays.loop.pending import PendingConversions
 from evaluator.replays.rounds.batch import Batch, EligibleActions
@@ -249,7 +249,7 @@ def best_among(state: Any, vectors: npt.NDArray[np.floating], eligible: Eligible
             k = not_negative(64 * at + lowest_bit(left))
             at, left, full = _without_lowest(word, begin, at, left, full)
             if _is_playable(eligible, k):
-                s = score(state, one_row(vectors, r + eligible.by_action * k), k)
+                s = score_among(state, one_row(vectors, r + eligible.by_action * k), k)
                 check_score(s, k)
                 if winner < 0 or s > top or (s == top and goes_first(k, winner, key)):
                     winner, top = k, s
@@ -301,9 +301,9 @@ def _wins(
     `own_row` is the row of its vector, `place` the display's among those that were looked at ahead, or -1.
     """
     key, rival = held.tie_key[0], not_negative(held.rival[0])
-    own = score(state, one_row(vectors, own_row), action)
+    own = score_among(state, one_row(vectors, own_row), action)
     if rival != action and _holds(eligible, i, rival):
-        s = score(state, own_vector(vectors, eligible, i, rival), rival)
+        s = score_among(state, own_vector(vectors, eligible, i, rival), rival)
         if s > own or (s == own and goes_first(rival, action, key)):
             return False
     word, r = _words(eligible, i), eligible.row[i]
@@ -314,7 +314,7 @@ def _wins(
             k = not_negative(64 * at + lowest_bit(left))
             at, left, full = _without_lowest(word, begin, at, left, full)
             if k != action and k != rival and _is_playable(eligible, k):
-                s = score(state, one_row(vectors, r + eligible.by_action * k), k)
+                s = score_among(state, one_row(vectors, r + eligible.by_action * k), k)
                 if s > own or (s == own and goes_first(k, action, key)):
                     held.rival[0] = k
                     return False

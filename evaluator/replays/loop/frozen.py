@@ -3,14 +3,14 @@
 Two policies can go live with what was learned, and they earn differently:
 
 greedy
-    the action with the largest estimated reward (`estimates` of the policy: no bonus, no draw); actions of equal
+    the action with the largest estimated reward (`estimate` of the policy: no bonus, no draw); actions of equal
     estimates with equal chance, and what has no estimate only where nothing has. Its probabilities are exact.
 exploring
     the action that the policy would choose in its next round, bonus and draws included. An optimistic policy asked
     again and again without an answer shows what it knows least of, for ever. Of one that samples from a posterior these
     are the posterior's choice probabilities.
 
-To explore, the policy is asked with its next round begun: `prepare` draws, `choose` answers, nothing is told back. Each
+To explore, the policy is asked with its next round begun: `begin` draws, `choose` answers, nothing is told back. Each
 draw's choice is one draw from pi(.|x), the probabilities of the frozen policy; the share of the draws that fall on an
 action is an unbiased estimate of its probability, however few there are. Where nothing depends on the display, one
 large set of draws serves all. What a policy has decided to stick to is part of its state: the arm that QPM-D's base
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from evaluator.kernels.argmax import check_score
 from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
-from evaluator.policies.dispatch import choose, estimates, has_estimates, is_pure, prepare
+from evaluator.policies.dispatch import begin, choose, estimate, has_estimates, holds_choice
 from evaluator.policies.running import blamed, has_random_ties, is_plain_python, loop_for
 from evaluator.replays.loop import frozen_among as among
 from evaluator.replays.rounds.batch import EligibleActions, read_only, read_only_sets
@@ -55,7 +55,7 @@ def _ask(state: Any, rng: np.random.Generator, vectors: npt.NDArray[np.floating]
     state, rng, vectors, counts = borrowed((state, rng, vectors, counts))
     for i in range(counts.shape[0]):
         for _ in range(draws):
-            prepare(state, rng)
+            begin(state, rng)
             action = choose(state, vectors[i] if vectors.shape[0] > 1 else vectors[0])
             if action < 0 or action >= counts.shape[1]:
                 raise ValueError("the policy chose an impossible action")
@@ -68,7 +68,7 @@ def _ask_together(
     """Add to `counts`, shape (n, K), the choices of some draws at each display, the same draws at all."""
     state, rng, vectors, counts = borrowed((state, rng, vectors, counts))
     for _ in range(draws):
-        prepare(state, rng)
+        begin(state, rng)
         for i in range(counts.shape[0]):
             action = choose(state, vectors[i] if vectors.shape[0] > 1 else vectors[0])
             if action < 0 or action >= counts.shape[1]:
@@ -81,7 +81,7 @@ def _follow(state: Any, vectors: npt.NDArray[np.floating], shares: Floats) -> No
     state, vectors, shares = borrowed((state, vectors, shares))
     k = shares.shape[1]
     for i in range(shares.shape[0]):
-        estimates(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], shares[i])
+        estimate(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], shares[i])
         largest = shares[i, 0]
         for a in range(k):
             check_score(shares[i, a], a)
@@ -151,7 +151,7 @@ class FrozenPolicy:
         self._of_all: Floats | None = None
         self._has_sets = has_sets
         self._random_ties = has_random_ties(policy)
-        drawn = not greedy and (has_sets or not is_pure(state) or self._draws_to_prepare())
+        drawn = not greedy and (has_sets or not holds_choice(state) or self._draws_to_begin())
         self.draws = self._draws(displays) if drawn else 0
         if greedy:
             self._begin(self._state)
@@ -257,8 +257,8 @@ class FrozenPolicy:
         rng = seed_stream(0)
         before = rng.bit_generator.state
         with blamed(self._policy, self._n_actions):
-            prepare(state, rng)
+            begin(state, rng)
         return bool(rng.bit_generator.state != before)
 
-    def _draws_to_prepare(self) -> bool:
+    def _draws_to_begin(self) -> bool:
         return self._begin(copy.deepcopy(self._state))

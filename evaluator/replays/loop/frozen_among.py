@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evaluator.kernels.argmax import LOWEST_FIRST, check_score, tie_key
 from evaluator.kernels.compiling import compiled, compiled_uncached
 from evaluator.kernels.memory import borrowed
-from evaluator.policies.dispatch import begin_among, estimates
+from evaluator.policies.dispatch import begin_among, estimate
 from evaluator.replays.loop.among import best_among, listed
 from evaluator.replays.rounds.batch import EligibleActions
 
@@ -45,7 +45,7 @@ def _follow(state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleAct
     """Write the probabilities of the greedy policy at each display into `shares`, shape (n, K)."""
     state, vectors, eligible, shares = borrowed((state, vectors, eligible, shares))
     for i in range(shares.shape[0]):
-        estimates(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], shares[i])
+        estimate(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], shares[i])
         own = listed(eligible, i)
         largest, equals = -np.inf, 0
         for a in own:

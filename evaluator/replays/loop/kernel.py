@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
 from evaluator.kernels.memory import borrowed, prefetch_logged
 from evaluator.kernels.ridge import row
-from evaluator.policies.dispatch import choose, collected, converted, displayed, held_choice, prepare, wins
+from evaluator.policies.dispatch import begin, choose, held_choice, shown, told, told_sum, wins
 from evaluator.replays.loop.pending import PendingConversions, push, take
 from evaluator.replays.rounds.batch import Batch
 
@@ -46,7 +46,7 @@ def play_round(
     progress: ReplayCounters,
 ) -> None:
     """Show display `i`, whose vectors these are, then reveal every conversion due by the end of the round."""
-    displayed(state, vectors, action)
+    shown(state, vectors, action)
     progress.rounds[0] += 1
     now = progress.rounds[0]
     for c in range(batch.first_conversion[i], batch.first_conversion[i + 1]):
@@ -60,9 +60,9 @@ def play_round(
     while slot >= 0:
         progress.delivered[0] += 1
         total += pending.value[slot]
-        converted(state, pending.vector[slot], pending.action[slot], pending.delay[slot], pending.value[slot])
+        told(state, pending.vector[slot], pending.action[slot], pending.delay[slot], pending.value[slot])
         slot = take(pending, now)
-    collected(state, total)
+    told_sum(state, total)
     progress.prepared[0] = 0
 
 
@@ -85,7 +85,7 @@ def _match(
     written = i = 0
     while i < batch.action.shape[0] and progress.rounds[0] < horizon:
         if progress.prepared[0] == 0:
-            prepare(state, rng)
+            begin(state, rng)
             progress.prepared[0] = 1
         i = _next_match(state, batch, i, n_actions)
         if i < batch.action.shape[0]:
@@ -113,7 +113,7 @@ def _match_recorded(
     written = i = 0
     while i < batch.action.shape[0] and progress.rounds[0] < horizon:
         if progress.prepared[0] == 0:
-            prepare(state, rng)
+            begin(state, rng)
             progress.prepared[0] = 1
         chosen = choose(state, batch.vectors[_place(batch, i)])
         if chosen < 0 or chosen >= n_actions:
@@ -184,7 +184,7 @@ def _serve(
     passed = heads.copy()
     served = np.zeros(n, np.bool_)
     while progress.rounds[0] < horizon:
-        prepare(state, rng)
+        begin(state, rng)
         action = choose(state, batch.vectors[0])
         if action < 0 or action >= heads.shape[0]:
             raise ValueError("the policy chose an impossible action")

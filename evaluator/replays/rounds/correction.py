@@ -19,7 +19,8 @@ import numpy.typing as npt
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.column import cross, read_values
-from evaluator.log.reward_kinds import SALES, RewardKind
+from evaluator.log.meta import SALES
+from evaluator.log.reward_kinds import RewardKind
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 
@@ -175,7 +176,7 @@ def fit_correction(survey: Survey, follow_ups: Sequence[FollowUp], columns: tupl
         )
     ends = [of.until - delays.reached(LEAST_SEEN) for of, delays in kinds]
     # Nothing corrects an outcome of which no event was seen.
-    ends += [of.until - of.needed for of, delays in fitted if delays is None and of.kind.of is not None]
+    ends += [of.until - of.needed for of, delays in fitted if delays is None and not of.kind.of_conversions]
     return Correction(kinds, group, columns, min(ends))
 
 

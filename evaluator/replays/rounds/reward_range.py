@@ -135,13 +135,12 @@ def reward_range(survey: Survey, used: int) -> RewardRange:
     log, c = survey.log, int(np.searchsorted(survey.display, used))
     display = survey.display[:c]
     value = to_numpy(log.conversions["value"])[:c].astype(np.float64, copy=False)
-    costs, others = cost_events(log.conversions), [kind for kind in reward_kinds(log) if kind.of is not None]
+    costs, others = cost_events(log.conversions), [kind for kind in reward_kinds(log) if not kind.of_conversions]
     besides = [kind.marked(c)[:c] for kind in others] + ([] if costs is None else [costs[:c]])
     own = ~np.any(besides, axis=0) if besides else slice(None)
     found = told = _range_of(display[own], value[own], log.meta.reward_min, log.meta.reward_max)
     for kind, mine in zip(others, besides, strict=False):
-        assert kind.of is not None
-        added = _range_of(display[mine], value[mine], kind.of.value_min, kind.of.value_max)
+        added = _range_of(display[mine], value[mine], kind.value_min, kind.value_max)
         added = added._replace(known=added.known or not added.largest)
         found, told = found.plus(added), told.plus(added) if kind.told else told
     found, told = (of._replace(largest=of.largest or 1.0) for of in (found, told))

@@ -263,7 +263,7 @@ def _followed_until(log: Log, shown_at: npt.NDArray[np.int64]) -> npt.NDArray[np
     last = max(*known, int(to_numpy(log.conversions["time"]).max(initial=0)), int(shown_at.max(initial=0)))
     ends = _ended(log.meta, shown_at, last)
     for kind in kinds:
-        if kind.of is not None:
+        if not kind.of_conversions:
             ends[kind.at] = _ended(kind, shown_at[kind.at], last)
     return ends
 

@@ -19,7 +19,7 @@ import polars as pl
 from evaluator.errors import ParameterError
 from evaluator.outputs.atomic import whole_files
 from evaluator.outputs.checksums import described
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import is_whole

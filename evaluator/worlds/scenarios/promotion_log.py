@@ -10,10 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
-from evaluator.log import Log, LogMeta, Outcome
+from evaluator.log import EventKind, Log, LogMeta
 from evaluator.log.eligible import pack, unpack
+from evaluator.log.events import merge_events, with_kind
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.schema import COST, ELIGIBLE, OUTCOME, fixed_size_lists, to_numpy
+from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists, to_numpy
 from evaluator.results.json_documents import Finite, NotNegative
 from evaluator.units import SECONDS
 from evaluator.worlds.scenarios.problem import scenario_laws
@@ -105,9 +106,9 @@ def generate_promotions(
                 ELIGIBLE: pack(sets),
             }
         ),
-        conversions=_events(of[order], np.concatenate([sold_at, back_at])[order], value[order]),
-        outcomes=_events(left, left_at, np.ones(len(left))).add_column(
-            0, OUTCOME, pa.array([UNSUBSCRIBE] * len(left), pa.string())
+        events=merge_events(
+            _events(of[order], np.concatenate([sold_at, back_at])[order], value[order]),
+            with_kind(_events(left, left_at, np.ones(len(left))), UNSUBSCRIBE),
         ),
         actions=pa.table(
             {
@@ -123,7 +124,7 @@ def generate_promotions(
             reward_min=0.0,
             counts={"displays": n, "sales": len(sold), "refunds": len(back), "unsubscribes": len(left)},
             notes=("Synthetic log: its truth is known.",),
-            outcomes=(Outcome(name=UNSUBSCRIBE, value_max=1.0),),
+            outcomes=(EventKind(name=UNSUBSCRIBE, value_max=1.0),),
         ),
     ).validated()
     return log.with_meta(fingerprint=content_hash(log))

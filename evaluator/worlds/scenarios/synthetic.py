@@ -117,7 +117,7 @@ def draw_log(problem: Problem, *, displays: int | None = None, seed: int | None 
                 **columns,
             }
         ),
-        conversions=pa.table(
+        events=pa.table(
             {
                 "display_id": pa.array(converted, pa.int64()),
                 "time": pa.array(time[converted] + np.minimum(delay, LONGEST // unit) * unit, pa.int64()),

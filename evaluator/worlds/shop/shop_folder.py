@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.outputs.atomic import whole_folder
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 from evaluator.streams import Stream, random_stream
 
 # What a person would have written; their texts are files of this package.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from evaluator.log import Log
 from evaluator.log.schema import BATCH
-from evaluator.outputs.failures import writing
+from evaluator.outputs.staging import writing
 
 Ints = npt.NDArray[np.int64]
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import members
+from evaluator.log.events import CONVERSION
 from evaluator.log.ragged_vectors import uneven_lists
 from evaluator.log.schema import (
     BATCH,
@@ -21,7 +22,6 @@ from evaluator.log.schema import (
     ELIGIBLE,
     Columns,
     fixed_size_lists,
-    no_outcomes,
     read,
 )
 from evaluator.streams import Stream, child_streams, seed_sequence
@@ -182,7 +182,7 @@ class TwinLog(Log):
         What its displays are made of.
     passed, kept
         Number of these displays that come before the log's first one, and of those that belong to it.
-    conversions, actions, meta, outcomes
+    events, actions, meta, counted
         Tables and metadata, as in `Log`, in memory.
     """
 
@@ -194,15 +194,15 @@ class TwinLog(Log):
         self,
         drawn: TwinDisplays,
         *,
-        conversions: pa.Table,
+        events: pa.Table,
         actions: pa.Table,
         meta: LogMeta,
-        outcomes: pa.Table | None = None,
+        counted: tuple[str, ...] = (CONVERSION,),
         passed: int = 0,
         kept: int | None = None,
     ) -> None:
-        parts = {"drawn": drawn, "conversions": conversions, "actions": actions, "meta": meta, "passed": passed}
-        parts |= {"outcomes": no_outcomes() if outcomes is None else outcomes}
+        parts = {"drawn": drawn, "events": events, "actions": actions, "meta": meta, "passed": passed}
+        parts |= {"counted": counted}
         for name, value in (*parts.items(), ("kept", drawn.n - passed if kept is None else kept)):
             object.__setattr__(self, name, value)
 
@@ -268,14 +268,14 @@ class TwinLog(Log):
     def after(self, first: int) -> Log:
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""
         rest = {"passed": self.passed + first, "kept": max(self.kept - first, 0)}
-        return self.changed(**rest, **self._events_after(first)).as_sound_as(self)
+        return self.changed(**rest, events=self._events_after(first)).as_sound_as(self)
 
     def _first(self, displays: int) -> Log:
         return self.changed(kept=displays)
 
     def changed(self, **parts: object) -> TwinLog:
         """Return a copy with other displays of the drawn ones, tables in memory or metadata, by name, not validated."""
-        names = ("drawn", "conversions", "actions", "meta", "outcomes", "passed", "kept")
+        names = ("drawn", "events", "actions", "meta", "counted", "passed", "kept")
         return TwinLog(**{**{name: getattr(self, name) for name in names}, **parts})
 
 
@@ -347,7 +347,7 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
         display, when, value = display[seen], when[seen], value[seen]
     conversions = pa.table({"display_id": pa.array(display), "time": pa.array(when), "value": pa.array(value)})
     meta = replace(truth.meta, observed_until=until, attribution_window=truth.longest, outcomes=())
-    return TwinLog(drawn, conversions=conversions, actions=truth.actions, meta=meta)
+    return TwinLog(drawn, events=conversions, actions=truth.actions, meta=meta)
 
 
 def _draw_part(truth: LogTruth, drawn: TwinDisplays, streams: _Streams, edges: Floats, first: int, end: int) -> _Events:

@@ -123,7 +123,7 @@ def test_a_policy_saved_on_a_log_with_sets_must_be_told_them(policy: str, tmp_pa
     assert learned.rounds == before
     assert learned.choose(context, eligible=[3]) == 3
     values = np.empty(K)
-    dispatch.estimates(learned.state, context.reshape(1, -1), values)
+    dispatch.estimate(learned.state, context.reshape(1, -1), values)
     assert learned.choose(context, eligible=[1, 4], greedy=True) == max((1, 4), key=lambda k: values[k])
 
 
@@ -151,7 +151,7 @@ def test_files_of_versions_that_drew_every_action_are_read(policy: str, tmp_path
     planned = plan(log, policy, window=60)
     learned = learned_policy(planned.policy, planned.setting, tuple(log.labels), replayed(planned, CUT))
     # They began their rounds by drawing theta~ of every action, and kept that alone.
-    dispatch.prepare(learned.state, learned.rng)
+    dispatch.begin(learned.state, learned.rng)
     learned.save(tmp_path / "now.npz")
     about, arrays = read(tmp_path / "now.npz")
     for name in ("key", "scale"):

@@ -219,7 +219,7 @@ def test_asked_for_the_greedy_action_it_goes_on_as_if_nothing_had_been(spec: str
     for context in contexts:
         chosen = learned.choose(context, greedy=True)
         assert loaded.choose(context, greedy=True) == chosen
-        dispatch.estimates(learned.state, np.zeros((1, 0)) if context is None else context, values)
+        dispatch.estimate(learned.state, np.zeros((1, 0)) if context is None else context, values)
         assert values[chosen] == values.max()
     later = CUT + np.flatnonzero(rounds.action[CUT:] >= 0)  # the others are thinned out
     assert go_on(learned, rounds, later) == go_on(untouched, rounds, later)

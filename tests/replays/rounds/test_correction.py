@@ -140,4 +140,4 @@ def test_what_cannot_be_corrected_by_is_refused() -> None:
     with pytest.raises(ParameterError, match="twins have no such columns"):
         AuditOptions(immature="correct:device")
     with pytest.raises(DataError, match="no conversions to fit"):
-        plan(replace(log, conversions=log.conversions.slice(0, 0)), "random", immature="correct")
+        plan(replace(log, events=log.conversions.slice(0, 0)), "random", immature="correct")

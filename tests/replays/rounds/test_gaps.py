@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator import replay
-from evaluator.comparisons.result import plan_comparison
+from evaluator.comparisons.run import plan_comparison
 from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.replays.options import ReplayOptions

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -16,19 +17,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.datasets import frames as scan
-from evaluator.datasets.assembly import DisplayBatches, PartPlace, write_part
+from evaluator.datasets.assembly import DisplayBatches, on_disk
 from evaluator.datasets.cells import Kind, parse
 from evaluator.datasets.frames import UNREADABLE, missing_values
-from evaluator.datasets.intake import Intake
+from evaluator.datasets.intake import Intake, Taken
 from evaluator.datasets.join_by_id import AskedDisplays
+from evaluator.datasets.meta_file import DISPLAYS, part_name
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.sorting import SortedChunks
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.objects import ObjectFile, ObjectPart
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import Spool, Waiting, split
-from evaluator.datasets.stretches.pass_result import Taken
+from evaluator.datasets.spool import JoinedSpool, Spool, Waiting, split
+from evaluator.datasets.writing import ROWS_PER_GROUP
 from evaluator.errors import EvaluatorError
 from evaluator.log.log_files import LogFile, opened
 from evaluator.threads import in_threads
@@ -40,6 +42,8 @@ Ints = npt.NDArray[np.int64]
 
 # A stretch has so many rows or more, where the files allow: fewer are not worth a worker's start.
 STRETCH_ROWS = 1_000_000
+# Displays of a part of a log: whole row groups, so that parts hold what one file would.
+PART_ROWS = 64 * ROWS_PER_GROUP
 # Files that are distributed into at a time, all together: systems allow some hundreds to be open.
 MOST_OPEN = 256
 # Times taken of each row group to guess where as many rows begin.
@@ -47,55 +51,10 @@ _SAMPLED = 64
 _LATEST = np.iinfo(np.int64).max
 
 
-class StretchesInThreads:
-    """Threads of this process, which read stretches of a source and write parts of the log.
-
-    Parameters
-    ----------
-    plan, jobs, new_spool
-        What is read, number of threads, and function that makes a temporary file.
-    """
-
-    def __init__(self, plan: ReadingPlan, jobs: int, new_spool: Callable[[], Spool]) -> None:
-        self._plan, self._jobs, self._new_spool = plan, jobs, new_spool
-        # Files that are distributed at once.
-        self.files_at_once = jobs
-
-    def distribute(self, files: Sequence[int], edges: Ints) -> Iterable[Sequence[Waiting]]:
-        """Yield the rows of each file, parted at some times."""
-        return in_threads(lambda file: distributed(self._plan, file, edges, self._new_spool), files, self._jobs)
-
-    def take_in(self, found: Sequence[Stretch], asking: Asking, advance: Advance) -> Iterator[Taken | None]:
-        """Yield what each stretch holds, in their order; None of one that one pass over all must tell about."""
-        one = Lock()
-
-        def tell(rows: int) -> None:
-            with one:
-                advance(rows)
-
-        def see(stretch: Stretch) -> Taken | None:
-            intake = self._plan.intake(self._new_spool, asking(), before=stretch.before)
-            intake.see(rows_of(self._plan, stretch, self._new_spool), tell)
-            # Of a row that breaks a rule one pass tells in the order of the source.
-            return intake.taken() if intake.rows == stretch.rows else None
-
-        return in_threads(see, found, self._jobs, ready=self._jobs)
-
-    def write(self, made: DisplayBatches, taken: Sequence[Taken], parts: Sequence[PartPlace], folder: Path) -> None:
-        """Write parts of the displays into a folder."""
-        for _ in in_threads(lambda part: write_part(made, part, folder), parts, self._jobs, ready=self._jobs):
-            pass
-
-
 def joined_intake(
-    plan: ReadingPlan,
-    workers: StretchesInThreads,
-    whole: Intake,
-    asking: Asking,
-    advance: Advance,
-    alone: Callable[[str], None],
-) -> list[Taken] | None:
-    """Return what passes over stretches of time have found, joined in `whole`, several of them at once.
+    plan: ReadingPlan, asking: Asking, new_spool: Callable[[], Spool], advance: Advance, jobs: int
+) -> Intake | None:
+    """Return what passes over stretches of time have found, joined, several of them at once.
 
     None where there are no several stretches, and where a row breaks a rule, or an id seems to be listed twice: one
     pass over all says which, in the order of the source.
@@ -104,47 +63,73 @@ def joined_intake(
     ----------
     plan
         What is read.
-    workers
-        Who reads the stretches.
-    whole
-        Intake that has seen nothing.
     asking
         What makes what the displays of a stretch are shown to.
+    new_spool
+        Function that makes a temporary file.
     advance
         Function called with the number of rows read since the last call, by one thread at a time.
-    alone
-        Function that is told why one pass has to read all.
+    jobs
+        Number of threads.
     """
     if not plan.in_stretches:
-        alone("one file, a limit or a quarantine takes one")
         return None
-    told = "a row breaks a rule, or an id seems to be listed twice, which one tells in the order of the source"
     try:
         ranges = time_ranges(plan.files, plan.spec, plan.kinds[plan.spec.display.time])
-        if ranges is None:
-            alone("its files do not say from when to when their rows are, as Parquet files do")
-            return None
-        found = stretches(ranges, workers.distribute, sort=plan.sort, files_at_once=workers.files_at_once)
+        found = None if ranges is None else stretches(ranges, plan, new_spool, jobs)
         if found is None:
-            alone("its files are no several stretches of time of a million rows, one after the other")
             return None
-        seen: list[Taken] = []
-        for stretch, taken in zip(found, workers.take_in(found, asking, advance), strict=True):
+        whole, seen = plan.intake(new_spool, asking()), []
+        for stretch, taken in zip(found, _seen(plan, found, asking, new_spool, advance, jobs), strict=True):
             if taken is None:
-                alone(told)
                 return None
             for spool in stretch.waiting or ():
                 spool.discard()
             seen.append(taken)
     except EvaluatorError:
-        alone(told)
         return None
     whole.join(seen)
     assert whole.ids is not None
-    if len(whole.ids.suspects()):
-        alone(told)
-        return None
-    return seen
+    return None if len(whole.ids.suspects()) else whole
+
+
+def _seen(
+    plan: ReadingPlan,
+    found: Sequence[Stretch],
+    asking: Asking,
+    new_spool: Callable[[], Spool],
+    advance: Advance,
+    jobs: int,
+) -> Iterator[Taken | None]:
+    """Yield what each stretch holds, in their order; None of one that one pass over all must tell about."""
+    one = Lock()
+
+    def tell(rows: int) -> None:
+        with one:
+            advance(rows)
+
+    def see(stretch: Stretch) -> Taken | None:
+        intake = plan.intake(new_spool, asking(), before=stretch.before)
+        intake.see(rows_of(plan, stretch, new_spool), tell)
+        # Of a row that breaks a rule one pass tells in the order of the source.
+        return intake.taken() if intake.rows == stretch.rows else None
+
+    return in_threads(see, found, jobs, ready=jobs)
+
+
+def write_parts(made: DisplayBatches, spool: JoinedSpool, folder: Path, jobs: int) -> None:
+    """Write displays, all of which stay, into a folder, in parts of `PART_ROWS` each; few are one file."""
+    n = made.kept.displays
+    starts = range(0, n, PART_ROWS)
+
+    def write(number: int) -> None:
+        first = starts[number]
+        name = DISPLAYS if len(starts) == 1 else part_name(number + 1)
+        frames = spool.between(first, min(first + PART_ROWS, n))
+        on_disk(made.of(frames), folder, made.kept.kept_labels(), name=name, number=first)
+
+    for _ in in_threads(write, range(len(starts)), jobs, ready=jobs):
+        pass
 
 
 @dataclass(frozen=True)
@@ -168,11 +153,7 @@ class Stretch:
 
 
 def stretches(
-    ranges: Sequence[TimeRanges],
-    distribute: Callable[[Sequence[int], Ints], Iterable[Sequence[Waiting]]],
-    *,
-    sort: bool,
-    files_at_once: int,
+    ranges: Sequence[TimeRanges], plan: ReadingPlan, new_spool: Callable[[], Spool], jobs: int
 ) -> list[Stretch] | None:
     """Return the rows of some files as stretches, in their order; None where they are no several.
 
@@ -183,15 +164,15 @@ def stretches(
     ----------
     ranges
         Times of each file.
-    distribute
-        Function that parts the rows of files, by their numbers, at some times, shape (e,), as `distributed` those of
-        one.
-    sort
-        Whether rows are to be sorted; otherwise they come in order, and files that do not are left to one pass, which
+    plan
+        What is read. Where it is not sorted, files come in order, and those that do not are left to one pass, which
         says where.
-    files_at_once
-        Number of files that are distributed at once in one process.
+    new_spool
+        Function that makes a temporary file.
+    jobs
+        Number of files that are distributed at once.
     """
+    sort = plan.sort
     order = sorted(range(len(ranges)), key=lambda i: ranges[i].ends[0]) if sort else range(len(ranges))
     groups: list[list[int]] = []
     last, rows = -_LATEST, 0
@@ -210,9 +191,10 @@ def stretches(
         mine = tuple(sorted(group))  # rows of one time are in the order of the source
         rows = sum(ranges[i].n for i in mine)
         if sort and rows > 2 * STRETCH_ROWS and len(mine) > 1:
-            edges = _edges([ranges[i] for i in mine], most=max(MOST_OPEN // files_at_once, 2))
+            edges = _edges([ranges[i] for i in mine], most=max(MOST_OPEN // jobs, 2))
             within = before
-            for parts in zip(*distribute(mine, edges), strict=True):
+            of_files = in_threads(partial(distributed, plan, edges=edges, new_spool=new_spool), mine, jobs)
+            for parts in zip(*of_files, strict=True):
                 n = sum(part.rows for part in parts)
                 if n:
                     found.append(Stretch(mine, within, n, tuple(part.spool for part in parts)))

@@ -21,7 +21,7 @@ Command = Callable[..., None]
 LAST = ("full", "as_json", "debug")
 
 
-def takes(
+def options_of(
     options: type[Options], *, to: str, but: Sequence[str] = (), given_only: bool = False
 ) -> Callable[[Command], Command]:
     """Return a decorator that gives a command the options of a dataclass.
@@ -56,10 +56,12 @@ def takes(
 
         declared = (
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=_default(option, kind), annotation=annotated
+                name, inspect.Parameter.KEYWORD_ONLY, default=_default(declared, kind), annotation=annotated
             )
-            for name, (option, kind) in own_options.items()
-            for annotated in [Annotated[_find_parsed_type(option, kind), offered(name, option, metavar=_metavar(kind))]]
+            for name, (declared, kind) in own_options.items()
+            for annotated in [
+                Annotated[_find_parsed_type(declared, kind), option(name, declared, metavar=_metavar(kind))]
+            ]
         )
         parameters = [*(p for name, p in existing.items() if name not in (to, *LAST)), *declared]
         parameters += [existing[name] for name in LAST if name in existing]
@@ -71,39 +73,39 @@ def takes(
     return decorate
 
 
-def offered(name: str, option: Option, **more: Any) -> Any:
+def option(name: str, declared: Option, **more: Any) -> Any:
     """Return typer's description of an option: its names and its text in ``--help``.
 
     Every option of every command is made by this function, so that each has a declaration; a test checks this.
 
     Parameters
     ----------
-    name, option
+    name, declared
         Name of the option in Python, and its declaration.
     **more
         Further arguments of `typer.Option`.
     """
-    pairs = [word for word in option.flags if "/" in word]
+    pairs = [word for word in declared.flags if "/" in word]
     names = pairs or [f"--{name.replace('_', '-')}"]
-    names += [f"--{second}" for second in (option.singular, option.plural) if second]
-    names += [word for word in option.flags if "/" not in word]
-    if option.plural:  # typer reads several, so that more than one can be refused in words
+    names += [f"--{second}" for second in (declared.singular, declared.plural) if second]
+    names += [word for word in declared.flags if "/" not in word]
+    if declared.plural:  # typer reads several, so that more than one can be refused in words
         more["metavar"] = "<str>"
     parameter = typer.Option(
         *names,
-        help=help_text(name, option),
-        rich_help_panel=option.panel or None,
+        help=help_text(name, declared),
+        rich_help_panel=declared.panel or None,
         autocompletion=COMPLETIONS.get(name),
         **more,
     )
-    parameter.declared = option
+    parameter.declared = declared
     return parameter
 
 
-def placed(option: Option, *, completes: str = "") -> Any:
+def argument(declared: Option, *, completes: str = "") -> Any:
     """Return typer's description of a positional argument; shells complete it as the option named `completes`."""
-    parameter = typer.Argument(help=option.help, autocompletion=COMPLETIONS.get(completes))
-    parameter.declared = option
+    parameter = typer.Argument(help=declared.help, autocompletion=COMPLETIONS.get(completes))
+    parameter.declared = declared
     return parameter
 
 
@@ -118,7 +120,7 @@ def declarations(command: Any) -> dict[str, tuple[Option | None, Any]]:
     return {name: (getattr(offer, "declared", None), kind) for name, (kind, offer) in pairs.items()}
 
 
-def only(name: str, option: Option, values: Sequence[str]) -> str:
+def only(name: str, declared: Option, values: Sequence[str]) -> str:
     """Return the value of an option that takes one value here, and several values in another command.
 
     Raises
@@ -131,7 +133,7 @@ def only(name: str, option: Option, values: Sequence[str]) -> str:
     if len(values) > 1:
         raise UsageError(
             f"--{name} takes one value here, not {len(values)}: {', '.join(values)}.",
-            remedy=f"give one; evaluate compare --{option.plural} {','.join(values)} takes several.",
+            remedy=f"give one; evaluate compare --{declared.plural} {','.join(values)} takes several.",
         )
     return values[0]
 
@@ -142,33 +144,33 @@ def _metavar(kind: Any) -> str | None:
     return f"[{'|'.join(map(str, choices(kind)))}]" if choices(kind) and not others else None
 
 
-def help_text(name: str, option: Option) -> str:
+def help_text(name: str, declared: Option) -> str:
     """Return the text of an option in ``--help``."""
-    if not option.example:
-        return f"{option.help}." if ". " in option.help else option.help
-    example = f"--{name.replace('_', '-')} {option.example}"
-    before, stop, default = option.help.partition(". Default:")
+    if not declared.example:
+        return f"{declared.help}." if ". " in declared.help else declared.help
+    example = f"--{name.replace('_', '-')} {declared.example}"
+    before, stop, default = declared.help.partition(". Default:")
     return f"{before}: {example}{stop}{default}{'.' if stop else ''}"
 
 
-def _find_parsed_type(option: Option, kind: Any) -> Any:
+def _find_parsed_type(declared: Option, kind: Any) -> Any:
     kinds = alternatives(kind)
-    if option.plural or (several(kind) is not None and str not in kinds):
+    if declared.plural or (several(kind) is not None and str not in kinds):
         return list[str] | None
     plain = next((type_ for type_ in (bool, float, int) if type_ in kinds and str not in kinds), None)
     read: Any = plain or (Path if Path in kinds and str not in kinds else str)
     return read | None if type(None) in kinds else read
 
 
-def _default(option: Option, kind: Any) -> Any:
-    return None if several(kind) is not None and str not in alternatives(kind) else option.default
+def _default(declared: Option, kind: Any) -> Any:
+    return None if several(kind) is not None and str not in alternatives(kind) else declared.default
 
 
-def _value(name: str, given: Any, option: Option, kind: Any) -> Any:
+def _value(name: str, given: Any, declared: Option, kind: Any) -> Any:
     """Return the value of an option; a word of an option that takes several values may hold several with commas."""
-    if not option.plural and (several(kind) is None or str in alternatives(kind)):
+    if not declared.plural and (several(kind) is None or str in alternatives(kind)):
         return given
     words = tuple(word.strip() for text in given or () for word in text.split(","))
-    if option.plural:
-        return only(name, option, words) if words else option.default
+    if declared.plural:
+        return only(name, declared, words) if words else declared.default
     return words or (None if type(None) in alternatives(kind) else ())
