@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from evaluator.audits import audit_jobs
 from evaluator.audits.audit_jobs import AuditedLog, TwinJob, audited_log, live_jobs
-from evaluator.audits.fitted_truth import fit
 from evaluator.audits.live_runs import RUNS_PER_TWIN, LiveRuns
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import LargerDifference, PairPower, powers
-from evaluator.audits.replays import IntervalAndTruth, TwinReplays, twins_horizon
+from evaluator.audits.replays import IntervalAndTruth, TwinReplays, fit, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.audits.shown_displays import MeasuredDifference
 from evaluator.audits.words import found_beside_twins, verdict, warnings
@@ -29,7 +28,7 @@ from evaluator.findings.finding import assumptions_of
 from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log import Log
 from evaluator.outputs.kept_folder import KeptJobs
-from evaluator.replays.findings.stamps import said_of_twins
+from evaluator.replays.findings.stamps import warn_of_twins
 
 Floats = npt.NDArray[np.float64]
 
@@ -137,7 +136,7 @@ def run_audit(
         verdict=verdict(of_policies, of_pairs, beside),
         findings=ordered(
             (
-                *(said for plan in plans for said in said_of_twins(plan)),
+                *(said for plan in plans for said in warn_of_twins(plan)),
                 *warnings(of_policies, of_pairs, beside, [replayed.horizon for replayed in done], common),
                 *(said for plan in plans for said in assumptions_of(plan.findings)),
             )

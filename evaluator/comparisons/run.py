@@ -56,16 +56,7 @@ def plan_comparison(
 ) -> list[ReplayPlan]:
     """Plan every policy with every window.
 
-    Parameters
-    ----------
-    log
-        The log that all variants are replayed on.
-    policies
-        Descriptions of the policies.
-    windows
-        Windows that each policy is replayed with, as `ReplayOptions.window`.
-    options
-        Options that all variants share; their own window is not used.
+    The options are those that all variants share; their own window is not used.
 
     Raises
     ------
@@ -93,15 +84,6 @@ def with_logging(log: Log, policies: Sequence[Any], baseline: str | None) -> lis
     It is the baseline where none is named: what earns more than it is worth a rollout. Not of a log that kept the
     displays of some actions by their context: the logging policy is known where it showed one of these, and the others
     are valued on the traffic.
-
-    Parameters
-    ----------
-    log
-        Log that all are replayed on.
-    policies
-        Descriptions of the policies, as they were asked for.
-    baseline
-        Spec of the policy that the others are compared with; None where none is named.
     """
     logging = LoggingPolicy()
     asked = baseline == logging.spec or (baseline is None and log.meta.kept_share == 1.0)
@@ -265,8 +247,7 @@ def _findings(
         told = max(results[i].delivered for i in same)
         said.append(
             SAME_ROUNDS.found(
-                f"{', '.join(names[i] for i in same)} showed the same displays in all {horizon.rounds:,} "
-                "rounds: "
+                f"{', '.join(names[i] for i in same)} showed the same displays in all {horizon.rounds:,} rounds: "
                 f"what tells them apart never mattered ({told:,} conversions delivered), so their equal values say "
                 "nothing about which is better.",
                 delivered=told,

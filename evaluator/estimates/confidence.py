@@ -386,7 +386,6 @@ def _checked(x: ArrayLike, upper: float, lower: float) -> Floats:
         raise DataError(
             f"Observation {first} is {x[first]:g}, outside [{lower:g}, {upper:g}] ({outside.sum()} such in all).",
             remedy="set `lower` and `upper` to the smallest and largest reward a round can have, known before "
-            "looking at "
-            "the data.",
+            "looking at the data.",
         )
     return x

@@ -20,8 +20,8 @@ from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.conversion_share import in_unit_of_window, share_by, steps_of
-from evaluator.replays.findings.clusters import check_clusters, said_of_clusters
-from evaluator.replays.findings.costs_and_refunds import said_of_outcome
+from evaluator.replays.findings.clusters import check_clusters, describe_clusters
+from evaluator.replays.findings.costs_and_refunds import warn_of_outcome
 from evaluator.replays.findings.plan import assumptions, warnings
 from evaluator.replays.objective import refuse_untold
 from evaluator.replays.options import ReplayOptions
@@ -183,7 +183,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         sets=basis.sets,
     )
     said = (
-        *warnings(plan, told.acceptance, rewards), *said_of_clusters(plan), *assumptions(plan, basis, known_rewards)
+        *warnings(plan, told.acceptance, rewards), *describe_clusters(plan), *assumptions(plan, basis, known_rewards)
     )  # fmt: skip
     return with_outcomes(replace(plan, findings=ordered(said)), basis.outcomes)
 
@@ -287,7 +287,7 @@ def with_outcomes(plan: ReplayPlan, surveys: Mapping[str, Survey]) -> ReplayPlan
         Survey, by name of the outcome, of the log whose conversions are its events.
     """
     plans = {name: _valued(plan, survey) for name, survey in surveys.items()}
-    said = [line for name, of in plans.items() for line in said_of_outcome(name, of)]
+    said = [line for name, of in plans.items() for line in warn_of_outcome(name, of)]
     return replace(plan, outcomes=plans, findings=ordered((*plan.findings, *said)))
 
 

@@ -23,9 +23,9 @@ from evaluator.findings.codes import (
 )
 from evaluator.log import Log
 from evaluator.log.schema import COST, ELIGIBLE, consecutive, take_rows, to_numpy
-from evaluator.replays.findings.clusters import few_of
+from evaluator.replays.findings.clusters import warn_of_few_clusters
 from evaluator.replays.findings.run import find_in_estimates, find_in_rounds, meaning, no_rounds
-from evaluator.replays.findings.stamps import stamps_warning, value_of
+from evaluator.replays.findings.stamps import mean_reward, stamps_warning
 from evaluator.replays.findings.unknown_maximum import with_honest_kinds
 from evaluator.replays.learned_by import learned_by
 from evaluator.replays.one_scan import Lane, replay_all
@@ -122,7 +122,7 @@ def _execute_all(
     empty = [[one for one in repeats if not len(one.displays)] for repeats in by_plan]
     at_ends = [
         [
-            value_of(end, [next(of_ends).replayed.displays for _ in range(plan.options.repeats)], references)
+            mean_reward(end, [next(of_ends).replayed.displays for _ in range(plan.options.repeats)], references)
             for end in two
         ]
         for plan, two in zip(plans, ends, strict=True)
@@ -189,7 +189,7 @@ def _with_weighted(
         robust = robust_value(plan, repeats, frozen)
         said = said_of_robust(robust)
         if robust is not None and plan.clusters is not None:
-            said += few_of(plan, plan.clusters.code[: robust.value.n], "the doubly robust value")
+            said += warn_of_few_clusters(plan, plan.clusters.code[: robust.value.n], "the doubly robust value")
         findings = ordered((*result.findings, *(() if frozen is None else frozen.findings), *said))
         out.append(replace(result, final=frozen, doubly_robust=robust, findings=findings))
     return out

@@ -99,9 +99,8 @@ def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, has_split
     return [
         UNUSABLE_ACTIONS.found(
             f"Action{'' if one else 's'} {named} {'has' if one else 'have'} no usable display: {why}. Nothing is "
-            "known of "
-            f"{'its value' if one else 'their values'}, the best fixed action is that of the others, and a policy that "
-            f"chooses {'it' if one else 'one of them'} waits in vain.",
+            f"known of {'its value' if one else 'their values'}, the best fixed action is that of the others, and a "
+            f"policy that chooses {'it' if one else 'one of them'} waits in vain.",
             f"{leaves_out(survey, usable, has_split=has_split)} leaves {'it' if one else 'them'} out.",
             about=labels[none[0]] if one else "",
             actions=len(none),

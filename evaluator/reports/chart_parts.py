@@ -65,16 +65,7 @@ class Frame(NamedTuple):
 def frame(x: Domain, ys: Sequence[float], names: Sequence[str], *, width: int, height: int) -> Frame:
     """Return the frame of some lines, which leaves room for their names within the width and height.
 
-    Parameters
-    ----------
-    x
-        Range of the horizontal axis.
-    ys
-        All values that the vertical axis is to span; those that are not finite are left out.
-    names
-        Names of the lines.
-    width, height
-        Size in pixels, of which the height is the least.
+    The vertical axis spans all values that are finite; of the size in pixels the height is the least.
     """
     first, last = x
     known = np.asarray(ys, dtype=np.float64)

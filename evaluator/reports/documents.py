@@ -74,14 +74,7 @@ def document_of(result: object, layout: Layout = FULL) -> Document:
 def chapter_of(result: object, reproduce: Mapping[str, str] | None = None, *, dates: str = "") -> Chapter:
     """Return a result as a chapter of a page: its document, its charts, and the facts that reproduce it.
 
-    Parameters
-    ----------
-    result
-        Result, plan or log.
-    reproduce
-        Facts that reproduce it, by name.
-    dates
-        Dates of its log, in words; empty where they are not known.
+    The facts are given by name; the dates are those of its log in words, empty where they are not known.
     """
     # Imported here, because a report on a terminal needs no charts.
     from evaluator.reports.charts import charts_of

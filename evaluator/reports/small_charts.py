@@ -175,12 +175,7 @@ def small_chart(chart: Any, about: str, height: float) -> Spec:
 def shares_chart(bars: Sequence[tuple[str, Any]], labels: Sequence[str]) -> Spec | None:
     """Return a bar for each name, cut into the shares of the actions, each of which has its own colour.
 
-    Parameters
-    ----------
-    bars
-        Name of each bar, and the share of each action, shape (K,).
-    labels
-        Labels of the K actions.
+    Each bar has its name, and the share of each action, shape (K,), by the K labels.
     """
     most = np.max([share for _, share in bars], axis=0)
     largest = np.argsort(-most, kind="stable")[:_NAMED]

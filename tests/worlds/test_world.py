@@ -10,8 +10,8 @@ import pytest
 
 from evaluator import World, audit, load, simulate
 from evaluator.arguments import as_description
-from evaluator.audits.fitted_truth import fit
 from evaluator.audits.options import AuditOptions
+from evaluator.audits.replays import fit
 from evaluator.delays.laws import fixed
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log.fingerprint import content_hash

@@ -20,7 +20,7 @@ UNWORN = NO_WEAR_OUT.found("a display's outcome does not depend on the user's ea
 INDEPENDENT = "displays are independent and identically distributed over the log's time"
 
 
-def assumption_of(clusters: Column | None) -> Finding:
+def state_independence(clusters: Column | None) -> Finding:
     """Return what intervals assume about the dependence of displays, and which of them allow for it."""
     if clusters is None:
         return INDEPENDENT_DISPLAYS.found(INDEPENDENT)
@@ -53,25 +53,25 @@ def check_clusters(clusters: Column | None, used: int) -> None:
         )
 
 
-def few_of(plan: ReplayPlan, code: Codes | None, what: str) -> list[Finding]:
+def warn_of_few_clusters(plan: ReplayPlan, code: Codes | None, what: str) -> list[Finding]:
     """Return why the displays of these clusters give no interval, where they do not."""
     worth = None if code is None else effective(code)
-    return [warning_of_few(what, worth, str(plan.options.cluster_by))] if too_few(worth) else []
+    return [few_clusters_warning(what, worth, str(plan.options.cluster_by))] if too_few(worth) else []
 
 
-def warning_of_few(what: str, worth: float | None, by: str) -> Finding:
+def few_clusters_warning(what: str, worth: float | None, by: str) -> Finding:
     """Return the warning that something has no interval, for its displays are worth too few clusters."""
     return FEW_CLUSTERS.found(few_clusters(what, worth, by), about=by, clusters=worth)
 
 
-def said_of_clusters(plan: ReplayPlan) -> list[Finding]:
+def describe_clusters(plan: ReplayPlan) -> list[Finding]:
     """Return what to read before the numbers of a replay whose displays hang together."""
     clusters, options = plan.clusters, plan.options
     if clusters is None:
         return []
-    said = []
+    findings = []
     if not (options.bootstrap or plan.recorded or len(plan.held_out)):
-        said.append(
+        findings.append(
             CLUSTERS_CHANGE_NOTHING.found(
                 f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this "
                 "log.",
@@ -80,7 +80,7 @@ def said_of_clusters(plan: ReplayPlan) -> list[Finding]:
             )
         )
     if clusters.unnamed:
-        said.append(
+        findings.append(
             UNNAMED_CLUSTERS.found(
                 f"{clusters.unnamed:,} of {len(clusters.code):,} displays have no value in {clusters.by}: each is "
                 "taken as a cluster of its own.",
@@ -88,4 +88,4 @@ def said_of_clusters(plan: ReplayPlan) -> list[Finding]:
                 displays=clusters.unnamed,
             )
         )
-    return said
+    return findings

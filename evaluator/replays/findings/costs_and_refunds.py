@@ -32,7 +32,7 @@ Ints = npt.NDArray[np.int64]
 _FEWER = 0.01
 
 
-def said_of_objective(log: Log, policy: Any, options: ReplayOptions) -> list[Finding]:
+def state_objective(log: Log, policy: Any, options: ReplayOptions) -> list[Finding]:
     """Say which objective the numbers are of, and what the policy learns from; nothing of a log without costs."""
     if not has_costs(log):
         return []
@@ -40,22 +40,22 @@ def said_of_objective(log: Log, policy: Any, options: ReplayOptions) -> list[Fin
         own = "" if options.objective else ", as the log says of itself"
         return [OBJECTIVE.found(f"values are of revenue: costs of displays are left out (`objective='revenue'`{own})")]
     chosen = "" if options.objective else ", for the log says what displays cost"
-    said = [OBJECTIVE.found(f"values are of profit, a display's conversions less its cost{chosen}")]
+    findings = [OBJECTIVE.found(f"values are of profit, a display's conversions less its cost{chosen}")]
     if not policy.learns:
-        return said
+        return findings
     if options.learn_from == "revenue":
-        return [*said, LEARNS_FROM.found("the policy learns from revenue alone (`learn_from='revenue'`)")]
-    return [*said, LEARNS_FROM.found("the policy learns from profit: it is told the cost of a display at once")]
+        return [*findings, LEARNS_FROM.found("the policy learns from revenue alone (`learn_from='revenue'`)")]
+    return [*findings, LEARNS_FROM.found("the policy learns from profit: it is told the cost of a display at once")]
 
 
-def of_refunds(plan: ReplayPlan) -> list[Finding]:
+def warn_of_refunds(plan: ReplayPlan) -> list[Finding]:
     """Return the warnings of a policy that divides costs by delays, and of a window that refunds come too late for."""
     log = plan.log
-    said = []
+    findings = []
     told_costs = plan.of_profit and plan.options.learn_from == "objective"
     if told_costs and getattr(plan.policy, "divides_by_delays", False):
         cut = f", which the window leaves {plan.tau_window:.1%} of the sales" if plan.tau_window < 1.0 - _FEWER else ""
-        said.append(
+        findings.append(
             COSTS_AND_DELAYS.found(
                 f"{plan.policy.name} divides all that it was told by the chance of having seen it{cut}, and so takes "
                 "costs, which it is told at once, for larger than they are.",
@@ -64,20 +64,20 @@ def of_refunds(plan: ReplayPlan) -> list[Finding]:
             )
         )
     if plan.cdf is None:
-        return said
+        return findings
     value = to_numpy(log.conversions["value"])
     for kind in reward_kinds(log)[1:]:
         if kind.told and value[kind.at].sum() < 0.0:
-            said += _said_of_late(plan, kind.name, np.flatnonzero(kind.marked(len(value))), value)
-    return said
+            findings += _warn_of_late(plan, kind.name, np.flatnonzero(kind.marked(len(value))), value)
+    return findings
 
 
-def _said_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[np.float64]) -> list[Finding]:
+def _warn_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[np.float64]) -> list[Finding]:
     """Return the warning of a window that events which take back come too late for."""
     survey = plan.survey
     limit = None if survey.limit is None else survey.limit[events]
-    own = fit_on_clock(survey.delay[events], limit, plan.clock)
-    within = share_within(survey, plan.window, own, events)
+    cdf = fit_on_clock(survey.delay[events], limit, plan.clock)
+    within = share_within(survey, plan.window, cdf, events)
     if not within < plan.tau_window - _FEWER:
         return []
     late = events[plan.rounds.delay[events] > plan.window.rounds]
@@ -98,20 +98,20 @@ def _said_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[
     ]
 
 
-def said_of_outcome(name: str, plan: ReplayPlan) -> list[Finding]:
+def warn_of_outcome(name: str, plan: ReplayPlan) -> list[Finding]:
     """Return the warnings on an outcome, by the plan whose rewards are its events."""
-    meta, said = plan.log.meta, []
+    meta, findings = plan.log.meta, []
     if not len(plan.rounds):
         long = plan.window.describe(plan.clock) if meta.attribution_window is None else ticks_words(
             meta.attribution_window, meta.tick_seconds
         )  # fmt: skip
-        said.append(
+        findings.append(
             OUTCOME_NOT_FOLLOWED.found(
                 f"Outcome {name}: no replayed display was followed for {long}, so nothing is known of it.", about=name
             )
         )
     elif not plan.maturity.known:
-        said.append(
+        findings.append(
             OUTCOME_FOLLOW_UP_UNKNOWN.found(
                 f"Outcome {name}: nothing says how long after a display such an event may come, and the log stops "
                 "looking: young displays count with what was seen of them, too little.",
@@ -120,15 +120,14 @@ def said_of_outcome(name: str, plan: ReplayPlan) -> list[Finding]:
             )
         )
     if not plan.bounded:
-        said.append(
+        findings.append(
             OUTCOME_MAXIMUM_UNKNOWN.found(
                 f"Outcome {name}: the largest value of a display seen, {plan.rewards.largest:g}, is taken as the "
-                "largest "
-                "possible, which nobody knows: where larger ones are, its intervals, and what guardrails say by "
-                "them, hold less often than they say.",
+                "largest possible, which nobody knows: where larger ones are, its intervals, and what guardrails say "
+                "by them, hold less often than they say.",
                 "Name its value_max in the spec.",
                 about=name,
                 largest=plan.rewards.largest,
             )
         )
-    return said
+    return findings

@@ -13,9 +13,9 @@ from evaluator.log.bounds import CapLoss
 from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.policies.base import Need
 from evaluator.replays.conversion_share import followed_for, of_conversions
-from evaluator.replays.findings.clusters import UNWORN, assumption_of
-from evaluator.replays.findings.costs_and_refunds import of_refunds, said_of_objective
-from evaluator.replays.findings.stamps import assumptions_of_stamps, said_of_windows
+from evaluator.replays.findings.clusters import UNWORN, state_independence
+from evaluator.replays.findings.costs_and_refunds import state_objective, warn_of_refunds
+from evaluator.replays.findings.stamps import state_drawn_delays, warn_of_stamps
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.gaps_and_bursts import gap_warnings
@@ -32,25 +32,17 @@ VARIES = 0.02
 
 
 def assumptions(plan: ReplayPlan, basis: Basis, rewards: RewardRange) -> tuple[Finding, ...]:
-    """Return what a replay's numbers rest on, and the log's own notes.
-
-    Parameters
-    ----------
-    plan, basis
-        Plan of the replay, and what all plans for its log share.
-    rewards
-        Range of the rewards as the policy knows it.
-    """
+    """Return what a replay's numbers rest on, and the log's own notes."""
     log, known, start = basis.survey.log, basis.known, plan.start
     policy, options, clock, window, sampler = plan.policy, plan.options, plan.clock, plan.window, plan.sampler
     told, correction = plan.setting.delay_cdf, plan.maturity.correction
-    said = [UNWORN, assumption_of(basis.clusters), codes.PROPENSITIES.found(basis.propensities.assumption)]
+    findings = [UNWORN, state_independence(basis.clusters), codes.PROPENSITIES.found(basis.propensities.assumption)]
     if basis.propensities.kind == "estimated" and sampler != "logged":
-        said.append(
+        findings.append(
             codes.PROPENSITIES_AS_GIVEN.found("anytime-valid intervals take the estimated propensities as given")
         )
     if clock.kind == "wall":
-        said.append(
+        findings.append(
             codes.CLOCK.found(
                 f"wall clock: feedback comes at the log's pace, as if the policy served {clock.traffic_share:.1%} of "
                 "the traffic",
@@ -58,120 +50,119 @@ def assumptions(plan: ReplayPlan, basis: Basis, rewards: RewardRange) -> tuple[F
             )
         )
     else:
-        said.append(
+        findings.append(
             codes.CLOCK.found(
                 f"traffic clock: one round is one display of live traffic, at a share of {clock.traffic_share:.3g}",
                 share=clock.traffic_share,
             )
         )
         if POSITION in log.schema.names and WEIGHT not in log.schema.names:
-            said.append(
+            findings.append(
                 codes.TRAFFIC_OF_ACTIONS.found(
-                    f"the displays of the chosen actions are {basis.survey.kept:.3g} of their traffic, and the "
-                    "policy is "
-                    "to serve a share of it all: for a rollout on as many displays as theirs, multiply the share by "
-                    "that",
+                    f"the displays of the chosen actions are {basis.survey.kept:.3g} of their traffic, and the policy "
+                    "is to serve a share of it all: for a rollout on as many displays as theirs, multiply the share "
+                    "by that",
                     share=basis.survey.kept,
                 )
             )
         if clock.sampling_rate < 1.0:
-            said.append(
+            findings.append(
                 codes.SAMPLED_LOG.found(
                     f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
                     f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows",
                     share=clock.sampling_rate,
                 )
             )
-    said += assumptions_of_stamps(basis.survey, policy, sampler)
+    findings += state_drawn_delays(basis.survey, policy, sampler)
     if correction is not None:
-        said.append(codes.YOUNG_CORRECTED.found(correction.assumption))
+        findings.append(codes.YOUNG_CORRECTED.found(correction.assumption))
     if basis.sets is not None and sampler != "logged" and policy.outside:
         outside = policy.outside[0].lower() + policy.outside[1:].rstrip(".")
-        said.append(codes.RULE_OUTSIDE_SETS.found(outside, about=policy.name))
+        findings.append(codes.RULE_OUTSIDE_SETS.found(outside, about=policy.name))
     if sampler == "queue":
-        said.append(
+        findings.append(
             codes.QUEUE_ORDER.found(
                 "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen "
                 "action"
             )
         )
     if sampler == "keep" and not basis.propensities.even and options.horizon is None:
-        said.append(
+        findings.append(
             codes.KEPT_CHOICES.found(
                 "keep: the number of rounds depends on which actions the policy chose, unless `horizon` fixes it"
             )
         )
     if options.reward == "observed" and options.horizon is None:
-        said.append(
+        findings.append(
             codes.OBSERVED_REWARDS.found(
                 "rewards are those observed by the last round of as many as the log gives; with more or fewer rounds "
                 "they are others: `horizon` fixes their number"
             )
         )
     if known is not None:
-        said.append(
+        findings.append(
             codes.FIRST_DISPLAYS_LEFT_OUT.found(
                 f"the first {known.displays:,} displays are left out of the replay (`delays_from`)",
                 displays=known.displays,
             )
         )
     if options.final is not None:
-        said.append(
+        findings.append(
             codes.LAST_DISPLAYS_LEFT_OUT.found(
                 "the last displays are left out of the replay, for the final policy (`final`)"
             )
         )
         if basis.propensities.kind == "estimated" and sampler != "logged":
-            said.append(
+            findings.append(
                 codes.PROPENSITIES_AS_GIVEN.found(
                     "the final policy's intervals take the estimated propensities as known"
                 )
             )
     if start is not None:
-        said.append(codes.WARM_START.found(start.assumption))
+        findings.append(codes.WARM_START.found(start.assumption))
     elif Need.DELAY_CDF in policy.needs and known is not None:
-        said.append(
+        findings.append(
             codes.KNOWN_DELAYS.found("the policy knows the delay CDF as fitted before the replay, without hindsight")
         )
     elif Need.DELAY_CDF in policy.needs and options.delays == "log" and options.final is not None:
-        said.append(
+        findings.append(
             codes.KNOWN_DELAYS.found(
                 "the policy knows the delay CDF of this log as it was known when the displays that are left out began "
                 "(hindsight within the replay)"
             )
         )
     elif Need.DELAY_CDF in policy.needs and options.delays == "log":
-        said.append(codes.KNOWN_DELAYS.found("the policy knows the delay CDF of this whole log (hindsight)"))
+        findings.append(codes.KNOWN_DELAYS.found("the policy knows the delay CDF of this whole log (hindsight)"))
     elif Need.DELAY_CDF in policy.needs and options.delays.endswith(".json"):
         known_as = "" if told is None else f" ({told.source})"
-        said.append(
+        findings.append(
             codes.KNOWN_DELAYS.found(
                 f"the policy knows the delay CDF of {options.delays}{known_as}, on the clock of this log's traffic"
             )
         )
     if window.ends_rewards(log.meta):
-        said.append(
+        findings.append(
             codes.REWARDS_WITHIN_WINDOW.found(
                 "the log names no attribution window, so rewards are the conversions within the policy's window"
             )
         )
     if options.accept_quantile > 0 and plan.matched.clips and sampler != "logged":
-        said.append(
+        findings.append(
             codes.CLIPPED_ACCEPTANCE.found(
                 f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased",
                 quantile=options.accept_quantile,
             )
         )
     return (
-        *said,
-        *_of_cap(basis.capped),
-        *said_of_objective(basis.survey.log, policy, options),
-        *(_told_of_rewards(policy, options, rewards) if start is None else ()),
+        *findings,
+        *_state_cap(basis.capped),
+        *state_objective(basis.survey.log, policy, options),
+        *(_state_reward_scale(policy, options, rewards) if start is None else ()),
         *(codes.LOG_NOTE.found(note) for note in log.meta.notes),
     )
 
 
-def _of_cap(capped: CapLoss | None) -> tuple[Finding, ...]:
+def _state_cap(capped: CapLoss | None) -> tuple[Finding, ...]:
     """Say which value is estimated, and what is known of that of whole rewards."""
     if capped is None:
         return ()
@@ -189,7 +180,7 @@ def _of_cap(capped: CapLoss | None) -> tuple[Finding, ...]:
     )
 
 
-def _told_of_rewards(policy: Any, options: ReplayOptions, rewards: RewardRange) -> tuple[Finding, ...]:
+def _state_reward_scale(policy: Any, options: ReplayOptions, rewards: RewardRange) -> tuple[Finding, ...]:
     """Say on which scale the policy learns, where it is not that of a conversion worth 1."""
     width = rewards.most - rewards.least
     if not policy.learns or not policy.unit_rewards or (width == 1.0 and rewards.least == 0.0):
@@ -210,16 +201,15 @@ def _told_of_rewards(policy: Any, options: ReplayOptions, rewards: RewardRange) 
     return (codes.REWARD_SCALE.found(f"the policy is told rewards as shares of {rewards.largest:g}, {whose}"),)
 
 
-def _of_rewards(policy: Any, rewards: RewardRange) -> list[Finding]:
-    said = []
+def _warn_of_rewards(policy: Any, rewards: RewardRange) -> list[Finding]:
+    findings = []
     if rewards.heavy:
         most = "reward_max" if rewards.known else "largest reward seen"
-        said.append(
+        findings.append(
             codes.HEAVY_REWARDS.found(
                 f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that "
-                "earn "
-                "something bring on average. Policies learn on the scale of the largest reward, so they hardly tell "
-                "actions apart.",
+                "earn something bring on average. Policies learn on the scale of the largest reward, so they hardly "
+                "tell actions apart.",
                 "Have capped rewards evaluated (`cap`), or count conversions (value = 1).",
                 largest=rewards.largest,
                 mean=rewards.mean,
@@ -227,29 +217,22 @@ def _of_rewards(policy: Any, rewards: RewardRange) -> list[Finding]:
         )
     if not policy.unit_rewards and (rewards.most != 1.0 or rewards.least != 0.0):
         span = f"up to {rewards.largest:g}" if rewards.least == 0.0 else f"from {rewards.least:g} to {rewards.most:g}"
-        said.append(
+        findings.append(
             codes.REWARDS_OF_OWN_UNIT.found(
                 f"{policy.name} is told rewards in the log's own unit, {span} a display.",
                 "If it expects them in [0, 1], give it unit_rewards = True.",
                 about=policy.name,
             )
         )
-    return said
+    return findings
 
 
 def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[Finding]:
     """Return what to read before the numbers, as far as it is known before the first round.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    acceptance
-        Probability with which a display is accepted.
-    rewards
-        Range of the rewards of the log's displays.
+    The acceptance is the probability with which a display is accepted, the rewards the range of the log's.
     """
-    said: list[Finding] = []
+    findings: list[Finding] = []
     rarest: list[Finding] = []
     if plan.sampler != "keep" or (Need.HORIZON in plan.policy.needs and plan.options.horizon is None):
         rarest = rarest_warning(
@@ -258,11 +241,11 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         )  # fmt: skip
     if binding := binding_display(plan):
         cause = f"{binding.cause[0].upper()}{binding.cause[1:]}."
-        said.append(codes.BINDING_PROPENSITY.found(cause, f"What helps is {binding.remedy}."))
+        findings.append(codes.BINDING_PROPENSITY.found(cause, f"What helps is {binding.remedy}."))
         rarest = []
-    said += [*unusable_warning(plan.survey, plan.usable, has_split=plan.has_split), *rarest]
+    findings += [*unusable_warning(plan.survey, plan.usable, has_split=plan.has_split), *rarest]
     if by_outcome := plan.log.meta.counts.get("quarantined_by_outcome"):
-        said.append(
+        findings.append(
             codes.QUARANTINED_BY_OUTCOME.found(
                 f"{by_outcome:,.0f} rows that break a rule are left out of the log, and which depends on their "
                 "outcome: what is left has another conversion rate.",
@@ -271,9 +254,9 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
             )
         )
     if not plan.propensities.settled:
-        said.append(codes.UNSETTLED_FIT.found(NOT_AT_REST[0].upper() + NOT_AT_REST[1:] + "."))
+        findings.append(codes.UNSETTLED_FIT.found(NOT_AT_REST[0].upper() + NOT_AT_REST[1:] + "."))
     if not plan.maturity.known:
-        said.append(
+        findings.append(
             codes.UNKNOWN_FOLLOW_UP.found(
                 "The log stops looking at some time, but nothing says how long conversions take: young displays may "
                 "count as failures.",
@@ -282,21 +265,21 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         )
     if plan.maturity.immature:
         fate = "left out" if plan.options.immature == "drop" else "corrected by their delays"
-        said.append(
+        findings.append(
             codes.YOUNG_DISPLAYS.found(
                 f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.",
                 displays=plan.maturity.immature,
             )
         )
-    said += said_of_parts(plan.propensities, plan.policy)
-    said += [*said_of_index(plan), *said_of_target(plan)]
+    findings += said_of_parts(plan.propensities, plan.policy)
+    findings += [*said_of_index(plan), *said_of_target(plan)]
     if plan.propensities.kind == "uniform" and plan.propensities.weights is None and plan.sets is None:
         counts = plan.survey.shown
         expected = len(plan.log) / plan.log.n_actions
         worst = float(np.max(np.abs(counts - expected)) / np.sqrt(expected * (1 - 1 / plan.log.n_actions)))
         # Beyond any chance for thousands of actions: the normal tail at 6 is 2e-9.
         if worst > 6:
-            said.append(
+            findings.append(
                 codes.NOT_UNIFORM.found(
                     f"The log is said to be uniform, but one action's count is {worst:.0f} standard errors off: the "
                     "estimate is biased if it is not.",
@@ -306,7 +289,7 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
             )
     acceptance *= plan.survey.kept * plan.clock.sampling_rate
     if plan.clock.kind == "traffic" and plan.clock.traffic_share < acceptance:
-        said.append(
+        findings.append(
             codes.SHARE_BELOW_ACCEPTANCE.found(
                 f"The traffic share {plan.clock.traffic_share:g} is below the acceptance rate {acceptance:.3g}: the "
                 "replay reads conversions that the log saw only later, which is right only if nothing drifts.",
@@ -314,11 +297,11 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
                 acceptance=acceptance,
             )
         )
-    said += said_of_windows(plan)
-    said += _overridden(plan)
+    findings += warn_of_stamps(plan)
+    findings += _warn_of_overridden(plan)
     of_seen = of_conversions(followed_for(plan.survey, plan.clock))
     if plan.rewards_end_with_window and plan.tau_window < ALL_BUT_ALL:
-        said.append(
+        findings.append(
             codes.WINDOW_ENDS_REWARDS.found(
                 f"Rewards are the conversions within the window, {plan.tau_window:.1%} {of_seen}, because the log "
                 "names no attribution window: values are of these alone.",
@@ -328,37 +311,36 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         )
     if plan.tau_window < 0.5:
         few = f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them."
-        said.append(codes.SHORT_WINDOW.found(few, share=plan.tau_window))
+        findings.append(codes.SHORT_WINDOW.found(few, share=plan.tau_window))
     if Need.DELAY_CDF in plan.policy.needs and plan.setting.delay_cdf is None:
-        said.append(codes.NO_DELAYS.found("The log has no conversions to fit a delay CDF to."))
-    said += _dwarfed(plan)
-    said += [] if plan.start is None else plan.start.warnings(rewards.least, rewards.most)
-    said += of_refunds(plan)
-    return [*said, *gap_warnings(plan.survey), *_of_rewards(plan.policy, rewards)]
+        findings.append(codes.NO_DELAYS.found("The log has no conversions to fit a delay CDF to."))
+    findings += _warn_of_dwarfed(plan)
+    findings += [] if plan.start is None else plan.start.warnings(rewards.least, rewards.most)
+    findings += warn_of_refunds(plan)
+    return [*findings, *gap_warnings(plan.survey), *_warn_of_rewards(plan.policy, rewards)]
 
 
-def _dwarfed(plan: ReplayPlan) -> list[Finding]:
+def _warn_of_dwarfed(plan: ReplayPlan) -> list[Finding]:
     """Say which column hides others from a policy that learns from contexts, and what helps."""
-    found = plan.survey.dwarfing if plan.policy.contextual and plan.policy.learns else None
-    if found is None:
+    dwarfing = plan.survey.dwarfing if plan.policy.contextual and plan.policy.learns else None
+    if dwarfing is None:
         return []
     # The condition of V is the square of it at least.
-    beyond = found.times**2 > LARGEST_CONDITION
+    beyond = dwarfing.times**2 > LARGEST_CONDITION
     return [
         codes.DWARFED_COLUMN.found(
-            f"Numbers of {found.largest} are {found.times:,.3g} times as large as those of {found.smallest}, and "
-            f"{plan.policy.name} regularises and explores in one unit for all: it may learn nothing from the smaller "
-            "ones, or from what changes within the "
-            f"larger{', and its coefficients are uncertain by rounding' if beyond else ''}"
-            ".",
-            found.remedy,
-            about=found.largest,
-            times=found.times,
+            f"Numbers of {dwarfing.largest} are {dwarfing.times:,.3g} times as large as those of {dwarfing.smallest}, "
+            f"and {plan.policy.name} regularises and explores in one unit for all: it may learn nothing from the "
+            "smaller ones, or from what changes within the "
+            f"larger{', and its coefficients are uncertain by rounding' if beyond else ''}.",
+            dwarfing.remedy,
+            about=dwarfing.largest,
+            times=dwarfing.times,
         )
     ]
 
 
-def _overridden(plan: ReplayPlan) -> list[Finding]:
+def _warn_of_overridden(plan: ReplayPlan) -> list[Finding]:
     """Say that logged propensities, which follow the context, were replaced by ones that do not."""
     survey = plan.survey
     vary = survey.largest > survey.smallest * (1.0 + VARIES)
@@ -368,9 +350,8 @@ def _overridden(plan: ReplayPlan) -> list[Finding]:
     return [
         codes.PROPENSITIES_REPLACED.found(
             f"`propensity='{plan.options.propensity}'` replaces logged propensities that change from display to "
-            "display "
-            f"(those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to {survey.largest[k]:.3g}): the "
-            "logger did not choose alike everywhere, so the values are biased.",
+            f"display (those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to "
+            f"{survey.largest[k]:.3g}): the logger did not choose alike everywhere, so the values are biased.",
             "Leave the option out.",
             about=plan.log.labels[k],
         )

@@ -27,7 +27,7 @@ from evaluator.replays.acceptance import (
     propensity_warning,
     waiting_warning,
 )
-from evaluator.replays.findings.unknown_maximum import said_of_bound
+from evaluator.replays.findings.unknown_maximum import warn_of_bound
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.plan_document import with_label
 from evaluator.replays.repeats import RepeatEstimates, ended_by
@@ -56,14 +56,7 @@ def little_learned(
 ) -> list[Finding]:
     """Return a warning of a policy that was told of few conversions, and what would help; none if it was told enough.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    rounds
-        Number of rounds T of the replay.
-    generated, delivered, expired
-        Numbers of conversions of the accepted displays, mean over repeats: all, revealed, and later than the window.
+    The numbers of conversions are those of the accepted displays, mean over repeats; the expired came after the window.
     """
     enough = FEW_TOLD * plan.log.n_actions
     if not plan.policy.learns or not rounds or delivered >= enough:
@@ -132,11 +125,9 @@ def bursts_warning(plan: ReplayPlan) -> list[Finding]:
     return [
         BURSTS.found(
             f"Traffic comes in bursts: within {within}, in which a good part of the conversions come, up to "
-            f"{ratio:.2g} "
-            "times as many displays follow one as on average. A replay has a part of each burst's rounds, but delays "
-            "of "
-            "whole bursts, so that what a policy knows in and between them is not what it would know live: its value "
-            "may be off either way by more than its interval.",
+            f"{ratio:.2g} times as many displays follow one as on average. A replay has a part of each burst's "
+            "rounds, but delays of whole bursts, so that what a policy knows in and between them is not what it would "
+            "know live: its value may be off either way by more than its interval.",
             "`clock='wall'` is right for a rollout on the share of the traffic that it names.",
             ratio=ratio,
         )
@@ -153,9 +144,8 @@ def calendar_warning(plan: ReplayPlan) -> list[Finding]:
         return [
             MOVING_SETS.found(
                 f"Eligible actions change with time (action {action} most). The wall clock replays a rollout on a "
-                "share of "
-                f"{share:.3g} of the traffic over the log's own calendar: actions come and go as they did, and "
-                "feedback comes as late, in time, as it did.",
+                f"share of {share:.3g} of the traffic over the log's own calendar: actions come and go as they did, "
+                "and feedback comes as late, in time, as it did.",
                 about=action,
                 share=share,
             )
@@ -234,15 +224,6 @@ def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str
     A replay is one run of a policy on one log. While a policy learns, what it earns in one run may be far from what it
     earns on average: one that settles on an action early settles on another one in the next run. The realised
     intervals hold for the run that was replayed, and only for that.
-
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    rounds
-        Number of rounds T of the replay.
-    live_days
-        Days of live traffic that these rounds stand for; None where the log does not count time.
     """
     if not rounds:
         return ()
@@ -269,9 +250,9 @@ def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str
 
 def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> list[Finding]:
     """Return what is to be said of which displays became rounds, and of what the policy was told in them."""
-    said = calendar_warning(plan)
+    findings = calendar_warning(plan)
     if t and plan.clock.kind == "wall" and plan.sampler != "logged":
-        said.append(
+        findings.append(
             SHARE_OF_TRAFFIC.found(
                 f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
                 f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, "
@@ -279,12 +260,12 @@ def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> lis
                 share=plan.clock.traffic_share,
             )
         )
-    said += _wall_clock_off(plan, done)
+    findings += _wall_clock_off(plan, done)
     in_vain = ended_by(plan, done)
     if t and in_vain:
         named = ", ".join(in_vain)
         out = leaves_out(plan.survey, plan.usable, has_split=plan.has_split)
-        said.append(
+        findings.append(
             ENDED_BY_ACTION.found(
                 f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay "
                 f"ended there: {out} leaves it out.",
@@ -294,13 +275,13 @@ def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> lis
         )
     else:
         told = {name: float(np.mean([getattr(r.replay, name) for r in done])) for name in _TOLD}
-        said += little_learned(plan, rounds=t, **told)
+        findings += little_learned(plan, rounds=t, **told)
     # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
     off = [found for r in done for found in acceptance_warning(plan, r.suspect)]
     tilted = [found for r in done if r.sizes is not None for found in set_sizes_warning(r.sizes)]
-    said += [*tilted[:1], *off[:1], *propensity_warning(plan)]
-    said += [] if done[0].sizes is None else [set_sizes_assumption(done[0].sizes)]
-    return said if len(done) == 1 else [*said, ANY_ORDER.found(_SHUFFLED)]
+    findings += [*tilted[:1], *off[:1], *propensity_warning(plan)]
+    findings += [] if done[0].sizes is None else [set_sizes_assumption(done[0].sizes)]
+    return findings if len(done) == 1 else [*findings, ANY_ORDER.found(_SHUFFLED)]
 
 
 def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[Finding]:
@@ -322,10 +303,10 @@ def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[Findi
 
 def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, best: Interval) -> list[Finding]:
     """Return what is to be said of the estimates of so many rounds, and of the best fixed action."""
-    said = []
+    findings = []
     horizon = plan.options.horizon
     if 0 < t < 10 * plan.log.n_actions:
-        said.append(
+        findings.append(
             FEW_ROUNDS.found(
                 f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
                 "little about the policy in the long run.",
@@ -334,7 +315,7 @@ def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, bes
             )
         )
     if t and best.n < FEW_DISPLAYS:
-        said.append(
+        findings.append(
             RARE_REFERENCE.found(
                 f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the "
                 "regret's reference, is hardly known.",
@@ -344,7 +325,7 @@ def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, bes
     dry = {r.replay.dry for r in done if r.replay.dry >= 0 and plan.usable[r.replay.dry]}
     if dry and t:
         names = ", ".join(plan.log.labels[a] for a in sorted(dry))
-        said.append(
+        findings.append(
             QUEUE_RAN_DRY.found(
                 f"The queue of action {names} ran dry after {t:,} rounds, short of the horizon: the stopping point "
                 "depended on outcomes, so do not compare this value with another policy's.",
@@ -354,17 +335,17 @@ def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, bes
         )
     elif horizon is not None and 0 < t < horizon:
         short = f"The log ended after {t:,} rounds, short of the horizon {horizon:,}."
-        said.append(SHORT_OF_HORIZON.found(short, rounds=t, horizon=horizon))
-    said += bursts_warning(plan)
+        findings.append(SHORT_OF_HORIZON.found(short, rounds=t, horizon=horizon))
+    findings += bursts_warning(plan)
     waited = [found for r in done for found in waiting_warning(plan, r.accepted)]
-    said += waited[:1]
+    findings += waited[:1]
     clipped = float(np.mean([r.clipped for r in done]))
     if clipped > 0 and plan.sampler != "logged":
-        said.append(
+        findings.append(
             CLIPPED.found(
                 f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a "
                 "bias.",
                 share=clipped,
             )
         )
-    return [*said, *said_of_bound(plan)]
+    return [*findings, *warn_of_bound(plan)]

@@ -19,7 +19,7 @@ from evaluator.replays.values.rewards import observed_rewards
 from evaluator.units import format_duration
 
 
-def said_of_windows(plan: ReplayPlan) -> list[Finding]:
+def warn_of_stamps(plan: ReplayPlan) -> list[Finding]:
     """Say what time stamps leave unknown of which conversions come within the window."""
     survey, window, seconds = plan.survey, plan.window, plan.log.meta.tick_seconds
     if seconds is None:
@@ -41,7 +41,7 @@ def said_of_windows(plan: ReplayPlan) -> list[Finding]:
     return []
 
 
-def assumptions_of_stamps(survey: Survey, policy: Any, sampler: SamplerName) -> list[Finding]:
+def state_drawn_delays(survey: Survey, policy: Any, sampler: SamplerName) -> list[Finding]:
     """Say by which rule delays are drawn, where time stamps are coarse and the policy learns from them."""
     if survey.ends is None or sampler == "logged" or not policy.learns:
         return []
@@ -49,14 +49,13 @@ def assumptions_of_stamps(survey: Survey, policy: Any, sampler: SamplerName) -> 
     return [
         DELAYS_WITHIN_STAMPS.found(
             f"times are multiples of {unit}, and most delays are shorter than ten of these: within a stamp they are "
-            "drawn "
-            "from the exponential law whose mean is that of the stamps between displays and their conversions, and "
-            "displays are spread evenly"
+            "drawn from the exponential law whose mean is that of the stamps between displays and their conversions, "
+            "and displays are spread evenly"
         )
     ]
 
 
-def said_of_twins(plan: ReplayPlan) -> list[Finding]:
+def warn_of_twins(plan: ReplayPlan) -> list[Finding]:
     """Say that twins of a log whose time stamps are coarse know the delays that it does not tell."""
     if plan.survey.ends is None or not plan.policy.learns:
         return []
@@ -69,7 +68,7 @@ def said_of_twins(plan: ReplayPlan) -> list[Finding]:
     ]
 
 
-def value_of(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:
+def mean_reward(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:
     """Return the mean reward of the displays of each repeat's rounds, over the repeats; nan without rounds."""
     if not all(len(displays) for displays in shown):
         return float("nan")
@@ -97,9 +96,8 @@ def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> 
     return [
         TIME_STAMPS_DECIDE.found(
             f"Time stamps decide this value. Times are multiples of {unit}, and conversions that are told at the "
-            "beginning "
-            f"of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half the "
-            f"interval's width, {half:.2g}, which does not allow for it.",
+            f"beginning of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half "
+            f"the interval's width, {half:.2g}, which does not allow for it.",
             "Log finer times; until then decide only what holds at both.",
             at_beginning=ends[0],
             at_end=ends[1],

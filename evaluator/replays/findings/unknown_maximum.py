@@ -63,17 +63,17 @@ def with_honest_kinds(plan: ReplayPlan, result: ReplayResult) -> ReplayResult:
     )
 
 
-def said_of_bound(plan: ReplayPlan) -> list[Finding]:
+def warn_of_bound(plan: ReplayPlan) -> list[Finding]:
     """Return what to read before the numbers of a log that names no largest reward."""
     rewards = plan.rewards
-    said = _of_smallest(plan)
+    findings = _warn_of_smallest(plan)
     if rewards.known:
-        return said
+        return findings
     largest = f"The largest reward seen, {rewards.largest:g}, is taken as the largest possible"
     if rewards.alike:
-        return [LARGEST_REWARD_SEEN.found(f"{largest}.", largest=rewards.largest), *said]
+        return [LARGEST_REWARD_SEEN.found(f"{largest}.", largest=rewards.largest), *findings]
     return [
-        *said,
+        *findings,
         LARGEST_REWARD_SEEN.found(
             f"{largest}, which nobody knows: where larger ones are possible, and rare, the intervals of realised "
             "values, regret, uplift and differences hold less often than they say, and not at any stopping time.",
@@ -84,7 +84,7 @@ def said_of_bound(plan: ReplayPlan) -> list[Finding]:
     ]
 
 
-def _of_smallest(plan: ReplayPlan) -> list[Finding]:
+def _warn_of_smallest(plan: ReplayPlan) -> list[Finding]:
     """Say so where refunds might take more than any did."""
     if plan.rewards.smallest_known:
         return []

@@ -13,7 +13,7 @@ from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import effective, spread_interval, too_few
 from evaluator.findings.codes import MIXED_HORIZONS, NO_SPREAD, PROPENSITIES_NOT_RESAMPLED, ordered
-from evaluator.replays.findings.clusters import warning_of_few
+from evaluator.replays.findings.clusters import few_clusters_warning
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 
@@ -78,7 +78,7 @@ def with_expected_value(result: ReplayResult, resampled: ResampledValues) -> Rep
             )
         )
     if too_few(clusters):
-        said.append(warning_of_few("the expected value", clusters, result.plan["options"]["cluster_by"]))
+        said.append(few_clusters_warning("the expected value", clusters, result.plan["options"]["cluster_by"]))
     return replace(
         result, expected_value=interval, resampled=tuple(values.tolist()), clusters=clusters, findings=ordered(said)
     )

@@ -33,7 +33,7 @@ from evaluator.findings.finding import Finding
 from evaluator.log.breaches import TARGET_REPAIR
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import readable_vectors
-from evaluator.replays.findings.clusters import few_of
+from evaluator.replays.findings.clusters import warn_of_few_clusters
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import LogPiece, pieces
 from evaluator.replays.values.reward_model import RewardModel, fit_reward_model
@@ -205,7 +205,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
         findings=(
             *_of_kind(plan, kind, tied),
             *_warnings(weights, estimates),
-            *few_of(plan, clusters, "the final policy"),
+            *warn_of_few_clusters(plan, clusters, "the final policy"),
         ),
     )
 
