@@ -207,9 +207,11 @@ RATE_DRIFT = Check(
     name="drift of conversion rates",
     finds="rates of all actions that change along the log, of judged displays only",
     run=rate_drift,
+    by_kind=True,
 )
 DELAY_DRIFT = Check(
     name="drift of delays",
     finds="delays that become longer or shorter along the log",
     run=delays_drift,
+    by_kind=True,
 )

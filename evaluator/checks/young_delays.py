@@ -230,4 +230,5 @@ YOUNG_DELAYS = Check(
     name=NAME,
     finds="delays that go with more than the action: the context, a kept column, the day",
     run=young_delays,
+    by_kind=True,
 )

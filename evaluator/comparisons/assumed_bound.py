@@ -25,7 +25,7 @@ import numpy.typing as npt
 from evaluator.comparisons.differences import Difference, FoundDifferences, find_differences
 from evaluator.comparisons.horizon import FirstRounds
 from evaluator.comparisons.ranking import Ranking
-from evaluator.replays.findings.unknown_maximum import with_honest_kind
+from evaluator.estimates.confidence import with_honest_kind
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import eventual_rewards
 

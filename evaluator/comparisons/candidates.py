@@ -16,10 +16,9 @@ from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.ship_rule import Look, ShipRule
 from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.verdict import Candidate, Condition, Harm, Target, Verdict, decide, level_at
-from evaluator.estimates.confidence import Interval
+from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.enough import NEEDED
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
-from evaluator.replays.findings.unknown_maximum import with_honest_kind
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult

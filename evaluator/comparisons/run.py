@@ -41,6 +41,7 @@ from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
+from evaluator.log.schema import to_numpy
 from evaluator.policies.registry import as_known
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
@@ -48,7 +49,7 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.support import rarest_warning
 from evaluator.replays.values.expected_values import ResampledValues
-from evaluator.replays.values.outcome_evidence import judged_together
+from evaluator.replays.values.kind_values import kind_values
 
 
 def plan_comparison(
@@ -200,7 +201,7 @@ def compare_results(
         for pair, of in realised.differences.items()
     }
     realised = realised._replace(differences=found)
-    judged = judged_together(plans, results)
+    judged = [_judged_together(plan, result, len(plans)) for plan, result in zip(plans, results, strict=True)]
 
     def to_reference(variant: int, reference: int) -> Difference:
         return found[variant, reference] if variant < reference else found[reference, variant].turned()
@@ -237,6 +238,15 @@ def compare_results(
         verdict=verdict,
         check=check,
     )
+
+
+def _judged_together(plan: ReplayPlan, result: ReplayResult, variants: int) -> ReplayResult:
+    """Return a result of a comparison with answers to guardrails that are adjusted for its number of variants, too."""
+    if not plan.options.guardrails:
+        return result
+    repeat, display = (to_numpy(result.trajectory[name]) for name in ("repeat", "display_id"))
+    displays = np.split(display - plan.before, np.searchsorted(repeat, np.arange(1, plan.options.repeats)))
+    return replace(result, guardrails=kind_values(plan, displays, variants=variants)[1])
 
 
 def _findings(

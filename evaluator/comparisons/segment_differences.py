@@ -16,13 +16,12 @@ from evaluator.comparisons.realised import IN_ORDER, IN_ORDERS, SAME, in_order
 from evaluator.comparisons.ship_rule import Look
 from evaluator.comparisons.verdict import Harm, Target, level_at
 from evaluator.comparisons.weighted_pairs import WeightedPairs
-from evaluator.estimates.confidence import Interval
+from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.contrast import Contrast, contrast_of
 from evaluator.estimates.paired import UNPAIRED, RewardSums, shown_alone
 from evaluator.estimates.simultaneous import difference_in_group, simultaneous_interval
 from evaluator.estimates.weighted_difference import WeightedDifference
 from evaluator.log.column import Column
-from evaluator.replays.findings.unknown_maximum import with_honest_kind
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
 from evaluator.replays.values.segment_values import GroupTest, tested_together

@@ -36,8 +36,7 @@ from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
 from evaluator.replays.values.expected_values import clusters_shown, with_expected_value
 from evaluator.replays.values.final import frozen_values
-from evaluator.replays.values.money import money_of
-from evaluator.replays.values.outcome_evidence import with_outcome_values
+from evaluator.replays.values.kind_values import kind_values, money_of
 from evaluator.replays.values.resampled import Lived, Resampling
 from evaluator.replays.values.rewards import reward_bounds
 from evaluator.replays.values.segments import with_segments
@@ -143,10 +142,9 @@ def _execute_all(
         )
         for result, failure in zip(results, failures, strict=True)
     ]
-    results = [
-        with_outcome_values(plan, with_honest_kinds(plan, result), [one.displays for one in lived])
-        for plan, result, lived in zip(plans, results, by_plan, strict=True)
-    ]
+    for i, (plan, played) in enumerate(zip(plans, by_plan, strict=True)):
+        outcomes, guardrails = kind_values(plan, [one.displays for one in played])
+        results[i] = replace(with_honest_kinds(plan, results[i]), outcomes=outcomes, guardrails=guardrails)
     results = _with_weighted(plans, results, by_plan)
     results = [
         with_segments(plan, result, [one.displays for one in lived], references.logged(plan, result.rounds))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from evaluator import compare, plan, replay
+from evaluator.estimates.confidence import UNKNOWN
 from evaluator.log import Log
-from evaluator.replays.findings.unknown_maximum import UNKNOWN
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.html import notebook_html
 from tests.logs import bernoulli_log, linear_log, with_outcome

@@ -18,7 +18,7 @@ from evaluator.findings.codes import (
 )
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
-from evaluator.log.reward_kinds import has_costs, reward_kinds
+from evaluator.log.reward_kinds import has_costs
 from evaluator.log.schema import to_numpy
 from evaluator.replays.conversion_share import share_within
 from evaluator.replays.objective import is_of_profit
@@ -66,7 +66,7 @@ def warn_of_refunds(plan: ReplayPlan) -> list[Finding]:
     if plan.cdf is None:
         return findings
     value = to_numpy(log.conversions["value"])
-    for kind in reward_kinds(log)[1:]:
+    for kind in plan.survey.kinds[1:]:
         if kind.told and value[kind.at].sum() < 0.0:
             findings += _warn_of_late(plan, kind.name, np.flatnonzero(kind.marked(len(value))), value)
     return findings
@@ -98,36 +98,38 @@ def _warn_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[
     ]
 
 
-def warn_of_outcome(name: str, plan: ReplayPlan) -> list[Finding]:
-    """Return the warnings on an outcome, by the plan whose rewards are its events."""
+def warn_of_kind(name: str, plan: ReplayPlan, *, outcome: bool) -> list[Finding]:
+    """Return the warnings on an outcome, or another kind of events, by the plan whose rewards are its events."""
     meta, findings = plan.log.meta, []
+    of = f"Outcome {name}" if outcome else name.capitalize()
     if not len(plan.rounds):
         long = plan.window.describe(plan.clock) if meta.attribution_window is None else ticks_words(
             meta.attribution_window, meta.tick_seconds
         )  # fmt: skip
         findings.append(
             OUTCOME_NOT_FOLLOWED.found(
-                f"Outcome {name}: no replayed display was followed for {long}, so nothing is known of it.", about=name
+                f"{of}: no replayed display was followed for {long}, so nothing is known of it.", about=name
             )
         )
     elif not plan.maturity.known:
         findings.append(
             OUTCOME_FOLLOW_UP_UNKNOWN.found(
-                f"Outcome {name}: nothing says how long after a display such an event may come, and the log stops "
+                f"{of}: nothing says how long after a display such an event may come, and the log stops "
                 "looking: young displays count with what was seen of them, too little.",
                 "Name its attribution_window.",
                 about=name,
             )
         )
-    if not plan.bounded:
+    for end in plan.rewards.ends_seen:
+        most = getattr(plan.rewards, end)
         findings.append(
             OUTCOME_MAXIMUM_UNKNOWN.found(
-                f"Outcome {name}: the largest value of a display seen, {plan.rewards.largest:g}, is taken as the "
-                "largest possible, which nobody knows: where larger ones are, its intervals, and what guardrails say "
-                "by them, hold less often than they say.",
-                "Name its value_max in the spec.",
+                f"{of}: the {end} value of a display seen, {most:g}, is taken as the {end} possible, which "
+                f"nobody knows: where {end.removesuffix('st')}r ones are, its intervals, and what guardrails say by "
+                "them, hold less often than they say.",
+                "Name its value_max in the spec." if outcome else "",
                 about=name,
-                largest=plan.rewards.largest,
+                **{end: most},
             )
         )
     return findings

@@ -18,13 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evaluator.estimates.confidence import Interval
+from evaluator.estimates.confidence import with_honest_kind
 from evaluator.findings.codes import LARGEST_REWARD_SEEN, SMALLEST_REWARD_SEEN
 from evaluator.findings.finding import Finding
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 
-UNKNOWN = "empirical Bernstein on the range of the rewards seen: not valid if a display can earn outside it"
 _BEYOND = {"largest": "more than the largest reward seen", "smallest": "less than the smallest reward seen"}
 
 
@@ -38,18 +37,13 @@ def ends_seen(results: Sequence[ReplayResult]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(end for result in results for end in result.plan["reward_bound"]["seen"]))
 
 
-def with_honest_kind(interval: Interval) -> Interval:
-    """Return an interval, of a replay whose largest reward nobody knows, that claims no more than holds."""
-    return replace(interval, kind=UNKNOWN)
-
-
 def with_honest_kinds(plan: ReplayPlan, result: ReplayResult) -> ReplayResult:
     """Return a result whose intervals claim no more than holds."""
     if plan.bounded:
         return result
     money = result.money
     if money is not None:
-        named = ("revenue", "profit", "profit_per_cost")
+        named = ("profit", "profit_per_cost")
         money = replace(money, **{name: with_honest_kind(getattr(money, name)) for name in named})
     best = replace(result.best_fixed_action, value=with_honest_kind(result.best_fixed_action.value))
     return replace(

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.confidence import ANYTIME, Interval
+from evaluator.estimates.confidence import ANYTIME, Interval, with_honest_kind
 from evaluator.estimates.paired import RewardSums, sums_of
 from evaluator.estimates.repeated import REPEATED, mean_sums
 from evaluator.estimates.simultaneous import (
@@ -27,7 +27,6 @@ from evaluator.estimates.simultaneous import (
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.findings.codes import GROUPS, ordered
 from evaluator.log.column import Column
-from evaluator.replays.findings.unknown_maximum import with_honest_kind
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
