@@ -272,8 +272,8 @@ def test_an_audit_has_it() -> None:
 def test_the_command_that_audits_it_counts_it_too(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     write_canonical(damaged(N - 1, 1_500), tmp_path / "log")
-    run = evaluate("audit", "-d", str(tmp_path / "log"), "-p", "random", "--twins", "3", "--window", "500", "--json")
-    found = audit(load(tmp_path / "log"), "random", twins=3, window=500)
+    run = evaluate("audit", "-d", str(tmp_path / "log"), "-p", "random", "--twins", "10", "--window", "500", "--json")
+    found = audit(load(tmp_path / "log"), "random", twins=10, window=500)
     assert json.loads(run.out)["policies"][0]["live_value"] == found.policies[0].live_value
 
 
