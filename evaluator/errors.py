@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Self
 
-from evaluator.visible import visible
+from evaluator.escape import escape
 
 # Largest number of characters of a message: a message may quote a value of a file, which may have any length.
 LONGEST = 1_200
@@ -32,7 +32,7 @@ def _one_line(text: str) -> str:
     >>> _one_line("a" * 2_000)[890:950]
     'aaaaaaaaaa... (800 characters) ...aaaaaaaaaaaaaaaaaaaaaaaaaa'
     """
-    text = visible(text)
+    text = escape(text)
     if len(text) <= LONGEST:
         return text
     return f"{text[: LONGEST - 300]}... ({len(text) - LONGEST:,} characters) ...{text[-300:]}"

@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from evaluator.errors import ParameterError
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 Tick = Literal["ns", "us", "ms", "s", "min", "h", "d", "round"]
 SECONDS = {

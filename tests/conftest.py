@@ -47,7 +47,7 @@ def pytest_collection_finish() -> None:
     pytest.UsageError
         A module replays something when it is imported.
     """
-    loops = sys.modules.get("evaluator.replays.loop.kernel")
+    loops = sys.modules.get("evaluator.engine.loops")
     if any(getattr(getattr(loops, name, None), "signatures", ()) for name in ("match", "match_recorded", "serve")):
         raise pytest.UsageError("a test module replays when it is imported: put what it needs into a fixture")
 
@@ -64,7 +64,7 @@ def redirected_at_its_own_width() -> Iterator[None]:
 def _compiled_without_helpers() -> Iterator[None]:
     """Have a worker compile what it calls alone: the other one is busy, and finds it in the cache that both share."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evaluator.kernels.precompile._processors", lambda: 1)
+        patch.setattr("evaluator.engine.kernels.precompile._processors", lambda: 1)
         yield
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import compiled
+from evaluator.engine.kernels.compiling import compiled
 from evaluator.policies import dispatch
 from evaluator.policies.base import Setting
 

@@ -15,19 +15,20 @@ import numpy.typing as npt
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
 from evaluator.comparisons.run import plan_comparison
+from evaluator.engine.samplers import SamplerName
 from evaluator.estimates.confidence import Interval
 from evaluator.log import Log
-from evaluator.log.reward_kinds import refuse_counted
+from evaluator.log.reward_kinds import rewards_alone
 from evaluator.log.schema import is_target
 from evaluator.policies.base import Setting
-from evaluator.replays.loop.samplers import SamplerName
+from evaluator.replays.findings.unknown_maximum import with_honest_kinds
 from evaluator.replays.one_scan import Lane, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.references import References
+from evaluator.replays.repeats import estimate_repeat
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.run import estimate_repeat, shown_columns, summarise_repeats
-from evaluator.replays.words.unknown_maximum import with_honest_kinds
+from evaluator.replays.run import shown_columns, summarise_repeats
 from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
 from evaluator.worlds.twins.means_in_blocks import mean_in_blocks
 from evaluator.worlds.twins.truth import LogTruth, fit_log
@@ -101,10 +102,9 @@ class Fitted(NamedTuple):
 
 def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
     """Fit a truth to a log. What a replay of the log refuses, this refuses."""
-    refuse_counted(log, "the twins of an audit")
+    log = rewards_alone(log)  # of other outcomes an audit says nothing
     asked = options.of_replays(seed=options.seed)
-    # Without outcomes, of which an audit says nothing.
-    plans = plan_comparison(log.without_outcomes(), policies, [options.window], asked)
+    plans = plan_comparison(log, policies, [options.window], asked)
     targets = list(dict.fromkeys(policy.reads for policy in policies if is_target(policy.reads)))
     truth = fit_log(log, policies[0], asked, displays=options.displays, targets=targets)
     return Fitted(plans, truth, claims(truth, policies, options))

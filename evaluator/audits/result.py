@@ -11,8 +11,8 @@ import pyarrow as pa
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
 from evaluator.checks.result import CheckResult
+from evaluator.engine.samplers import SamplerName
 from evaluator.findings.finding import Finding, WithFindings
-from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ObjectiveName
 from evaluator.replays.plan_document import with_label
 from evaluator.results.in_notebooks import ShownInNotebooks

@@ -27,8 +27,9 @@ from evaluator.findings.codes import ordered
 from evaluator.findings.finding import assumptions_of
 from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log import Log
+from evaluator.log.reward_kinds import rewards_alone
 from evaluator.outputs.kept_folder import KeptJobs
-from evaluator.replays.words.stamps import said_of_twins
+from evaluator.replays.findings.stamps import warn_of_twins
 
 Floats = npt.NDArray[np.float64]
 
@@ -118,7 +119,7 @@ def run_audit(
     )
     of_pairs = _pairs(policies, done, live.common, options.level, worth=truth.value_of_larger)
     beside = found_beside_twins(
-        check_log(log.without_outcomes(), CheckOptions(propensity=options.propensity, seed=options.seed))
+        check_log(rewards_alone(log), CheckOptions(propensity=options.propensity, seed=options.seed))
     )
     specs = [policy.spec for policy in policies]
     return Audit(
@@ -136,7 +137,7 @@ def run_audit(
         verdict=verdict(of_policies, of_pairs, beside),
         findings=ordered(
             (
-                *(said for plan in plans for said in said_of_twins(plan)),
+                *(said for plan in plans for said in warn_of_twins(plan)),
                 *warnings(of_policies, of_pairs, beside, [replayed.horizon for replayed in done], common),
                 *(said for plan in plans for said in assumptions_of(plan.findings)),
             )

@@ -140,4 +140,5 @@ ACTION_RATES = Check(
     name=NAME,
     finds="labels exchanged for half of the log or for a day; rates that drift apart",
     run=action_rates,
+    by_kind=True,
 )

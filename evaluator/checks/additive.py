@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.solving import inverted, solved
+from evaluator.engine.kernels.solving import inverted, solved
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

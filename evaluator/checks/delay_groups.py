@@ -183,5 +183,5 @@ def _finding(
     )  # fmt: skip
 
 
-DELAYS_OF_DAYS = Check(name=OF_DAYS, finds="conversions written late for a day", run=delays_of_days)
-DELAYS_OF_ACTIONS = Check(name=OF_ACTIONS, finds="an action followed for less", run=delays_of_actions)
+DELAYS_OF_DAYS = Check(name=OF_DAYS, finds="conversions written late for a day", run=delays_of_days, by_kind=True)
+DELAYS_OF_ACTIONS = Check(name=OF_ACTIONS, finds="an action followed for less", run=delays_of_actions, by_kind=True)

@@ -13,7 +13,7 @@ from evaluator.checks.result import MOST_SHOWN, POWER, POWER_Z, CheckResult, not
 from evaluator.checks.significance import FEWEST, chi_square_tail, judge
 from evaluator.checks.tables import Tables
 from evaluator.delays.study.changes import DelayDrift, delay_drift
-from evaluator.kernels.solving import squared_length
+from evaluator.engine.kernels.solving import squared_length
 
 Floats = npt.NDArray[np.float64]
 
@@ -207,9 +207,11 @@ RATE_DRIFT = Check(
     name="drift of conversion rates",
     finds="rates of all actions that change along the log, of judged displays only",
     run=rate_drift,
+    by_kind=True,
 )
 DELAY_DRIFT = Check(
     name="drift of delays",
     finds="delays that become longer or shorter along the log",
     run=delays_drift,
+    by_kind=True,
 )

@@ -171,5 +171,6 @@ IMMATURE = Check(
     name=NAME,
     finds="young displays, also where the log ends without saying so; strays; windows longer than the log",
     run=immature_displays,
+    by_kind=True,
     twins_have_it=True,
 )

@@ -11,11 +11,11 @@ from evaluator.checks.record import Check
 from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.significance import LOPSIDED, normal_tail
 from evaluator.checks.tables import Tables
+from evaluator.engine.kernels.solving import solved
 from evaluator.errors import DataError
 from evaluator.estimates.confidence import mean_interval
 from evaluator.estimates.sparse import SparseRewards
-from evaluator.kernels.solving import solved
-from evaluator.log.schema import to_numpy
+from evaluator.log.reward_kinds import counted_outcomes
 from evaluator.streams import Stream, random_stream
 
 NAME = "replay of the logger"
@@ -31,7 +31,7 @@ def replay_of_logger(t: Tables, level: float, seed: int) -> CheckResult:
     probabilities of the actions not shown. Then rewards as far as contexts explain them (least squares), which no
     action can move, are weighted as for a policy that shows the log's shares: their mean must stay the log's.
     """
-    total = float(to_numpy(t.logged.survey.log.conversions["value"]).sum())
+    total = float(t.logged.earned[1].sum())
     if total == 0.0:
         return not_applicable(NAME, "the log has no rewards")
     if t.logged.propensities.tilted:
@@ -52,13 +52,13 @@ def _sampled(t: Tables, level: float, seed: int) -> CheckResult:
         # A draw equals the logged action with its share's probability: one number settles draw and acceptance.
         accept = np.nan_to_num(shares * np.nanmin(constant) / constant)
     rng = random_stream(Stream.LOGGER_REPLAY, seed)
-    value = to_numpy(log.conversions["value"]).astype(np.float64)
+    display, value = t.logged.earned
     rounds, at, rewards, largest, least = 0, [], [], 0.0, 0.0
     for first, batch in log.batches(["action"]):
         action = batch["action"]
         size = len(action)
-        low, high = np.searchsorted(logged.survey.display, [first, first + size])
-        reward = np.bincount(logged.survey.display[low:high] - first, value[low:high], minlength=size)
+        low, high = np.searchsorted(display, [first, first + size])
+        reward = np.bincount(display[low:high] - first, value[low:high], minlength=size)
         largest, least = max(largest, float(reward.max())), min(least, float(reward.min()))
         period = logged.timeline.period_of(np.arange(first, first + size))
         reward = reward[rng.random(size) < accept[period, action]]
@@ -66,7 +66,9 @@ def _sampled(t: Tables, level: float, seed: int) -> CheckResult:
         at.append(rounds + paid)
         rewards.append(reward[paid])
         rounds += len(reward)
-    lower, upper = min(least, log.meta.reward_min or 0.0), max(largest, log.meta.reward_max or 0.0)
+    kinds = [log.meta.conversions, *counted_outcomes(log.meta)]
+    lower = min(least, sum(kind.value_min or 0.0 for kind in kinds))
+    upper = max(largest, sum(kind.value_max or 0.0 for kind in kinds))
     mean = float(value.sum()) / n
     if not rounds:
         return not_applicable(NAME, "no display would be accepted: see overlap")
@@ -93,7 +95,7 @@ def _weighted(t: Tables, level: float) -> CheckResult:
     log = t.logged.survey.log
     n = len(log)
     beta = solved(t.gram, t.moment)
-    mean = float(to_numpy(log.conversions["value"]).sum()) / n
+    mean = float(t.logged.earned[1].sum()) / n
     difference = float(beta @ t.drawn.total) / n
     spread = float(beta @ t.drawn.square @ beta) / n - difference**2
     share = t.logged.shares

@@ -14,7 +14,7 @@ from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.registry import CHECKS, number_tested
 from evaluator.checks.result import ALARMS, POWER_Z, CheckResult, Verdict, with_causes
-from evaluator.checks.tables import CheckInput, Tables, count
+from evaluator.checks.tables import CheckInput, Tables, count, count_events, followed_displays
 from evaluator.checks.timeline import read_timeline
 from evaluator.errors import UnknownNameError, nearest
 from evaluator.estimates.enough import NEEDED, expected_rewards
@@ -22,7 +22,7 @@ from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.column import read_clusters
 from evaluator.log.meta import PropensityKind
-from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once
+from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once, with_rewards
 from evaluator.log.schema import to_numpy
 from evaluator.log.users import read_users
 from evaluator.replays.rounds.propensity import resolve_propensities
@@ -80,9 +80,10 @@ def in_replay(t: Tables) -> InReplay:
     else:
         accepted = t.logged.propensities.quantile(log, 0.0)
     rounds = min(accepted, 1.0) * t.logged.usable
-    used = t.logged.survey.display < displays
-    value = to_numpy(log.conversions["value"]).astype(np.float64)[used]
-    _, of = np.unique(t.logged.survey.display[used], return_inverse=True)
+    display, value = t.logged.earned
+    used = display < displays
+    value = value[used]
+    _, of = np.unique(display[used], return_inverse=True)
     earned = np.bincount(of, value).astype(np.float64)
     mean, rewards = float(earned.sum()) / displays, expected_rewards(earned[earned != 0.0], displays, rounds)
     told = math.nan
@@ -105,7 +106,7 @@ class CheckReport(JsonDocument, ShownInNotebooks):
     assumption
         Clause that says what an estimate that uses these propensities rests on.
     left_out
-        Sentences on the rows that were left out of the log, and on rewards that no check sees; empty without any.
+        Sentence on the rows that were left out of the log; empty without any.
     options
         Options of the checks, as they were asked for.
     replay
@@ -179,24 +180,32 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
     """Return whether a log is fit for replay (`evaluator.check`); tell `advance` of every display once.
 
     Refunds are taken off the sale at once: tests of delays are of sales, tests of rewards of what is left of them.
-    Cost: about seven passes of few columns, one of them with the contexts; memory grows with the conversions only.
+    Outcomes that count as rewards have tests of their own (`evaluator.checks.record.Check.by_kind`).
+    Cost: about seven passes of few columns, one of them with the contexts, and three for each outcome that counts;
+    memory grows with the events only.
     """
-    unseen = [f"No check sees {one.name}, which counts as a reward." for one in counted_outcomes(log.meta)]
     log = refunds_at_once(log)
     users = read_users(log, options.cluster_by)
     level = options.false_alarms / number_tested(clustered=options.cluster_by is not None, users=users is not None)
     clusters = users
     if users is None or users.by != options.cluster_by:
         clusters = None if options.cluster_by is None else read_clusters(log, options.cluster_by)
-    surveyed = survey(log)
+    counted = [one.name for one in counted_outcomes(log.meta)]
+    surveys = {"": survey(log), **{name: survey(log.of_outcome(name)) for name in counted}}
+    surveyed = surveys[""]
     mode = options.propensity
     if mode is None and log.meta.propensity == "absent":
         mode = "estimate"
     propensities = resolve_propensities(surveyed, mode)
-    timeline = read_timeline(log, asked_of_timeline(surveyed))
-    when = to_numpy(log.conversions["time"]).astype(np.int64, copy=False)
-    follow = follow_up(surveyed, timeline, when, level=level)
-    tables = count(CheckInput(surveyed, timeline, follow, cut_contexts(log), propensities), advance)
+    coordinates, rewards = cut_contexts(log), with_rewards(log, costs=False)
+    followed = min(map(followed_displays, surveys.values()))
+    inputs = []
+    for name, seen in surveys.items():
+        timeline = read_timeline(log, asked_of_timeline(seen))
+        when = to_numpy(seen.log.conversions["time"]).astype(np.int64, copy=False)
+        follow = follow_up(seen, timeline, when, level=level / len(surveys))
+        inputs.append(CheckInput(seen, timeline, follow, coordinates, propensities, name, followed, rewards))
+    tables = [count(inputs[0], advance), *map(count_events, inputs[1:])]
     return CheckReport(
         dataset=log.meta.name,
         displays=len(log),
@@ -204,9 +213,9 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
         actions=log.n_actions,
         propensity=propensities.kind,
         assumption=propensities.assumption,
-        left_out=" ".join(filter(None, [log.meta.left_out, *unseen])),
+        left_out=log.meta.left_out,
         options=options,
-        replay=in_replay(tables),
+        replay=in_replay(tables[0]),
         checks=with_causes(
             check.find(tables, level=level, seed=options.seed, clusters=clusters, users=users) for check in CHECKS
         ),

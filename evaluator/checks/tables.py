@@ -16,7 +16,8 @@ from evaluator.checks.follow_up import FollowUp
 from evaluator.checks.row_pairs import EqualRowPairs, NearPairs, hashes, near_ticks
 from evaluator.checks.tied_displays import TieSums
 from evaluator.checks.timeline import Timeline
-from evaluator.kernels.solving import squared_length
+from evaluator.engine.kernels.solving import squared_length
+from evaluator.log import Log
 from evaluator.log.eligible import sizes
 from evaluator.log.schema import ELIGIBLE, Columns, to_numpy
 from evaluator.log.set_kinds import has_eligibility
@@ -94,13 +95,39 @@ class VectorMoments:
 
 @dataclass(frozen=True, eq=False)
 class CheckInput:
-    """What the pass starts from."""
+    """What the pass starts from, of one kind of events that count as rewards.
+
+    Parameters
+    ----------
+    survey
+        Survey of the log whose conversions are the events of the kind.
+    timeline, follow_up
+        Timeline of the log, and how far it saw of these events.
+    coordinates, propensities
+        Coordinates of the contexts, and propensities of the log.
+    kind
+        Name of the kind: of an outcome; empty for conversions.
+    followed
+        Number of displays, the first ones, that were followed for long enough for every kind; None for those that were
+        for this one.
+    rewards
+        Log in whose conversions all events are that count as rewards; None where that is the log of the survey.
+    """
 
     survey: Survey
     timeline: Timeline
     follow_up: FollowUp
     coordinates: Coordinates
     propensities: Propensities
+    kind: str = ""
+    followed: int | None = None
+    rewards: Log | None = None
+
+    @cached_property
+    def earned(self) -> tuple[Ints, Floats]:
+        """Display and value of each event that counts as a reward, in the order of the displays, shape (c,) each."""
+        table = (self.rewards or self.survey.log).conversions
+        return to_numpy(table["display_id"]), to_numpy(table["value"]).astype(np.float64)
 
     @property
     def constant(self) -> Floats | None:
@@ -125,10 +152,15 @@ class CheckInput:
     @property
     def usable(self) -> int:
         """Displays followed for the attribution window, which replay uses: the first so many; all without a window."""
-        meta = self.survey.log.meta
-        if meta.observed_until is None or meta.attribution_window is None:
-            return len(self.survey.log)
-        return self.survey.displays_until(meta.observed_until - meta.attribution_window)
+        return followed_displays(self.survey) if self.followed is None else self.followed
+
+
+def followed_displays(survey: Survey) -> int:
+    """Return how many displays were followed for the attribution window: the first so many; all without a window."""
+    meta = survey.log.meta
+    if meta.observed_until is None or meta.attribution_window is None:
+        return len(survey.log)
+    return survey.displays_until(meta.observed_until - meta.attribution_window)
 
 
 @dataclass(eq=False)
@@ -249,15 +281,40 @@ def count(logged: CheckInput, advance: Callable[[int], None] = lambda displays: 
     log, propensities, coordinates = logged.survey.log, logged.propensities, logged.coordinates
     sets = [ELIGIBLE] if ELIGIBLE in log.schema.names else []
     columns = tuple(dict.fromkeys(("time", "action", *propensities.reads, *coordinates.reads, *sets)))
-    reward = to_numpy(log.conversions["value"]).astype(np.float64)
+    paid, reward = logged.earned
     for first, batch in log.batches(columns, coded=True):
         n = len(batch["action"])
+        low, high = np.searchsorted(paid, [first, first + n])
+        rewards = np.bincount(paid[low:high] - first, reward[low:high], minlength=n).astype(np.float64)
         low, high = np.searchsorted(logged.survey.display, [first, first + n])
-        rewards = np.bincount(logged.survey.display[low:high] - first, reward[low:high], minlength=n).astype(np.float64)
         _add(tables, first, batch, rewards, slice(int(low), int(high)))
         advance(n)
     tables.ties.finish()
     return tables
+
+
+def count_events(logged: CheckInput) -> Tables:
+    """Return the tables of a kind of events, with what `evaluator.checks.record.Check.by_kind` needs and no more.
+
+    Cost: a pass over times and actions.
+    """
+    tables = _empty(logged)
+    for first, batch in logged.survey.log.batches(("time", "action")):
+        action = batch["action"].astype(np.int64)
+        low, high = np.searchsorted(logged.survey.display, [first, first + len(action)])
+        _add_events(tables, first, batch["time"], action, slice(int(low), int(high)))
+    return tables
+
+
+def _add_events(t: Tables, first: int, time: Ints, action: Ints, of: slice) -> int:
+    """Count judged displays by period and hour, note the actions of displays with events; return how many judged."""
+    logged, k = t.logged, t.mature.shape[1]
+    judged = max(min(logged.follow_up.mature - first, len(action)), 0)
+    period = logged.timeline.period_of(np.arange(first, first + judged))
+    t.mature += np.bincount(period * k + action[:judged], minlength=t.mature.size).reshape(t.mature.shape)
+    t.action_hours.shown += t.action_hours.count(period, logged.timeline.hour_of(time[:judged]), action[:judged])
+    t.action[of] = action[logged.survey.display[of] - first]
+    return judged
 
 
 def _empty(logged: CheckInput) -> Tables:
@@ -341,13 +398,9 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
         if row < t.inverse.shape[1] and (constant is None or row == 0):
             for sums, power in zip(t.inverse, powers, strict=True):
                 sums[row:].reshape(-1)[: len(found)] += np.bincount(cell, power)
-    judged = max(min(logged.follow_up.mature - first, n), 0)
-    t.mature += np.bincount(cells[1][1][:judged], minlength=t.mature.size).reshape(t.mature.shape)
-    t.action_hours.shown += t.action_hours.count(
-        period[:judged], timeline.hour_of(batch["time"][:judged]), action[:judged]
-    )
+    judged = _add_events(t, first, batch["time"], action, of)
     place = logged.survey.display[of] - first
-    t.action[of], t.weight[of] = action[place], weight[place]
+    t.weight[of] = weight[place]
     placed[-1, place[place < judged]] = 1.0
     t.ties.add(batch["time"], action, placed)
     _add_ends(t, first, batch["time"], action)

@@ -306,4 +306,5 @@ VALUE_DRIFT = Check(
     name=NAME,
     finds="values in another unit for a part of the log; values of all actions, or of one, that change along it",
     run=value_drift,
+    by_kind=True,
 )

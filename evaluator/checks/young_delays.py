@@ -13,8 +13,8 @@ from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.significance import FEWEST, chi_square_tail
 from evaluator.checks.tables import Tables
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
+from evaluator.engine.kernels.solving import squared_length
 from evaluator.estimates.multiplicity import holm
-from evaluator.kernels.solving import squared_length
 from evaluator.log.column import grouping_columns, read_values, renumbered
 from evaluator.log.schema import to_numpy
 
@@ -230,4 +230,5 @@ YOUNG_DELAYS = Check(
     name=NAME,
     finds="delays that go with more than the action: the context, a kept column, the day",
     run=young_delays,
+    by_kind=True,
 )

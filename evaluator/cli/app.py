@@ -27,10 +27,10 @@ from evaluator.cli import audit, check, compare, datasets, delays, explain, opti
 from evaluator.cli.command_parameters import option
 from evaluator.cli.help import App
 from evaluator.errors import EvaluatorError, OutputError, refuse_no_utf8
+from evaluator.escape import escape
 from evaluator.options.declaration import Option
 from evaluator.outputs.locks import undo_all
 from evaluator.reports.command_words import use_command_words
-from evaluator.visible import visible
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -122,7 +122,7 @@ def main() -> None:
 def _fail(error: Exception, line: str, code: int) -> NoReturn:
     if options.debug:
         raise error
-    typer.echo(f"error: {visible(line)}", err=True)
+    typer.echo(f"error: {escape(line)}", err=True)
     sys.exit(code)
 
 

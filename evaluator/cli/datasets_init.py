@@ -14,9 +14,9 @@ from evaluator.cli import options as o
 from evaluator.cli.command_parameters import argument, option
 from evaluator.cli.output import new_file
 from evaluator.errors import UsageError
+from evaluator.escape import escape
 from evaluator.options.declaration import Option
 from evaluator.options.shared import WHICH_LOG
-from evaluator.visible import visible
 
 if TYPE_CHECKING:
     from evaluator.datasets.draft_lines import Draft, Question
@@ -95,7 +95,7 @@ def _has_terminal() -> bool:
 def _check_answer(question: Question) -> Callable[[str], str]:
     def checked(answer: str) -> str:
         if question.choices is not None and answer.strip() not in question.choices:
-            raise typer.BadParameter(f"one of {', '.join(map(visible, question.choices))}")
+            raise typer.BadParameter(f"one of {', '.join(map(escape, question.choices))}")
         return answer.strip()
 
     return checked
@@ -103,7 +103,7 @@ def _check_answer(question: Question) -> Callable[[str], str]:
 
 def _ask(question: Question) -> str:
     o.note(f"{question.key}: {question.why}")
-    words = visible(question.words)
+    words = escape(question.words)
     try:
         answer: str = typer.prompt(words, default=question.guess, value_proc=_check_answer(question), err=True)
     except typer.Abort:  # Ctrl-D; `stopping` handles Ctrl-C

@@ -27,6 +27,6 @@ def explain_command(
     if as_json:
         o.print_json(Catalogue(tuple(entries)).to_dict())
         return
-    from evaluator.reports.explained import entry_document, list_document
+    from evaluator.reports.documents import entry_document, list_document
 
     o.show_document(list_document(entries) if code is None else entry_document(entries[0]))

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 import typer
 
 from evaluator.cli.command_parameters import argument, option
+from evaluator.escape import escape
 from evaluator.options.declaration import Option
 from evaluator.options.shared import CLUSTER, DATASET, KEPT, OUTPUT, POLICIES, STUDY, WHICH_LOG
 from evaluator.reports.command_words import use_command_words
-from evaluator.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,12 +119,12 @@ def fail_on(codes: Set[str], findings: Iterable[Finding]) -> None:
 def say(sentence: str) -> None:
     """Print a result of one line."""
     _end_work()
-    typer.echo(visible(use_command_words(sentence)))
+    typer.echo(escape(use_command_words(sentence)))
 
 
 def note(sentence: str) -> None:
     """Print a note on stderr, apart from the result."""
-    line = visible(use_command_words(sentence))
+    line = escape(use_command_words(sentence))
     if bar_console is None:
         typer.echo(line, err=True)
     else:
@@ -311,7 +311,7 @@ def progress(
 
 
 def _announce_compiling(say: Callable[[str], None]) -> AbstractContextManager[None]:
-    from evaluator.kernels.announcing import announced
+    from evaluator.engine.kernels.announcing import announced
 
     return announced(say)
 

@@ -62,8 +62,7 @@ def simulate_command(
         raise UsageError(
             "evaluate simulate needs a scenario.",
             remedy="name it by its place: evaluate simulate vernade2017-low -p ucb1; evaluate datasets list shows "
-            "them, "
-            "those of kind synthetic.",
+            "them, those of kind synthetic.",
         )
     asked = SimulateOptions(**simulating)
     descriptions = as_descriptions(policies)

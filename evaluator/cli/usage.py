@@ -12,8 +12,8 @@ import typer
 
 from evaluator.cli.command_parameters import declarations
 from evaluator.errors import EvaluatorError, UnknownNameError, UnknownOptionError, UsageError, nearest
+from evaluator.escape import shortened
 from evaluator.options.declaration import alternatives, no_number
-from evaluator.visible import shortened
 
 
 class OneLineErrors:
@@ -36,7 +36,10 @@ class OneLineErrors:
             if type(error).__name__ == "NoArgsIsHelpError":
                 typer.echo(ctx.get_help(), err=True)
                 raise typer.Exit(UsageError.exit_code) from None
-            raise _translate_error(error, ctx) from None
+            translate = _TRANSLATIONS.get(type(error).__name__)
+            translated = translate and translate(error, ctx)
+            sentence = f"{' '.join(error.format_message().split()).rstrip('.')}."
+            raise (translated or UsageError(sentence, remedy=_point_to_help(ctx))) from None
 
 
 def unknown_command(ctx: Any, word: str) -> UnknownNameError:
@@ -60,12 +63,6 @@ def _refuse_empty(ctx: Any, args: list[str]) -> None:
             raise UsageError(f"{flag} is empty.", remedy=f"give a value, or leave it out. {_help_text(takes[flag])}")
 
 
-def _translate_error(error: Any, ctx: Any) -> EvaluatorError:
-    translate = _TRANSLATIONS.get(type(error).__name__)
-    translated = translate and translate(error, ctx)
-    return translated or UsageError(_sentence(error.format_message()), remedy=_point_to_help(ctx))
-
-
 def _words(ctx: Any) -> str:
     """Return the command that is being parsed, as the user types it."""
     words: list[str] = []
@@ -77,10 +74,6 @@ def _words(ctx: Any) -> str:
 
 def _point_to_help(ctx: Any) -> str:
     return f"{_words(ctx)} {'--help' if hasattr(ctx.command, 'commands') else '--help-all'} says what it takes."
-
-
-def _sentence(text: str) -> str:
-    return f"{' '.join(text.split()).rstrip('.')}."
 
 
 def _flags(command: Any) -> list[str]:

@@ -1,6 +1,6 @@
 """What a comparison may say where nobody knows how much a display can earn at most.
 
-See `evaluator.replays.words.unknown_maximum`. What decides is then judged twice: with the largest reward seen as the
+See `evaluator.replays.findings.unknown_maximum`. What decides is then judged twice: with the largest reward seen as the
 largest possible, and with the largest that is plausible. Where both come to the same, the unknown maximum is an
 assumption beside the verdict; else the verdict waits.
 
@@ -25,9 +25,9 @@ import numpy.typing as npt
 from evaluator.comparisons.differences import Difference, FoundDifferences, find_differences
 from evaluator.comparisons.horizon import FirstRounds
 from evaluator.comparisons.ranking import Ranking
+from evaluator.estimates.confidence import with_honest_kind
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import eventual_rewards
-from evaluator.replays.words.unknown_maximum import with_honest_kind
 
 # Largest rewards that a tail is fitted to: so many at least, and this share of all.
 _FEWEST, _SHARE = 20, 0.1

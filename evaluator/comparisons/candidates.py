@@ -16,13 +16,12 @@ from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.ship_rule import Look, ShipRule
 from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.verdict import Candidate, Condition, Harm, Target, Verdict, decide, level_at
-from evaluator.estimates.confidence import Interval
+from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.enough import NEEDED
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.words.unknown_maximum import with_honest_kind
 
 # Beyond so many times the log nobody plans.
 _MOST = 100.0

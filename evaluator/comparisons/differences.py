@@ -230,7 +230,7 @@ def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:
             "what is eligible changes with time, and the logging policy's first rounds are the log's first displays, "
             "the other's from all of its calendar"
         )
-    if a.beside_logger != b.beside_logger:
+    if a.off_support != b.off_support:
         return (
             "actions were chosen by context: the logging policy is known where it showed one of them, the other is "
             "valued on the traffic"

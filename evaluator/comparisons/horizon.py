@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.comparisons.lines import names_of
+from evaluator.engine.samplers import sure_rounds
 from evaluator.log.schema import to_numpy
-from evaluator.replays.loop.samplers import sure_rounds
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.support import least_acceptance

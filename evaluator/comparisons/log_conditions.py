@@ -16,12 +16,7 @@ from evaluator.comparisons.verdict import Candidate, Condition, Verdict
 def with_checks(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
     """Return a verdict that knows whether the log is fit for replay.
 
-    Parameters
-    ----------
-    verdict
-        Verdict of a comparison.
-    found
-        Report of a check of its log, as of `evaluator.checks.run.CheckReport.to_dict`.
+    The check is what `evaluator.checks.run.CheckReport.to_dict` says of it.
     """
     failed = [of for of in found["checks"] if of["verdict"] == "fail"]
     warned = sum(of["verdict"] == "warn" for of in found["checks"])
@@ -62,13 +57,12 @@ def _of_users(found: Mapping[str, Any]) -> Condition | None:
     # A check that failed says itself what is to be done.
     settle = "" if wear_out["verdict"] == "fail" else f"`cluster_by='{column}'`"
     if wear_out["verdict"] == "not applicable":
-        said = f"whether rewards fall with what a {column} saw before is not known: {_clause(wear_out['what'])}"
+        why = wear_out["what"]
+        said = (
+            f"whether rewards fall with what a {column} saw before is not known: {why[:1].lower()}{why[1:].rstrip('.')}"
+        )
         return Condition("users", None, said, settle)
     return Condition("users", False, f"rewards fall with what a {column} saw before: {wear_out['number']}", settle)
-
-
-def _clause(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def with_audit(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
@@ -76,12 +70,7 @@ def with_audit(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
 
     An audit that shows no bias takes no ship away: what it could have detected says how much its silence means.
 
-    Parameters
-    ----------
-    verdict
-        Verdict of a comparison.
-    found
-        Audit of its log, as of `evaluator.audits.result.Audit.to_dict`.
+    The audit is what `evaluator.audits.result.Audit.to_dict` says of it.
     """
     return verdict.with_condition([_of_audit(verdict, of, found) for of in verdict.candidates])
 

@@ -41,6 +41,7 @@ from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
+from evaluator.log.schema import to_numpy
 from evaluator.policies.registry import as_known
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
@@ -48,7 +49,7 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.support import rarest_warning
 from evaluator.replays.values.expected_values import ResampledValues
-from evaluator.replays.values.outcome_evidence import judged_together
+from evaluator.replays.values.kind_values import kind_values
 
 
 def plan_comparison(
@@ -56,16 +57,7 @@ def plan_comparison(
 ) -> list[ReplayPlan]:
     """Plan every policy with every window.
 
-    Parameters
-    ----------
-    log
-        The log that all variants are replayed on.
-    policies
-        Descriptions of the policies.
-    windows
-        Windows that each policy is replayed with, as `ReplayOptions.window`.
-    options
-        Options that all variants share; their own window is not used.
+    The options are those that all variants share; their own window is not used.
 
     Raises
     ------
@@ -93,15 +85,6 @@ def with_logging(log: Log, policies: Sequence[Any], baseline: str | None) -> lis
     It is the baseline where none is named: what earns more than it is worth a rollout. Not of a log that kept the
     displays of some actions by their context: the logging policy is known where it showed one of these, and the others
     are valued on the traffic.
-
-    Parameters
-    ----------
-    log
-        Log that all are replayed on.
-    policies
-        Descriptions of the policies, as they were asked for.
-    baseline
-        Spec of the policy that the others are compared with; None where none is named.
     """
     logging = LoggingPolicy()
     asked = baseline == logging.spec or (baseline is None and log.meta.kept_share == 1.0)
@@ -218,7 +201,7 @@ def compare_results(
         for pair, of in realised.differences.items()
     }
     realised = realised._replace(differences=found)
-    judged = judged_together(plans, results)
+    judged = [_judged_together(plan, result, len(plans)) for plan, result in zip(plans, results, strict=True)]
 
     def to_reference(variant: int, reference: int) -> Difference:
         return found[variant, reference] if variant < reference else found[reference, variant].turned()
@@ -257,6 +240,15 @@ def compare_results(
     )
 
 
+def _judged_together(plan: ReplayPlan, result: ReplayResult, variants: int) -> ReplayResult:
+    """Return a result of a comparison with answers to guardrails that are adjusted for its number of variants, too."""
+    if not plan.options.guardrails:
+        return result
+    repeat, display = (to_numpy(result.trajectory[name]) for name in ("repeat", "display_id"))
+    displays = np.split(display - plan.before, np.searchsorted(repeat, np.arange(1, plan.options.repeats)))
+    return replace(result, guardrails=kind_values(plan, displays, variants=variants)[1])
+
+
 def _findings(
     plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], lived: Sequence[FirstRounds], horizon: CommonHorizon
 ) -> list[Finding]:
@@ -265,8 +257,7 @@ def _findings(
         told = max(results[i].delivered for i in same)
         said.append(
             SAME_ROUNDS.found(
-                f"{', '.join(names[i] for i in same)} showed the same displays in all {horizon.rounds:,} "
-                "rounds: "
+                f"{', '.join(names[i] for i in same)} showed the same displays in all {horizon.rounds:,} rounds: "
                 f"what tells them apart never mattered ({told:,} conversions delivered), so their equal values say "
                 "nothing about which is better.",
                 delivered=told,

@@ -16,7 +16,7 @@ from evaluator.comparisons.realised import IN_ORDER, IN_ORDERS, SAME, in_order
 from evaluator.comparisons.ship_rule import Look
 from evaluator.comparisons.verdict import Harm, Target, level_at
 from evaluator.comparisons.weighted_pairs import WeightedPairs
-from evaluator.estimates.confidence import Interval
+from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.contrast import Contrast, contrast_of
 from evaluator.estimates.paired import UNPAIRED, RewardSums, shown_alone
 from evaluator.estimates.simultaneous import difference_in_group, simultaneous_interval
@@ -26,7 +26,6 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
 from evaluator.replays.values.segment_values import GroupTest, tested_together
 from evaluator.replays.values.segments import AT_ONCE, different_displays, group_sums, test_of
-from evaluator.replays.words.unknown_maximum import with_honest_kind
 from evaluator.results.json_documents import Count
 from evaluator.results.tabular import (
     COUNT,

@@ -128,14 +128,7 @@ def find_uplift(
 ) -> Uplift:
     """Return a difference in the words of who decides.
 
-    Parameters
-    ----------
-    plan, variant, baseline
-        Plan and result of the variant, and result of the baseline.
-    difference, share
-        Difference with the interval that decides, and the same as a share of the baseline's value.
-    limit
-        Limit of the rule, in reward per round.
+    The difference is the one that decides, its share of the baseline's value beside it; the limit is per round.
     """
     daily = _displays_a_day(plan)
     traffic = None if daily is None else daily * plan.options.traffic_share
@@ -271,12 +264,7 @@ def _at_error(of: Interval, error: float) -> Interval:
 def expected_share(variant: ReplayResult, baseline: ReplayResult, *, level: float) -> Interval | None:
     """Return the difference of two expected values as a share of the baseline's; None where that may be 0 or less.
 
-    Parameters
-    ----------
-    variant, baseline
-        Replays with an expected difference (`evaluator.comparisons.expected`).
-    level
-        Probability with which the interval holds.
+    Both replays have an expected difference (`evaluator.comparisons.expected`); its interval holds at the level.
     """
     from scipy.optimize import brentq
 

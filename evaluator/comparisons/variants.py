@@ -26,14 +26,7 @@ def pairs_of(
 ) -> list[tuple[P, Window]]:
     """Return the policy and the window of each variant; the logging policy waits for nothing, and has the first only.
 
-    Parameters
-    ----------
-    policies
-        Policies, with whatever belongs to them.
-    windows
-        Windows that each policy is replayed with.
-    description
-        Function that returns the description of one of `policies`.
+    Policies may come with whatever belongs to them: `description` returns the description of one.
     """
     return [
         (policy, window)

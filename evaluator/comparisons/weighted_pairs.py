@@ -99,12 +99,7 @@ def _weight(plan: ReplayPlan) -> Floats | None:
 def may_decide(policies: Sequence[Any], draws: int | None) -> bool:
     """Whether a comparison can come to a verdict, for which its log is checked, and is to say who saw a display.
 
-    Parameters
-    ----------
-    policies
-        Descriptions of the policies, as they were asked for.
-    draws
-        Number of resampled logs; None for as many as the verdict needs.
+    The number of resampled logs is `draws`; None stands for as many as the verdict needs.
     """
     frozen = any(not getattr(policy, "learns", True) and policy.name != "logging" for policy in policies)
     return frozen or draws != 0

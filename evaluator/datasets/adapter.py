@@ -26,7 +26,7 @@ from evaluator.datasets.assembly import (
 )
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.duplicates import repeated
-from evaluator.datasets.events import REWARDS, EventRules
+from evaluator.datasets.event_rows import REWARDS, EventRules
 from evaluator.datasets.frames import missing_values
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.join_by_id import AskedDisplays, SecondTable

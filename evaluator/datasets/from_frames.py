@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.adapter import read_tables
-from evaluator.datasets.events import REWARDS
+from evaluator.datasets.event_rows import REWARDS
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.sources.arrow_columns import series_of
 from evaluator.datasets.sources.part import TablePart, first_line

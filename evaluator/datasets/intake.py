@@ -12,7 +12,7 @@ import polars as pl
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import CODE, ContextCodes
 from evaluator.datasets.duplicates import SeenIds, hashed
-from evaluator.datasets.events import REWARDS, EventRules, event_rows
+from evaluator.datasets.event_rows import REWARDS, EventRules, event_rows
 from evaluator.datasets.join_by_id import ASKED, AskedDisplays
 from evaluator.datasets.labels import KEPT, Labels
 from evaluator.datasets.per_action_columns import (

@@ -12,7 +12,7 @@ import polars as pl
 from evaluator.datasets import duplicates
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.duplicates import HASH, ID
-from evaluator.datasets.events import EventRules, event_columns, event_rows
+from evaluator.datasets.event_rows import EventRules, event_columns, event_rows
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells

@@ -19,7 +19,7 @@ from evaluator.datasets.row_breaches import LINE
 from evaluator.datasets.sources.unpacking import Unpacked
 from evaluator.datasets.text import decoded, longest_line, too_long
 from evaluator.errors import SourceError
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 # Of a line that is no object: what it is instead.
 BROKEN = "__broken"

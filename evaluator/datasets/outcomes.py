@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.events import EventRules, deduplicated
+from evaluator.datasets.event_rows import EventRules, deduplicated
 from evaluator.datasets.follow_up_end import find_end
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches

@@ -13,7 +13,7 @@ import polars as pl
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.contexts import ContextCodes, Features, choose_features
 from evaluator.datasets.duplicates import SeenIds
-from evaluator.datasets.events import EventRules, event_columns, event_kinds
+from evaluator.datasets.event_rows import EventRules, event_columns, event_kinds
 from evaluator.datasets.frames import Chunks, column_names, number_columns
 from evaluator.datasets.intake import Intake
 from evaluator.datasets.join_by_id import AskedDisplays

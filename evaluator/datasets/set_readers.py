@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evaluator.datasets.candidate_sets import CandidateSets
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.events import no_such_time, ticks_of_date, zone_of_date
+from evaluator.datasets.event_rows import no_such_time, ticks_of_date, zone_of_date
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.labels import Labels, value_texts
 from evaluator.datasets.row_breaches import SHOWN, Breaches, CheckedRows

@@ -10,8 +10,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SpecError, nearest, nearest_file
+from evaluator.escape import shortened
 from evaluator.inputs.toml_file import NotTomlError, read_toml
-from evaluator.visible import shortened
 from evaluator.worlds.scenarios.scenario import Scenario
 
 KINDS = [kind for model in get_args(Scenario) for kind in get_args(model.model_fields["kind"].annotation)]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from evaluator.errors import SourceError, UsageError
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 UTF8 = "utf-8"
 # Bytes that are unpacked at once, and of a table of text parsed at once.

@@ -16,7 +16,7 @@ from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.spec_sections import Table
 from evaluator.datasets.text import longest_line, open_text, refuse_illegal, too_long, unpacking, utf8_pieces
 from evaluator.errors import SourceError
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 CHECK = "check source.format, source.delimiter and the quotes of that line"
 # A first line that is no row: Excel reads there, and some write there, what parts the cells.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluator.delays.moments import DelayMoments, law_moments, step_moments
 from evaluator.errors import DataError, ParameterError
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 # A law of so many more steps has its moments summed in bins.
 _MOST_STEPS = 1 << 20

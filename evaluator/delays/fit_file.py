@@ -19,11 +19,11 @@ from evaluator.delays.moments import law_moments
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.usable import Floats, Ints
 from evaluator.errors import DataError, ParameterError
+from evaluator.escape import shortened
 from evaluator.inputs.open_regular import open_regular
 from evaluator.outputs.atomic import whole_file
 from evaluator.outputs.staging import writing
 from evaluator.units import ROUND, parse_duration, without_ticks
-from evaluator.visible import shortened
 
 # Delays in rounds are whole numbers in floating point up to here.
 _LAST_ROUND = 2.0**53

@@ -19,7 +19,7 @@ from evaluator.delays.cdf import DelayCDF, stating_the_rest
 from evaluator.delays.law_names import LAWS, NamedLaw, grammar
 from evaluator.delays.moments import law_moments
 from evaluator.errors import DataError, ParameterError
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ the second promises nothing. The sequence here weighs all rounds alike, and so c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ from evaluator.results.json_documents import Count, Level
 Floats = NDArray[np.float64]
 
 ANYTIME = "anytime-valid empirical Bernstein (Howard et al. 2021)"
+UNKNOWN = "empirical Bernstein on the range of the rewards seen: not valid if a display can earn outside it"
 
 # Where the interval is tightest, in units of variance times rounds: 100 is 400 rounds at a conversion rate of
 # .5, 10,000 at .01. From 40 to 250,000 it is 1.7 to 2.1 times as wide as a normal interval at one time.
@@ -62,6 +63,11 @@ class Interval:
     n: Count
     level: Level
     kind: str
+
+
+def with_honest_kind(interval: Interval) -> Interval:
+    """Return an interval, of a replay whose largest or smallest reward nobody knows, that claims no more than holds."""
+    return replace(interval, kind=UNKNOWN)
 
 
 def mean_interval(
@@ -386,7 +392,6 @@ def _checked(x: ArrayLike, upper: float, lower: float) -> Floats:
         raise DataError(
             f"Observation {first} is {x[first]:g}, outside [{lower:g}, {upper:g}] ({outside.sum()} such in all).",
             remedy="set `lower` and `upper` to the smallest and largest reward a round can have, known before "
-            "looking at "
-            "the data.",
+            "looking at the data.",
         )
     return x

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from evaluator.errors import UsageError
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 _ROLES = "write {'click': {'indicator': 'clicked', 'immediate': True}}."
 

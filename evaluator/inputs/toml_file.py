@@ -10,9 +10,9 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
+from evaluator.escape import escape
 from evaluator.inputs.open_regular import open_regular
 from evaluator.units import SECONDS
-from evaluator.visible import visible
 
 # No spec or study is a hundredth of this; a file without an end stops here.
 MOST_BYTES = 1024 * 1024
@@ -117,4 +117,4 @@ def toml_key(name: str) -> str:
 
 def toml_comment(text: str) -> str:
     """Return a comment, on one line whatever it quotes."""
-    return f"# {visible(text)}"
+    return f"# {escape(text)}"

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError, SourceError, nearest
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 # The widest hashed part that a spec may ask for.
 WIDEST = 65_536

@@ -68,8 +68,8 @@ def choose_kinds(events: pa.Table, names: Collection[str]) -> pa.Table:
     if found is None:
         return events if CONVERSION in names else events.slice(0, 0)
     chosen = np.array([name in names for name in found[0]])
-    rest = events if chosen.all() else events.filter(pa.array(chosen[found[1]]))
-    return rest.drop_columns([KIND]) if len(names) == 1 else rest
+    rest = events.drop_columns([KIND]) if len(names) == 1 else events
+    return rest if chosen.all() else rest.filter(pa.array(chosen[found[1]]))
 
 
 def outcomes_of(events: pa.Table) -> pa.Table:

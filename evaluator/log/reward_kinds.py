@@ -17,12 +17,70 @@ import pyarrow as pa
 
 from evaluator.errors import LogError
 from evaluator.log.contract import Log
-from evaluator.log.events import CONVERSION, COSTS, kinds_of, mark_kind, merge_events, with_kind
+from evaluator.log.events import CONVERSION, COSTS, choose_kinds, kinds_of, mark_kind, merge_events, with_kind
 from evaluator.log.meta import REFUNDS, SALES, EventKind, LogMeta
-from evaluator.log.schema import COST, KIND, to_numpy
+from evaluator.log.schema import COST, EVENTS, KIND, to_numpy
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+REVENUE = "revenue"
+
+
+def events_of(log: Log, name: str) -> Log:
+    """Return the log whose conversions are the events of a kind, followed as these were.
+
+    Parameters
+    ----------
+    log
+        Log, as it was read.
+    name
+        Name of the kind: that of an outcome; ``sales`` and ``refunds``, the conversions of at least 0 and below;
+        ``cost``, what each display cost, above 0; ``revenue``, or empty, for all conversions.
+    """
+    if any(one.name == name for one in log.meta.outcomes):
+        return log.of_outcome(name)
+    # What is known of a display's sum bounds none of its parts: after a refund it may buy again.
+    unknown: dict[str, float | None] = {"reward_min": None, "reward_max": None}
+    if name == COST:
+        spent = _costs(log)
+        costs = spent.set_column(2, "value", pa.array(-to_numpy(spent["value"]))).cast(pa.schema(EVENTS))
+        return log.with_conversions(costs).with_meta(observed_until=None, attribution_window=None, **unknown)
+    sold = sales(log.conversions)
+    if sold is None or name not in (SALES, REFUNDS):
+        return log
+    if name == REFUNDS:
+        unknown["reward_max"] = 0.0
+    return log.with_conversions(log.conversions.filter(pa.array(sold == (name == SALES)))).with_meta(**unknown)
+
+
+def name_kind(log: Log, name: str) -> str:
+    """Return the name of a kind of events that the log has: of an outcome, or of its money.
+
+    Raises
+    ------
+    UnknownNameError
+        The log has no such events.
+    """
+    has = [SALES, REVENUE] + [REFUNDS] * (sales(log.conversions) is not None) + [COST] * has_costs(log)
+    return name if name in has else log.outcome_named(name).name
+
+
+def may_be_below_0(log: Log, name: str) -> bool:
+    """Whether values of a kind of events may be below 0."""
+    if any(one.name == name for one in log.meta.outcomes):
+        return log.outcome_named(name).reward
+    return name not in (SALES, COST) and sales(log.conversions) is not None
+
+
+def event_kinds(log: Log) -> list[str]:
+    """Return the names of the kinds of events that a log which was read has some of: conversions first, then outcomes.
+
+    Conversions are sales and refunds where some have a value below 0, else one kind with an empty name, though there
+    be none.
+    """
+    sold = sales(log.conversions)
+    own = [""] if sold is None else [SALES] * bool(sold.any()) + [REFUNDS]
+    return [*own, *(one.name for one in log.meta.outcomes if mark_kind(log.events, one.name).any())]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,6 +113,15 @@ def has_costs(log: Log) -> bool:
 def counted_outcomes(meta: LogMeta) -> list[EventKind]:
     """Return the outcomes that count as rewards."""
     return [one for one in meta.outcomes if one.reward]
+
+
+def rewards_alone(log: Log) -> Log:
+    """Return the log without the events of outcomes that do not count as rewards."""
+    counted = counted_outcomes(log.meta)
+    if not counted:
+        return log.without_outcomes()
+    events = choose_kinds(log.events, [CONVERSION, *(one.name for one in counted)])
+    return log.changed(events=events).with_meta(outcomes=tuple(counted)).as_sound_as(log)
 
 
 def refuse_counted(log: Log, what: str) -> None:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from evaluator.errors import ParameterError, nearest
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 T = TypeVar("T", bound="Options")
 

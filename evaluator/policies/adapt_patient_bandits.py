@@ -24,11 +24,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import argmax
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.argmax import argmax
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
-from evaluator.policies.indices import estimate_rates
+from evaluator.policies.indices import computed_index, mean_conversions
 from evaluator.policies.patient_bandits import log_term, patient_index
 
 
@@ -177,10 +177,6 @@ def _grow_older(state: AdaptPatientState, i: int, limit: int) -> None:
         state.within[i, state.history[slot]] += state.seen[slot]
 
 
-def _score(state: AdaptPatientState, vectors: npt.NDArray[np.floating], action: int) -> float:
-    return state.indices[action]
-
-
 def _shown(state: AdaptPatientState, vectors: npt.NDArray[np.float64], action: int) -> None:
     slot = state.rounds[0] % state.history.shape[0]
     state.history[slot] = action
@@ -204,8 +200,4 @@ def _told(state: AdaptPatientState, vector: npt.NDArray[np.float64], action: int
             state.waiting[i, action, delay] += value
 
 
-def _estimate(state: AdaptPatientState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
-    estimate_rates(state.conversions, state.pulls, values)
-
-
-implement(AdaptPatientState, begin=_begin, shown=_shown, told=_told, estimate=_estimate, score=_score)
+implement(AdaptPatientState, begin=_begin, score=computed_index, shown=_shown, told=_told, estimate=mean_conversions)

@@ -16,16 +16,16 @@ tie and the tie rule explores.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import argmax
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.argmax import argmax
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import implement
-from evaluator.policies.indices import delayed_index, estimate_rates
+from evaluator.policies.indices import computed_index, delayed_index, estimate_rates
 
 
 class OnlineGeometric(NamedTuple):
@@ -115,40 +115,20 @@ def start_online(
     """Return the state before the first round: uncensored when `gamma` is given."""
     pulls, effective, third, conversions, indices = np.zeros((5, setting.n_actions))
     choice, rounds, observed, aged = np.zeros((4, 1), np.int64)
+    both: dict[str, Any] = {
+        "pulls": pulls, "effective": effective, "conversions": conversions, "indices": indices, "choice": choice,
+        "rounds": rounds, "observed": observed, "epsilon": epsilon, "kl": kl, "random_ties": random_ties,
+    }  # fmt: skip
     if gamma is not None:
-        return OnlineGeometric(
-            pulls=pulls,
-            effective=effective,
-            missing=third,
-            conversions=conversions,
-            indices=indices,
-            choice=choice,
-            rounds=rounds,
-            aged=aged,
-            mean_delay=np.zeros(1),
-            observed=observed,
-            epsilon=epsilon,
-            gamma=gamma,
-            kl=kl,
-            random_ties=random_ties,
-        )
+        return OnlineGeometric(**both, missing=third, aged=aged, mean_delay=np.zeros(1), gamma=gamma)
     held = min(setting.window, setting.horizon) + 1
     return OnlineCounts(
-        pulls=pulls,
-        effective=effective,
+        **both,
         weighted=third,
-        conversions=conversions,
-        indices=indices,
-        choice=choice,
-        rounds=rounds,
         history=np.zeros(held, np.int64),
         counts=np.zeros(held),
         distinct=np.zeros(held, np.int64),
         n_distinct=np.zeros(1, np.int64),
-        observed=observed,
-        epsilon=epsilon,
-        kl=kl,
-        random_ties=random_ties,
     )
 
 
@@ -198,18 +178,13 @@ def _estimate(
     estimate_rates(state.conversions, state.effective, values)
 
 
-@inlinable
-def _score(state: OnlineCounts | OnlineGeometric, vectors: npt.NDArray[np.floating], action: int) -> float:
-    return state.indices[action]
-
-
 implement(
     OnlineGeometric,
     begin=_begin_geometric,
     shown=_shown_geometric,
     told=_told_geometric,
     estimate=_estimate,
-    score=_score,
+    score=computed_index,
 )
 
 
@@ -252,5 +227,5 @@ implement(
     shown=_shown_counts,
     told=_told_counts,
     estimate=_estimate,
-    score=_score,
+    score=computed_index,
 )

@@ -1,10 +1,10 @@
 """Beta Thompson sampling on delay-corrected counts.
 
 With a known delay CDF a pull of age a has shown its conversion, if it has one, with probability tau_min(m, a). Counting
-it as that share of a trial (N~_k of `evaluator.kernels.exposure`) makes S_k / N~_k the estimate of Vernade et al. 2017
-and Beta(successes + S_k, failures + max(N~_k - S_k, 0)) a posterior of that mean. It is a heuristic: the likelihood of
-a pull without a conversion is 1 - theta tau, of which (1 - theta)^tau is the approximation used. No delays and no
-window give back `thompson`.
+it as that share of a trial (N~_k of `evaluator.engine.kernels.exposure`) makes S_k / N~_k the estimate of Vernade et
+al. 2017 and Beta(successes + S_k, failures + max(N~_k - S_k, 0)) a posterior of that mean. It is a heuristic: the
+likelihood of a pull without a conversion is 1 - theta tau, of which (1 - theta)^tau is the approximation used. No
+delays and no window give back `thompson`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import argmax
-from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
+from evaluator.engine.kernels.argmax import argmax
+from evaluator.engine.kernels.exposure import Exposure, add_pull, start_exposure
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
+from evaluator.policies.indices import count_conversion
 
 
 class DelayedThompsonState(NamedTuple):
@@ -78,10 +79,6 @@ def _shown(state: DelayedThompsonState, vectors: npt.NDArray[np.float64], action
     add_pull(state.exposure, action)
 
 
-def _told(state: DelayedThompsonState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    state.conversions[action] += value
-
-
 def _estimate(state: DelayedThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write the mean of each posterior."""
     for k in range(values.shape[0]):
@@ -94,7 +91,7 @@ implement(
     DelayedThompsonState,
     begin=_begin,
     shown=_shown,
-    told=_told,
+    told=count_conversion,
     estimate=_estimate,
     score=_score,
 )

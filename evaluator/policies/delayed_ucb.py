@@ -1,8 +1,8 @@
 """DelayedUCB and DelayedKLUCB (Vernade et al. 2017).
 
-S_k conversions seen of arm k, N_k pulls, N~_k effective pulls (`evaluator.kernels.exposure`), theta^_k = S_k / N~_k,
-beta = (1 + epsilon) log t. The decision of round t weighs a pull of age a by tau_min(m, a) in the censored model, by
-tau_a in the uncensored one. A CDF that is estimated online: `evaluator.policies.delayed_online`.
+S_k conversions seen of arm k, N_k pulls, N~_k effective pulls (`evaluator.engine.kernels.exposure`), theta^_k = S_k /
+N~_k, beta = (1 + epsilon) log t. The decision of round t weighs a pull of age a by tau_min(m, a) in the censored model,
+by tau_a in the uncensored one. A CDF that is estimated online: `evaluator.policies.delayed_online`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.exposure import Exposure, add_pull, start_exposure
-from evaluator.kernels.kl_index import poisson_index, poisson_slope
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.exposure import Exposure, add_pull, start_exposure
+from evaluator.engine.kernels.kl_index import poisson_index, poisson_slope
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.delayed_online import OnlineCounts, OnlineGeometric, start_online
-from evaluator.policies.dispatch import implement, index
-from evaluator.policies.indices import NOTHING_DUE, Indices, estimate_rates, largest_index, start_indices, touch
+from evaluator.policies.indices import NOTHING_DUE, Indices, estimate_rates, implement_index, start_indices, touch
 from evaluator.units import NO_WINDOW
 
 
@@ -128,20 +128,16 @@ def _index(state: DelayedState, k: int, log_t: float) -> tuple[float, float]:
     return mean + width, 0.5 * width / log_t
 
 
+@inlinable
+def _log_t(state: DelayedState) -> float:
+    return math.log(state.exposure.rounds[0] + 1.0)
+
+
+@inlinable
 def _begin(state: DelayedState, rng: np.random.Generator) -> None:
     for k in range(state.conversions.shape[0]):
         if state.conversions[k] < 0.0:  # its mean rises as N~ grows
             touch(state.indices, k)
-    state.choice[0] = largest_index(state, state.indices, math.log(state.exposure.rounds[0] + 1.0), rng)
-
-
-def _begin_among(state: DelayedState, rng: np.random.Generator) -> None:
-    pass
-
-
-def _score(state: DelayedState, vectors: npt.NDArray[np.floating], action: int) -> float:
-    value, _ = index(state, action, math.log(state.exposure.rounds[0] + 1.0))
-    return value
 
 
 def _shown(state: DelayedState, vectors: npt.NDArray[np.floating], action: int) -> None:
@@ -158,7 +154,4 @@ def _estimate(state: DelayedState, vectors: npt.NDArray[np.floating], values: np
     estimate_rates(state.conversions, state.exposure.effective, values)
 
 
-implement(
-    DelayedState, begin=_begin, index=_index, shown=_shown, told=_told, estimate=_estimate,
-    begin_among=_begin_among, score=_score,
-)  # fmt: skip
+implement_index(DelayedState, index=_index, log_t=_log_t, begin=_begin, shown=_shown, told=_told, estimate=_estimate)

@@ -19,11 +19,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import argmax
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.argmax import argmax
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
-from evaluator.policies.indices import delayed_index, estimate_rates
+from evaluator.policies.indices import computed_index, delayed_index, estimate_rates
 
 
 class DiscardingState(NamedTuple):
@@ -179,10 +179,6 @@ def _begin_among(state: DiscardingState, rng: np.random.Generator) -> None:
     _rank(state)
 
 
-def _score(state: DiscardingState, vectors: npt.NDArray[np.floating], action: int) -> float:
-    return state.indices[action]
-
-
 def _shown(state: DiscardingState, vectors: npt.NDArray[np.float64], action: int) -> None:
     if state.actions.shape[0] > 0:
         slot = state.rounds[0] % state.actions.shape[0]
@@ -211,5 +207,5 @@ implement(
     told=_told,
     estimate=_estimate,
     begin_among=_begin_among,
-    score=_score,
+    score=computed_index,
 )

@@ -14,7 +14,7 @@ aggregated and anonymous is the sum alone: such a policy has `told_sum` in the p
 it. Randomness happens in `begin` alone, so a round's choice is held, with its randomness, until a display matches it.
 
 Whatever passes with a round passes once: `begin` again in the same round only draws anew. So a policy that has begun
-a round can be asked what it would do, as often as one likes (`evaluator.replays.loop.frozen`).
+a round can be asked what it would do, as often as one likes (`evaluator.engine.frozen`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import check_score, goes_first
-from evaluator.kernels.compiling import inlinable, overloads
-from evaluator.kernels.memory import DISPLAYS_AHEAD, prefetch
-from evaluator.kernels.ridge import row
+from evaluator.engine.kernels.argmax import check_score, goes_first
+from evaluator.engine.kernels.compiling import inlinable, overloads
+from evaluator.engine.kernels.memory import DISPLAYS_AHEAD, prefetch
+from evaluator.engine.kernels.ridge import row
 
 Vectors = npt.NDArray[np.floating]
 Function = Callable[..., Any]
@@ -74,7 +74,7 @@ def implement(
     """Register a state's functions; what is None does nothing, or is not needed.
 
     Vectors come as the log stores them, float64 or float32: compiled functions cast each element they multiply,
-    ``np.float64(vectors[r, i])``, as `evaluator.kernels.ridge` does; a conversion's vector is always float64.
+    ``np.float64(vectors[r, i])``, as `evaluator.engine.kernels.ridge` does; a conversion's vector is always float64.
 
     A policy's choice is what scores most at a display (`score` with `ranking`), what it answers itself (`choose`), or
     with neither of these, for it is not contextual, ``state.choice[0]``, which `begin` has set.
@@ -88,7 +88,7 @@ def implement(
     score
         Function ``score(state, vectors, action) -> number``: what the policy ranks an action by in this round, from its
         vector or the display's, shape (K, d) or (1, d). Among the eligible it shows one with the largest score, equals
-        by the round's tie rule (`evaluator.replays.loop.among`).
+        by the round's tie rule (`evaluator.engine.eligible_loop`).
     shown
         Function ``shown(state, vectors, action)``: the display was accepted.
     told
@@ -104,8 +104,8 @@ def implement(
         them; with None there is no such policy.
     ranking
         Function ``ranking(state) -> (n_actions, key, rival)`` of a contextual policy with scores: the number of actions
-        K, the key of the round's order among equal scores (`evaluator.kernels.argmax`), and the action that won last,
-        shape (1,). Part of the state, since `begin` draws the key.
+        K, the key of the round's order among equal scores (`evaluator.engine.kernels.argmax`), and the action that won
+        last, shape (1,). Part of the state, since `begin` draws the key.
     index
         Function ``index(state, k, log_t) -> (value, slope)``, from which `evaluator.policies.indices` makes `begin` and
         `score`: a score of arm k with its derivative in log t.

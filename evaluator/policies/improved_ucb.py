@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.dispatch import implement
-from evaluator.policies.indices import NO_ESTIMATE
+from evaluator.policies.indices import NO_ESTIMATE, count_conversion, count_pull
 from evaluator.units import NO_WINDOW
 
 
@@ -101,14 +101,6 @@ def _begin(state: ImprovedUCBState, rng: np.random.Generator) -> None:
     state.choice[0] = _leader(state)
 
 
-def _shown(state: ImprovedUCBState, vectors: npt.NDArray[np.float64], action: int) -> None:
-    state.pulls[action] += 1.0
-
-
-def _told(state: ImprovedUCBState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    state.conversions[action] += value
-
-
 def _estimate(state: ImprovedUCBState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write the mean of each active arm; what was eliminated stays so."""
     for k in range(values.shape[0]):
@@ -116,4 +108,4 @@ def _estimate(state: ImprovedUCBState, vectors: npt.NDArray[np.floating], values
         values[k] = state.conversions[k] / state.pulls[k] if known else NO_ESTIMATE
 
 
-implement(ImprovedUCBState, begin=_begin, shown=_shown, told=_told, estimate=_estimate)
+implement(ImprovedUCBState, begin=_begin, shown=count_pull, told=count_conversion, estimate=_estimate)

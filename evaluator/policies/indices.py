@@ -1,32 +1,37 @@
 """What the index policies share: the arm with the largest index, found without computing those that cannot win.
 
-A policy gives ``index(state, k, log_t) -> (value, slope)`` to `evaluator.policies.dispatch.implement`: arm k's index at
-the decision of round t, and its derivative in log t. Indices are concave in log t, so value and slope of an earlier
-round bound the index from above for as long as the arm is neither shown nor converts; most rounds compute one index.
+A policy gives ``index(state, k, log_t) -> (value, slope)`` to `implement_index`: arm k's index at the decision of round
+t, and its derivative in log t. Indices are concave in log t, so value and slope of an earlier round bound the index
+from above for as long as the arm is neither shown nor converts; most rounds compute one index.
 
 What is relied on: while an arm is left alone its index, for a given t, never rises. `touch` it whenever that may fail,
 at least when it is shown or converts. Widths that grow in other ways than log t, or weights that are estimated anew,
-take every arm: `touch_all`.
+take every arm: `touch_all`. Where displays have their own eligible actions, only those asked are computed.
+
+Policies that compute every index each round, into an array `indices`, choose by `evaluator.engine.kernels.argmax`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import check_score
-from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.kl_index import poisson_index
-from evaluator.policies.dispatch import index
+from evaluator.engine.kernels.argmax import check_score
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.kl_index import poisson_index
+from evaluator.policies.dispatch import implement, index
+
+Vectors = npt.NDArray[np.floating]
 
 # Far above the rounding of an index and of its bound, far below what tells arms apart. Arms within it are computed.
 _ROUNDING = 1e-11
 # A pulled arm whose effective pulls are still 0 has an infinite index, yet comes after the arms never pulled.
 NOTHING_DUE = 1e300
-# The greedy policy of what was learned shows the action with the largest estimate (`evaluator.replays.loop.frozen`),
+# The greedy policy of what was learned shows the action with the largest estimate (`evaluator.engine.frozen`),
 # actions with the same one with equal chance. An arm of which nothing is known has no estimate, and is shown only
 # where none has one. Models with a prior (Beta, ridge) have an estimate of every action, the prior's where nothing
 # is known.
@@ -142,3 +147,68 @@ def estimate_rates(
     """Write conversions / trials of each arm into `values`, all of shape (K,); `NO_ESTIMATE` without trials."""
     for k in range(values.shape[0]):
         values[k] = conversions[k] / trials[k] if trials[k] > 0.0 else NO_ESTIMATE
+
+
+def mean_conversions(state: Any, vectors: Vectors, values: npt.NDArray[np.float64]) -> None:
+    """Write conversions seen / pulls of each arm, as an `estimate` does, of states with `conversions` and `pulls`."""
+    estimate_rates(state.conversions, state.pulls, values)
+
+
+def count_pull(state: Any, vectors: Vectors, action: int) -> None:
+    """Count a display, as `shown` does, of states with `pulls`."""
+    state.pulls[action] += 1.0
+
+
+def count_conversion(state: Any, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
+    """Add a conversion to its arm's, as `told` does, of states with `conversions`."""
+    state.conversions[action] += value
+
+
+def computed_index(state: Any, vectors: Vectors, action: int) -> float:
+    """Return the arm's index of this round, as a `score` does, of states with an array `indices`."""
+    return state.indices[action]
+
+
+@inlinable
+def _begin_nothing(state: Any, rng: np.random.Generator) -> None:
+    pass
+
+
+def implement_index(
+    state: type,
+    *,
+    index: Callable[..., tuple[float, float]],
+    log_t: Callable[..., float],
+    begin: Callable[..., None] = _begin_nothing,
+    **own: Any,
+) -> None:
+    """Register a state with `indices` and a `choice`: its index, log t, and what it does in a way of its own.
+
+    Parameters
+    ----------
+    state
+        Class of the state.
+    index
+        Function ``index(state, k, log_t) -> (value, slope)``.
+    log_t
+        Function ``log_t(state)`` of the round's decision.
+    begin
+        Function ``begin(state, rng)`` that is called before the arm with the largest index is found.
+    **own
+        Other functions of the state, as `evaluator.policies.dispatch.implement` takes them.
+    """
+
+    def begin_and_choose(state: Any, rng: np.random.Generator) -> None:
+        begin(state, rng)
+        state.choice[0] = largest_index(state, state.indices, log_t(state), rng)
+
+    def score(state: Any, vectors: Vectors, action: int) -> float:
+        return _value(state, action, log_t(state))
+
+    implement(state, begin=begin_and_choose, begin_among=begin, score=score, index=index, **own)
+
+
+@inlinable
+def _value(state: Any, k: int, log_t: float) -> float:
+    value, _ = index(state, k, log_t)
+    return value

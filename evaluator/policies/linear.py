@@ -1,16 +1,16 @@
 """What the linear policies share: a ridge regression with the scores of a round, and all that follows from these.
 
 *Optimists* score an action by <a, theta^> + width · ||a|| in V⁻¹, or width · ||a||² where the norm is squared; a policy
-says how wide. Equal scores go by the round's order of the actions (`evaluator.kernels.argmax`), so that the winner is
-unique.
+says how wide. Equal scores go by the round's order of the actions (`evaluator.engine.kernels.argmax`), so that the
+winner is unique.
 
 *Samplers* score it by <a, theta~>, theta~ from N(theta^, scale² V⁻¹): one posterior draw a round, held until a display
 is accepted; a policy says at which scale. Where all actions are eligible, a round draws theta~ of every block before
 its first display. Where each display has its own eligible actions and each action its own block, few of the blocks are
 ever asked: the round then draws a key, and the score of action a at vector x is <x, theta^> + scale ||x|| z, the norm
-in V⁻¹ of its block, z normal number a of the key's stream (`evaluator.kernels.normals`): a round that asks ten of a
-thousand actions spends ten draws, and whoever asks again in the round sees the same ones. At any one display that is
-the law of <x, theta~>, of all eligible actions together: blocks are drawn independently of each other. Rejection
+in V⁻¹ of its block, z normal number a of the key's stream (`evaluator.engine.kernels.normals`): a round that asks ten
+of a thousand actions spends ten draws, and whoever asks again in the round sees the same ones. At any one display that
+is the law of <x, theta~>, of all eligible actions together: blocks are drawn independently of each other. Rejection
 accepts a display with the same chance whatever the round has drawn, so the accepted one is such a display.
 """
 
@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import LOWEST_FIRST, tie_key
-from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.normals import numbered_normal, stream_key
-from evaluator.kernels.ridge import (
+from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.normals import numbered_normal, stream_key
+from evaluator.engine.kernels.ridge import (
     Ridge,
     add_display,
     add_reward,

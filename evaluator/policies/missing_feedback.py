@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.ridge import Ridge, block, row, squared_norm
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.ridge import Ridge, block, row, squared_norm
 from evaluator.policies.base import Setting
 
 

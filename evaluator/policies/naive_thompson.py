@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import argmax
+from evaluator.engine.kernels.argmax import argmax
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
+from evaluator.policies.indices import count_conversion, count_pull
 
 
 class ThompsonState(NamedTuple):
@@ -60,14 +61,6 @@ def _score(state: ThompsonState, vectors: npt.NDArray[np.floating], action: int)
     return state.draws[action]
 
 
-def _shown(state: ThompsonState, vectors: npt.NDArray[np.floating], action: int) -> None:
-    state.pulls[action] += 1.0
-
-
-def _told(state: ThompsonState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    state.conversions[action] += value
-
-
 def _estimate(state: ThompsonState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write the mean of each posterior."""
     for k in range(values.shape[0]):
@@ -75,4 +68,4 @@ def _estimate(state: ThompsonState, vectors: npt.NDArray[np.floating], values: n
         values[k] = (state.prior[0] + successes) / (state.prior[0] + state.prior[1] + state.pulls[k])
 
 
-implement(ThompsonState, begin=_begin, shown=_shown, told=_told, estimate=_estimate, score=_score)
+implement(ThompsonState, begin=_begin, score=_score, shown=count_pull, told=count_conversion, estimate=_estimate)

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.kl_index import bernoulli_index, bernoulli_slope
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.kl_index import bernoulli_index, bernoulli_slope
 from evaluator.policies.base import Policy, Setting, parameter
-from evaluator.policies.dispatch import implement, index
-from evaluator.policies.indices import Indices, estimate_rates, largest_index, start_indices, touch
+from evaluator.policies.indices import Indices, implement_index, mean_conversions, start_indices, touch
 
 
 class NaiveState(NamedTuple):
@@ -86,17 +86,9 @@ def _index(state: NaiveState, k: int, log_t: float) -> tuple[float, float]:
     return mean + width, 0.5 * width / log_t
 
 
-def _begin(state: NaiveState, rng: np.random.Generator) -> None:
-    state.choice[0] = largest_index(state, state.indices, math.log(state.rounds[0] + 1.0), rng)
-
-
-def _begin_among(state: NaiveState, rng: np.random.Generator) -> None:
-    pass
-
-
-def _score(state: NaiveState, vectors: npt.NDArray[np.floating], action: int) -> float:
-    value, _ = index(state, action, math.log(state.rounds[0] + 1.0))
-    return value
+@inlinable
+def _log_t(state: NaiveState) -> float:
+    return math.log(state.rounds[0] + 1.0)
 
 
 def _shown(state: NaiveState, vectors: npt.NDArray[np.floating], action: int) -> None:
@@ -110,11 +102,4 @@ def _told(state: NaiveState, vector: npt.NDArray[np.float64], action: int, delay
     touch(state.indices, action)
 
 
-def _estimate(state: NaiveState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
-    estimate_rates(state.conversions, state.pulls, values)
-
-
-implement(
-    NaiveState, begin=_begin, index=_index, shown=_shown, told=_told, estimate=_estimate,
-    begin_among=_begin_among, score=_score,
-)  # fmt: skip
+implement_index(NaiveState, index=_index, log_t=_log_t, shown=_shown, told=_told, estimate=mean_conversions)

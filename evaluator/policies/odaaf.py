@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.moments import DelayMoments
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.indices import NO_ESTIMATE
@@ -75,69 +75,75 @@ class ODAAFState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ODAAF(Policy):
+class _InPhases(Policy):
+    unit_rewards = True
+    needs = (Need.DELAY_CDF, Need.HORIZON)
+
+    def start(self, setting: Setting) -> ODAAFState:
+        """Return the state before the first round."""
+        if setting.horizon == NO_WINDOW:
+            raise Need.HORIZON.missing(self.name)
+        if setting.delay_cdf is None:
+            raise Need.DELAY_CDF.missing(self.name)
+        delays = setting.delay_cdf.moments_within(min(setting.window, setting.horizon))
+        last = math.floor(0.5 * math.log2(max(setting.horizon, 1) / math.e))
+        rule = getattr(self, "bridge", None)
+        phase, left, bridge, choice, shown = np.zeros((5, 1), np.int64)
+        return ODAAFState(
+            plays=np.zeros(setting.n_actions, np.int64),
+            sums=np.zeros(setting.n_actions),
+            active=np.ones(setting.n_actions, np.bool_),
+            lengths=np.array([self._length(i, setting.horizon, delays) for i in range(1, last + 1)], np.int64),
+            phase=phase,
+            left=left,
+            bridge=bridge,
+            choice=choice,
+            shown=shown,
+            bridged=rule is not None,
+            rule=0 if rule is None else ("best", "first", "random").index(rule),
+        )
+
+    def _length(self, i: int, horizon: int, delays: DelayMoments) -> int:
+        """Return n_i."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ODAAF(_InPhases):
     """Elimination in phases from each round's sum alone; knows the mean delay."""
 
     name = "odaaf"
     delays = "is told each round's sum only; eliminates arms in phases; needs the delay CDF and the horizon"
-    unit_rewards = True
     paper = "Pike-Burke et al. 2018, Section 4.1"
-    needs = (Need.DELAY_CDF, Need.HORIZON)
 
-    def start(self, setting: Setting) -> ODAAFState:
-        """Return the state before the first round."""
-        horizon, delays = _told(self.name, setting)
-        return _start(setting, [odaaf_length(i, horizon, delays) for i in _phases(horizon)], bridge=None)
+    def _length(self, i: int, horizon: int, delays: DelayMoments) -> int:
+        return odaaf_length(i, horizon, delays)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ODAAFB(Policy):
+class ODAAFB(_InPhases):
     """Elimination in phases with bridges, from each round's sum alone; knows mean and bound of the delays."""
 
     name = "odaaf-b"
     delays = "the same, with bridges for bounded delays"
-    unit_rewards = True
     paper = "Pike-Burke et al. 2018, Section 4.2"
-    needs = (Need.DELAY_CDF, Need.HORIZON)
     bridge: Literal["best", "first", "random"] = parameter("best", "arm of a bridge: best so far, first, or random")
 
-    def start(self, setting: Setting) -> ODAAFState:
-        """Return the state before the first round."""
-        horizon, delays = _told(self.name, setting)
-        lengths = [bounded_length(i, horizon, delays) for i in _phases(horizon)]
-        return _start(setting, lengths, bridge=self.bridge)
+    def _length(self, i: int, horizon: int, delays: DelayMoments) -> int:
+        return bounded_length(i, horizon, delays)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ODAAFV(Policy):
+class ODAAFV(_InPhases):
     """Elimination in phases with bridges, from each round's sum alone; knows mean and variance of the delays."""
 
     name = "odaaf-v"
     delays = "the same, with bridges, by the delays' variance"
-    unit_rewards = True
     paper = "Pike-Burke et al. 2018, Section 4.3"
-    needs = (Need.DELAY_CDF, Need.HORIZON)
     bridge: Literal["best", "first", "random"] = parameter("best", "arm of a bridge: best so far, first, or random")
 
-    def start(self, setting: Setting) -> ODAAFState:
-        """Return the state before the first round."""
-        horizon, delays = _told(self.name, setting)
-        corrupted = delays.mean + 2.0 * delays.variance
-        lengths = [math.ceil(_plays(i, horizon, 4.0 * corrupted)) for i in _phases(horizon)]
-        return _start(setting, lengths, bridge=self.bridge)
-
-
-def _told(name: str, setting: Setting) -> tuple[int, DelayMoments]:
-    if setting.horizon == NO_WINDOW:
-        raise Need.HORIZON.missing(name)
-    if setting.delay_cdf is None:
-        raise Need.DELAY_CDF.missing(name)
-    return setting.horizon, setting.delay_cdf.moments_within(min(setting.window, setting.horizon))
-
-
-def _phases(horizon: int) -> range:
-    last = math.floor(0.5 * math.log2(max(horizon, 1) / math.e))
-    return range(1, last + 1)
+    def _length(self, i: int, horizon: int, delays: DelayMoments) -> int:
+        return math.ceil(_plays(i, horizon, 4.0 * (delays.mean + 2.0 * delays.variance)))
 
 
 def _plays(i: int, horizon: int, corruption: float) -> float:
@@ -156,23 +162,6 @@ def bounded_length(i: int, horizon: int, delays: DelayMoments) -> int:
     """Return n_i of ODAAF-B."""
     flushed = min(i * delays.bound, odaaf_length(i, horizon, delays))
     return math.ceil(max(flushed, _plays(i, horizon, 4.0 * delays.mean)))
-
-
-def _start(setting: Setting, lengths: list[int], *, bridge: str | None) -> ODAAFState:
-    phase, left, held, choice, shown = np.zeros((5, 1), np.int64)
-    return ODAAFState(
-        plays=np.zeros(setting.n_actions, np.int64),
-        sums=np.zeros(setting.n_actions),
-        active=np.ones(setting.n_actions, np.bool_),
-        lengths=np.array(lengths, np.int64),
-        phase=phase,
-        left=left,
-        bridge=held,
-        choice=choice,
-        shown=shown,
-        bridged=bridge is not None,
-        rule=0 if bridge is None else ("best", "first", "random").index(bridge),
-    )
 
 
 @inlinable

@@ -20,8 +20,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.ridge import LEAST_RIDGE
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.ridge import LEAST_RIDGE
 from evaluator.policies.base import Setting, parameter
 from evaluator.policies.linear import (
     LinearPolicy,

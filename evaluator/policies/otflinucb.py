@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.ridge import LEAST_RIDGE
+from evaluator.engine.kernels.ridge import LEAST_RIDGE
 from evaluator.policies.base import Setting, parameter
 from evaluator.policies.linear import (
     LinearPolicy,

@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import argmax
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.argmax import argmax
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
-from evaluator.policies.indices import estimate_rates
+from evaluator.policies.indices import computed_index, count_conversion, count_pull, mean_conversions
 from evaluator.units import NO_WINDOW
 
 
@@ -104,20 +104,6 @@ def _begin(state: PatientState, rng: np.random.Generator) -> None:
     state.choice[0] = argmax(state.indices, state.random_ties, rng)
 
 
-def _score(state: PatientState, vectors: npt.NDArray[np.floating], action: int) -> float:
-    return state.indices[action]
-
-
-def _shown(state: PatientState, vectors: npt.NDArray[np.float64], action: int) -> None:
-    state.pulls[action] += 1.0
-
-
-def _told(state: PatientState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
-    state.conversions[action] += value
-
-
-def _estimate(state: PatientState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
-    estimate_rates(state.conversions, state.pulls, values)
-
-
-implement(PatientState, begin=_begin, shown=_shown, told=_told, estimate=_estimate, score=_score)
+implement(
+    PatientState, begin=_begin, score=computed_index, shown=count_pull, told=count_conversion, estimate=mean_conversions
+)

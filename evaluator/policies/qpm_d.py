@@ -23,9 +23,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import argmax
-from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.kl_index import bernoulli_index
+from evaluator.engine.kernels.argmax import argmax
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.kl_index import bernoulli_index
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 from evaluator.policies.indices import estimate_rates

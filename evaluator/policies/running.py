@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.kernels.announcing import compiling_for
+from evaluator.engine.kernels.argmax import NanScoreError
+from evaluator.engine.kernels.compiling import why_not_compiled
 from evaluator.errors import SEE_TRACEBACK, EvaluatorError, ParameterError, PolicyError
-from evaluator.kernels.announcing import compiling_for
-from evaluator.kernels.argmax import NanScoreError
-from evaluator.kernels.compiling import why_not_compiled
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.registry import POLICIES, resolve

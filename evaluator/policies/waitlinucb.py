@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
-from evaluator.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.ridge import LEAST_RIDGE, add_display, add_reward, block
 from evaluator.policies.base import Need, Setting, parameter
 from evaluator.policies.linear import (
     LinearPolicy,

@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.log_replay import Replay
 from evaluator.estimates.martingales import combined, log_evidence, log_tail
 from evaluator.findings.codes import ACCEPTANCE_OFF, LONG_WAIT, PROPENSITIES_OFF
 from evaluator.findings.finding import Finding
-from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.support import MUCH_SMALLER
 

@@ -1,10 +1,10 @@
-"""What must not happen to an outcome, stated before a replay, and whether it did: never by an estimate alone.
+"""What must not happen to a kind of events, stated before a replay, and whether it did: never by an estimate alone.
 
-A guardrail names a limit of an outcome's value per display, or of its difference to the logging policy. It is answered
-by an interval at the run's level, adjusted for the number m of guardrails that are stated together (Bonferroni): each
-interval fails with a probability of at most alpha / m, and so any wrong answer, *holds* or *broken*, is given with a
-probability of at most alpha, whatever the dependence of the outcomes. Where the interval holds the limit, nothing can
-be told.
+A guardrail names a limit of the value per display of an outcome, or of `sales`, `refunds`, `revenue` or `cost`, or of
+the difference of that to the logging policy's. It is answered by an interval at the run's level, adjusted for the
+number m of guardrails that are stated together (Bonferroni): each interval fails with a probability of at most alpha /
+m, and so any wrong answer, *holds* or *broken*, is given with a probability of at most alpha, whatever the dependence
+of the outcomes. Where the interval holds the limit, nothing can be told.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from evaluator.errors import ParameterError, UnknownNameError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.contrast import difference
 from evaluator.log import Log
+from evaluator.log.reward_kinds import may_be_below_0, name_kind
 from evaluator.results.json_documents import Finite, Positive
 
 Quantity = Literal["value", "uplift", "relative uplift"]
@@ -26,8 +27,9 @@ Verdict = Literal["holds", "broken", "cannot tell"]
 
 _GRAMMAR = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*([<>])\s*([+-]?)((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
 _HOW = (
-    "write an outcome, < or >, and a limit: 'unsubscribe < +0.001' (at most so much more per display than the logging "
-    "policy), 'unsubscribe < +5%' (than its value), or 'unsubscribe < 0.02' (the value itself)."
+    "write an outcome (or sales, refunds, revenue, cost), < or >, and a limit: 'unsubscribe < +0.001' (at most so much "
+    "more per display than the logging policy), 'unsubscribe < +5%' (than its value), or 'unsubscribe < 0.02' (the "
+    "value itself)."
 )
 
 
@@ -40,7 +42,7 @@ class Guardrail:
     text
         Words that state it.
     outcome
-        Name of the outcome.
+        Name of the outcome, or of another kind of events.
     quantity
         Quantity that has the limit: the value per display, its difference to the logging policy's, or that difference
         as a share of the logging policy's.
@@ -129,18 +131,28 @@ def parse_guardrails(texts: Sequence[str] | None) -> list[Guardrail]:
     return found
 
 
-def refuse_unknown_outcomes(log: Log, guardrails: Sequence[Guardrail]) -> None:
-    """Raise UnknownNameError if a guardrail is on an outcome that the log does not have."""
+def limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[str]:
+    """Return the names of the kinds of events that guardrails limit, each once.
+
+    Raises
+    ------
+    UnknownNameError
+        A guardrail is on a kind that the log does not have.
+    ParameterError
+        A share is limited of what may be below 0.
+    """
+    kinds = []
     for one in guardrails:
         try:
-            of = log.outcome_named(one.outcome)
+            kinds.append(name_kind(log, one.outcome))
         except UnknownNameError as error:
             raise UnknownNameError(f"`guardrails` {one.text!r}: {error.what}", remedy=error.remedy) from None
-        if of.reward and one.quantity == "relative uplift":
+        if one.quantity == "relative uplift" and may_be_below_0(log, one.outcome):
             raise ParameterError(
                 f"`guardrails` {one.text!r}: values of {one.outcome} may be below 0, and no share of them is defined.",
                 remedy=f"limit the difference itself: '{one.outcome} > -0.001'.",
             )
+    return list(dict.fromkeys(kinds))
 
 
 def refuse_on_a_choice(log: Log, guardrails: Sequence[Guardrail]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from evaluator.engine.log_replay import Replay
 from evaluator.replays.learned.policy import LearnedPolicy, learned_policy
-from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.references import References
 

@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.precompile import LoopCall, compile_ahead
+from evaluator.engine.kernels.precompile import LoopCall, compile_ahead
+from evaluator.engine.log_replay import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.log.reward_kinds import cost_events
 from evaluator.log.schema import ELIGIBLE
-from evaluator.replays.loop.engine import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.reorder import BLOCK, LogOrder, gather
 from evaluator.replays.rounds.stream import LogPiece, blocks, pieces

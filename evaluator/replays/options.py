@@ -30,7 +30,7 @@ from evaluator.replays.rounds.held_out import FinalPolicyName, final_share, know
 
 GUARDRAILS = Option(
     default=None,
-    help="What must not happen to an outcome that no policy sees, stated before the run",
+    help="What must not happen to an outcome, or to sales, refunds, revenue or cost, stated before the run",
     more="Each is answered holds, broken or cannot tell, by an interval adjusted for their number, in a comparison "
     "times that of its lines. '+0.001' is the difference to the logging policy per display, '+5%' relative to its "
     "value, a number without a sign the value itself.",

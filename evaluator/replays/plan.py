@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.samplers import SamplerName
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss
@@ -18,7 +19,6 @@ from evaluator.log.reward_kinds import number_of_conversions
 from evaluator.log.schema import is_target
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.conversion_share import followed_for
-from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.objective import is_of_profit
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan_document import OutcomePlan, PlanFacts, RewardBound, ValueBound
@@ -155,12 +155,12 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         return 0 if self.known is None else self.known.displays
 
     @property
-    def parted(self) -> bool:
+    def has_split(self) -> bool:
         """Whether a part of the log was put aside before or after the replayed displays."""
         return self.before > 0 or self.options.final is not None
 
     @property
-    def judged(self) -> range:
+    def held_out(self) -> range:
         """Displays on which the frozen policy is evaluated; none where that is not asked for."""
         asked = self.options.final is not None or is_target(self.policy.reads)
         if self.sampler == "logged" or not (asked or (self.options.doubly_robust and not self.policy.learns)):
@@ -170,7 +170,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         return range(0 if self.options.final is None else len(self.rounds), self.maturity.used)
 
     @property
-    def beside_logger(self) -> bool:
+    def off_support(self) -> bool:
         """Whether the rounds are of other displays than those of the logging policy's value.
 
         So it is on a choice of actions by context: the rounds are of the traffic, the logging policy is known where it
@@ -209,7 +209,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
             displays=len(self.log),
             displays_before=self.before,
             displays_used=len(self.rounds),
-            displays_judged=len(self.judged),
+            displays_judged=len(self.held_out),
             displays_immature=self.maturity.immature,
             objective="profit" if self.of_profit else "revenue",
             conversions=number_of_conversions(self.log.conversions),

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from evaluator.engine.samplers import SamplerName
 from evaluator.findings.finding import Finding
 from evaluator.log.bounds import CapLoss
 from evaluator.log.column import Column
 from evaluator.log.meta import Objective, PropensityKind
 from evaluator.options.shared import ClockName
-from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.reward_range import RewardEnd
 from evaluator.replays.warm_start import WarmStart

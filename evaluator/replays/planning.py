@@ -10,16 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.samplers import SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
 from evaluator.log.relabel_actions import in_order
-from evaluator.log.reward_kinds import cost_events, reward_kinds
+from evaluator.log.reward_kinds import cost_events
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.conversion_share import in_unit_of_window, share_by, steps_of
-from evaluator.replays.loop.samplers import SamplerName, choose_sampler, sure_rounds
+from evaluator.replays.findings.clusters import check_clusters, describe_clusters
+from evaluator.replays.findings.costs_and_refunds import warn_of_kind
+from evaluator.replays.findings.plan import assumptions, warnings
 from evaluator.replays.objective import refuse_untold
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -38,9 +41,6 @@ from evaluator.replays.shared_inputs import Basis, read_basis
 from evaluator.replays.subsampled_log import even_conversions, refuse_on_parts
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, displays_of, warm_start
-from evaluator.replays.words.clusters import check_clusters, said_of_clusters
-from evaluator.replays.words.costs_and_refunds import said_of_outcome
-from evaluator.replays.words.plan import assumptions, warnings
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         used,
         vectors,
         window.revealed(surveyed, clock),
-        told=_told(log, costs=told_costs),
+        told=_told(surveyed, costs=told_costs),
         playable=playable,
     )
     if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
@@ -183,15 +183,15 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         sets=basis.sets,
     )
     said = (
-        *warnings(plan, told.acceptance, rewards), *said_of_clusters(plan), *assumptions(plan, basis, known_rewards)
+        *warnings(plan, told.acceptance, rewards), *describe_clusters(plan), *assumptions(plan, basis, known_rewards)
     )  # fmt: skip
     return with_outcomes(replace(plan, findings=ordered(said)), basis.outcomes)
 
 
-def _told(log: Log, *, costs: bool) -> npt.NDArray[np.bool_] | None:
+def _told(survey: Survey, *, costs: bool) -> npt.NDArray[np.bool_] | None:
     """Return which events that count as rewards a policy is told of, shape (c,); None where it is of all."""
-    untold = [kind.marked(log.conversions.num_rows) for kind in reward_kinds(log) if not kind.told]
-    of_costs = cost_events(log.conversions)
+    untold = [kind.marked(len(survey.display)) for kind in survey.kinds if not kind.told]
+    of_costs = cost_events(survey.log.conversions)
     untold += [] if of_costs is None or costs else [of_costs]
     return ~np.any(untold, axis=0) if untold else None
 
@@ -271,23 +271,27 @@ def _sampler(
     return sampler
 
 
-# The plan of an outcome is that of the replay with the events in the place of the conversions. It is never replayed:
-# the rounds are those of the policy, which saw the conversions alone. From it follow which rounds can be judged,
-# what they brought, and how much they can at most, by the same rules as for rewards.
+# The plan of a kind of events is that of the replay with these events in the place of the conversions. It is never
+# replayed: the rounds are those of the policy, whatever it saw. From it follow which rounds can be judged, what they
+# brought, and how much they can at most, by the same rules as for rewards.
 
 
 def with_outcomes(plan: ReplayPlan, surveys: Mapping[str, Survey]) -> ReplayPlan:
-    """Return a plan that values outcomes, too, and warns where that is hard.
+    """Return a plan that values outcomes, and other kinds that guardrails limit, too, and warns where that is hard.
 
     Parameters
     ----------
     plan
         Plan of the replay.
     surveys
-        Survey, by name of the outcome, of the log whose conversions are its events.
+        Survey, by name of the outcome or kind, of the log whose conversions are its events.
     """
-    plans = {name: _valued(plan, survey) for name, survey in surveys.items()}
-    said = [line for name, of in plans.items() for line in said_of_outcome(name, of)]
+    plans, outcomes = {name: _valued(plan, survey) for name, survey in surveys.items()}, plan.log.meta.outcomes
+    said = [
+        line
+        for name, of in plans.items()
+        for line in warn_of_kind(name, of, outcome=any(one.name == name for one in outcomes))
+    ]
     return replace(plan, outcomes=plans, findings=ordered((*plan.findings, *said)))
 
 

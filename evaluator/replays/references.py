@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.engine.log_replay import Replay
 from evaluator.estimates.arms import BestFixedAction, best_fixed_action
 from evaluator.estimates.best_order import BestOrder, OrderSample, best_order
 from evaluator.estimates.confidence import Interval, mean_interval
@@ -16,7 +17,6 @@ from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.eligible import sizes
 from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.replays.learned.about import LearnedFrom
-from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.set_sizes import SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
 from evaluator.replays.subsampled_log import evened

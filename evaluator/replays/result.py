@@ -15,8 +15,7 @@ from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.plan_document import PlanFacts, with_label
 from evaluator.replays.values.final import FinalValue
-from evaluator.replays.values.money import Money
-from evaluator.replays.values.outcome_values import OutcomeValue, guardrail_table, outcome_table
+from evaluator.replays.values.kind_values import Money, OutcomeValue, guardrail_table, outcome_table
 from evaluator.replays.values.segment_values import SegmentValues, segment_table
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import (

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss, with_bounds, with_cap
 from evaluator.log.column import Column, read_clusters, read_groups
-from evaluator.log.reward_kinds import refuse_counted, with_rewards
+from evaluator.log.reward_kinds import events_of, refuse_counted, with_rewards
 from evaluator.options.shared import PropensityMode
-from evaluator.replays.guardrails import parse_guardrails, refuse_unknown_outcomes
+from evaluator.replays.guardrails import limited_kinds, parse_guardrails
 from evaluator.replays.objective import objective_of
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.eligible_actions import EligibleSets, read_sets
@@ -44,21 +44,22 @@ class Basis:
 
 def read_basis(log: Log, options: ReplayOptions) -> Basis:
     """Return what all replays of a log share, or of what `delays_from` leaves of it."""
-    refuse_unknown_outcomes(log, parse_guardrails(options.guardrails))
+    limited = limited_kinds(log, parse_guardrails(options.guardrails))
     capped = None
     log = with_bounds(log, least=options.reward_min, most=options.reward_max)
     if options.cap is not None:
         refuse_counted(log, "capped rewards (`cap`)")
         log, capped = with_cap(log, options.cap)
-    log = with_rewards(log, costs=objective_of(log, options.objective) == "profit")
+    apart, log = log, with_rewards(log, costs=objective_of(log, options.objective) == "profit")
     surveyed = survey(log)
     known = None
     if options.delays_from is not None:
         known = known_delays(surveyed, known_share(options.delays_from))
-        surveyed = survey(log.after(known.displays))
+        surveyed, apart = survey(log.after(known.displays)), apart.after(known.displays)
     clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
     sets = read_sets(surveyed.log)
-    outcomes = {one.name: survey(surveyed.log.of_outcome(one.name)) for one in surveyed.log.meta.outcomes}
+    kinds = dict.fromkeys([*(one.name for one in apart.meta.outcomes), *limited])
+    outcomes = {name: survey(events_of(apart, name)) for name in kinds}
     found = resolve_propensities(surveyed, options.propensity)
     splits = read_groups(surveyed.log, options.by)
     return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits)

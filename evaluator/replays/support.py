@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evaluator.engine.samplers import SamplerName
+from evaluator.escape import shortened
 from evaluator.findings.codes import (
     INDEX_OR_LABEL,
     RAREST_ACTION,
@@ -22,10 +24,8 @@ from evaluator.log.eligible import SetCodes
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import TakenActions
 from evaluator.policies.static import FixedAction
-from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.rounds.thinning import Thinning
-from evaluator.visible import shortened
 
 if TYPE_CHECKING:
     from evaluator.replays.plan import ReplayPlan
@@ -70,19 +70,19 @@ def least_acceptance(matched: Thinning, usable: npt.NDArray[np.int64]) -> float:
     return min(least, 1.0)
 
 
-def leaves_out(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -> str:
+def leaves_out(survey: Survey, usable: npt.NDArray[np.int64], *, has_split: bool) -> str:
     """Return the option that leaves out the actions without a usable display.
 
     ``used`` where reading the log can tell which these are: they were never shown, or not followed for the attribution
-    window of the log itself. Else, and where a part of the log was put aside (`parted`), the labels of the others.
+    window of the log itself. Else, and where a part of the log was put aside (`has_split`), the labels of the others.
     """
-    if not parted and (survey.log.meta.attribution_window is not None or not survey.shown[usable == 0].any()):
+    if not has_split and (survey.log.meta.attribution_window is not None or not survey.shown[usable == 0].any()):
         return "`actions='used'`"
     kept = [survey.log.labels[k] for k in np.flatnonzero(usable)]
     return f"`actions='{','.join(kept)}'`" if len(kept) <= _LISTED else "`actions` with the labels of the others"
 
 
-def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, parted: bool) -> list[Finding]:
+def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, has_split: bool) -> list[Finding]:
     """Return a warning if some action has no display that can be judged; otherwise none."""
     labels = survey.log.labels
     none = np.flatnonzero(usable == 0)
@@ -99,10 +99,9 @@ def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, parted: b
     return [
         UNUSABLE_ACTIONS.found(
             f"Action{'' if one else 's'} {named} {'has' if one else 'have'} no usable display: {why}. Nothing is "
-            "known of "
-            f"{'its value' if one else 'their values'}, the best fixed action is that of the others, and a policy that "
-            f"chooses {'it' if one else 'one of them'} waits in vain.",
-            f"{leaves_out(survey, usable, parted=parted)} leaves {'it' if one else 'them'} out.",
+            f"known of {'its value' if one else 'their values'}, the best fixed action is that of the others, and a "
+            f"policy that chooses {'it' if one else 'one of them'} waits in vain.",
+            f"{leaves_out(survey, usable, has_split=has_split)} leaves {'it' if one else 'them'} out.",
             about=labels[none[0]] if one else "",
             actions=len(none),
         )

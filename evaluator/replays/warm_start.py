@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from evaluator.engine.eligible_loop import NO_KEY
+from evaluator.engine.log_replay import Begun
 from evaluator.errors import ParameterError, UsageError
 from evaluator.findings.codes import OUTSIDE_LEARNED_REWARDS, UNKNOWN_TRAINING
 from evaluator.findings.finding import Finding
@@ -19,8 +21,6 @@ from evaluator.policies.base import Setting
 from evaluator.replays.learned.about import LearnedFrom
 from evaluator.replays.learned.file import content_hash
 from evaluator.replays.learned.policy import LearnedPolicy, load_policy
-from evaluator.replays.loop.among import NO_KEY
-from evaluator.replays.loop.engine import Begun
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.results.json_documents import Count, Sha256, in_document, omitted

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import altair as alt
 import numpy as np
 
+from evaluator.escape import escape, shortened
 from evaluator.reports.chapter import Spec
 from evaluator.units import format_duration
-from evaluator.visible import shortened, visible
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 CORRECTED, NAIVE, GREY = "#0072B2", "#D55E00", "#999999"
@@ -65,16 +65,7 @@ class Frame(NamedTuple):
 def frame(x: Domain, ys: Sequence[float], names: Sequence[str], *, width: int, height: int) -> Frame:
     """Return the frame of some lines, which leaves room for their names within the width and height.
 
-    Parameters
-    ----------
-    x
-        Range of the horizontal axis.
-    ys
-        All values that the vertical axis is to span; those that are not finite are left out.
-    names
-        Names of the lines.
-    width, height
-        Size in pixels, of which the height is the least.
+    The vertical axis spans all values that are finite; of the size in pixels the height is the least.
     """
     first, last = x
     known = np.asarray(ys, dtype=np.float64)
@@ -213,7 +204,7 @@ def cut_words(share: float, conversions: int) -> str:
 
 def drawable(label: str) -> str:
     """Return a label with the characters that the drawing library cannot handle spelled out."""
-    return shortened(visible(label), _LETTERS)
+    return shortened(escape(label), _LETTERS)
 
 
 def delay_axis(tick_seconds: float | None, values: Sequence[dict[str, Any]], high: float) -> alt.X:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from evaluator.visible import shortened, visible
+from evaluator.escape import escape, shortened
 
 # Most charts of a chapter, and most marks in all of them together.
 MOST_CHARTS, MOST_MARKS = 1_000, 1_000_000
@@ -276,4 +276,4 @@ def check_charts(charts: Mapping[str, Any]) -> None:
 def place_of(error: ValidationError) -> str:
     """Return the place of the first wrong value, as names and numbers joined by dots."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return shortened(visible(".".join(map(str, first["loc"]))), 120)
+    return shortened(escape(".".join(map(str, first["loc"]))), 120)

@@ -220,7 +220,8 @@ def _curves(
         (float(min(rounds)), float(max(rounds))), ys + [row["regret"] for row in bound], written,
         width=_WIDTH, height=_HEIGHT,
     )  # fmt: skip
-    colour = alt.Color("of:N", title=None, sort=names, legend=None if labelled else _legend(2),
+    legend = alt.Legend(orient="top", symbolType="stroke", symbolOpacity=1, labelLimit=0, columns=2)
+    colour = alt.Color("of:N", title=None, sort=names, legend=None if labelled else legend,
                        scale=alt.Scale(domain=list(colours), range=list(colours.values())))  # fmt: skip
     base = alt.Chart(alt.InlineData(values)).encode(
         x=axes.axis_x("round:Q", title="round", format=",d", tickCount=8), color=colour
@@ -264,10 +265,6 @@ def _told(row: Row, name: str) -> str:
 def _known(end: float) -> float | None:
     """Return an end of a band for JSON; None, where the end is not known, leaves a gap in the band."""
     return float(end) if np.isfinite(end) else None
-
-
-def _legend(columns: int = 0) -> alt.Legend:
-    return alt.Legend(orient="top", symbolType="stroke", symbolOpacity=1, labelLimit=0, columns=columns)
 
 
 def window_chart(results: Sequence[ReplayResult]) -> Spec | None:

@@ -14,7 +14,6 @@ from evaluator.reports.document import (
     Document,
     Grid,
     Layout,
-    Paragraph,
     Section,
     column,
     grid,
@@ -70,7 +69,8 @@ def _sections_of_log(log: Log, layout: Layout) -> tuple[Section, ...]:
 def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
     """Return the sections on a log and its spec: how large it is, what it showed, and all that is known of it."""
     spec, log = facts["spec"], facts["log"]
-    heading = section("", _heading(facts), id="log")
+    title = f"  {spec['title']}" if spec else ""
+    heading = section("", paragraph(run(facts["name"], "bold"), title), id="log")
     about = [("licence", spec["licence"]), ("homepage", spec.get("homepage", ""))] if spec else []
     if log is None:
         said = section("", paragraph(f"The spec alone: {facts['missing']}"))
@@ -85,7 +85,9 @@ def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
     few = truth if layout.full or len(truth) <= 3 else [*truth[:2], truth[-1]]
     actions = log["top_actions"] if layout.full else log["top_actions"][:_ACTIONS]
     first = [heading, _answer(log, layout)] if layout.page else [_answer(log, layout), heading]
-    shown = section("Most shown", _most_shown(actions))
+    columns = ("action", "displays", "conversions")
+    counted_actions = [(one["label"], f"{one['displays']:,}", f"{one['conversions']:,}") for one in actions]
+    shown = section("Most shown", _table(columns, counted_actions))
     truths = [(row["chooses"], *(f"{row[number]:.4f}" for number in _TRUTHS)) for row in few]
     true = [section("True values a display", _table(("chooses", *_TRUTHS), truths))] if few else []
     # The log's own words: they name no option of this package.
@@ -126,15 +128,6 @@ def _answer(log: dict[str, Any], layout: Layout) -> Section:
         f"{log['displays']:,} displays", f" and {log['conversions']:,} conversions", known,
         tiles=tiles if layout.page else (),
     )  # fmt: skip
-
-
-def _most_shown(actions: Sequence[dict[str, Any]]) -> Grid:
-    rows = [(action["label"], f"{action['displays']:,}", f"{action['conversions']:,}") for action in actions]
-    return _table(("action", "displays", "conversions"), rows)
-
-
-def _heading(facts: dict[str, Any]) -> Paragraph:
-    return paragraph(run(facts["name"], "bold"), f"  {facts['spec']['title']}" if facts["spec"] else "")
 
 
 def _log_rows(log: dict[str, Any]) -> list[tuple[str, str]]:

@@ -229,14 +229,13 @@ def _difference(result: Mapping[str, Any], variant: int) -> Ends | None:
 def _named(variants: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the name of each variant, as the report of their comparison has it."""
     lines = [
-        variant_lines.Line(i, of["policy"], str(of["plan"]["options"]["window"] or "none"), _title(of))
-        for i, of in enumerate(variants)
-    ]
+        variant_lines.Line(
+            i, one["policy"], str(one["plan"]["options"]["window"] or "none"),
+            with_label(one["policy"], [*one["action_share"]]),
+        )
+        for i, one in enumerate(variants)
+    ]  # fmt: skip
     return [line.named_among(lines) for line in lines]
-
-
-def _title(result: Mapping[str, Any]) -> str:
-    return with_label(result["policy"], [*result["action_share"]])
 
 
 def _guardrails(result: Mapping[str, Any]) -> str:

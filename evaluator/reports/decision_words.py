@@ -17,11 +17,11 @@ from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import SegmentDifferences
 from evaluator.comparisons.uplift import LiveTest
 from evaluator.comparisons.verdict import Candidate, Decision, Verdict, level_text
+from evaluator.escape import escape, shortened
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import VerdictBlock
 from evaluator.reports.numbers import interval_parts
 from evaluator.reports.terminal import chance_text, days_text
-from evaluator.visible import shortened, visible
 
 _START = {"ship": "Ship", "wait": "Wait", "don't": "Don't ship"}
 _EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
@@ -81,7 +81,7 @@ def short_name(line: Line, verdict: Verdict, most: int) -> str:
     def label(of: Line) -> str:
         name = name_of(of, verdict)
         fixed = _FIXED.fullmatch(name)
-        return visible(name if len(name) <= most or fixed is None else fixed["of_index"] or fixed["label"] or name)
+        return escape(name if len(name) <= most or fixed is None else fixed["of_index"] or fixed["label"] or name)
 
     names = {label(of.line) for of in verdict.candidates}
     cuts: tuple[Callable[[str], str], ...] = (

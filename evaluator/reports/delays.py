@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,21 +48,33 @@ from evaluator.reports.shared_sections import ANSWER, answer, fold, mark, name_o
 
 _PERIODS_SHOWN = 10
 _RATE = "Conversion rate on context"
+# Sections of the short form up to the windows: the answer, which log, the windows.
+_AFTER_WINDOWS = 3
+
+
+class _Kind(NamedTuple):
+    """Words for the events of a study: what they are, and what is said of them once."""
+
+    name: str
+    about: str = ""
 
 
 def document(study: DelayStudy, layout: Layout) -> Document:
-    """Return the document of a study, its answer first: of all conversions, or of sales first and then of refunds."""
+    """Return the document of a study, its answer first: of conversions or of sales, then refunds and each outcome."""
     build = _page if layout.page else _whole if layout.full else _brief
-    kinds = [(study, "conversions")]
+    kinds = [(study, _Kind("conversions" if study.refunds is None else "sales"))]
     if study.refunds is not None:
-        kinds = [(study, "sales"), (study.refunds, "refunds (conversions with a value below 0)")]
-    first, *others = ([*build(of, kind, layout)] for of, kind in kinds)
-    sections = list(first)
-    for (_, kind), more in zip(kinds[1:], others, strict=True):
-        # The answer is of the sales; what it would be of refunds stands among the numbers.
+        kinds.append((study.refunds, _Kind("refunds", " (conversions with a value below 0)")))
+    kinds += [(of, _Kind(f"{name} events", " (called conversions below)")) for name, of in study.outcomes.items()]
+    sections = [*build(study, kinds[0][1], layout)]
+    if kinds[1:] and build is _brief:
+        sections.insert(_AFTER_WINDOWS, section("Other events", names(_other(of, kind) for of, kind in kinds[1:])))
+    for of, kind in kinds[1:] if build is not _brief else ():
+        # The answer is of the first kind; what it would be of others stands among the numbers.
+        more = build(of, kind, layout)
         plain = [replace(part, id="" if part.id in (ANSWER, "log") else part.id) for part in more]
         about = [part for part in plain if not part.charts]
-        sections += fold(f"The {kind.split(' ')[0]}", "how late they come", about) if layout.page else plain
+        sections += fold(f"The {kind.name}", "how late they come", about) if layout.page else plain
     if not layout.full:
         groups = "" if study.rows.group is None else "the groups"
         periods = "" if study.rows.periods is None else "the periods"
@@ -69,10 +82,19 @@ def document(study: DelayStudy, layout: Layout) -> Document:
     return Document("delays", f"Delays of conversions in {study.rows.name}", tuple(sections))
 
 
-def _log(study: DelayStudy, kind: str, layout: Layout) -> Section:
+def _other(study: DelayStudy, kind: _Kind) -> tuple[str, Wordable]:
+    """Return what the short form says of another kind than the first: how late they come, and their window."""
+    late = next(q for q in study.quantiles if q.level == 0.9)
+    interval = between(study.rows, late.low, late.high)
+    rest = f" until 90 % of {study.conversions:,} are in {interval}; window: {_window(study, study.advice.recommended)}"
+    return kind.name, words(run(duration(study.rows, late.corrected), "bold"), rest)
+
+
+def _log(study: DelayStudy, kind: _Kind, layout: Layout) -> Section:
     displays = "" if study.rows.displays is None else f" of {study.rows.displays:,} displays"
     known = layout if layout.dates else replace(layout, dates=_dates(study))
-    return which_log(study.rows.name, f"delays of {study.conversions:,} {kind}{displays}", layout=known)
+    events = f"{study.conversions:,} {kind.name}{kind.about}{displays}"
+    return which_log(study.rows.name, f"delays of {events}", layout=known)
 
 
 def _dates(study: DelayStudy) -> str:
@@ -84,7 +106,7 @@ def _dates(study: DelayStudy) -> str:
     return "" if days[0].isdecimal() else " to ".join(days)
 
 
-def _answer(study: DelayStudy, kind: str, layout: Layout) -> Section:
+def _answer(study: DelayStudy, kind: _Kind, layout: Layout) -> Section:
     """Return the answer: when 90 % of the conversions are in, how many are still to come, and which window to take."""
     rows, advice = study.rows, study.advice
     late, half = (next(q for q in study.quantiles if q.level == level) for level in (0.9, 0.5))
@@ -101,7 +123,7 @@ def _answer(study: DelayStudy, kind: str, layout: Layout) -> Section:
     changes = study.drift is not None and study.drift.changed
     if not layout.page:
         sentences.append(words("Law: ", study.missing["laws"] if study.choice is None else study.choice.verdict))
-    tiles = [(duration(rows, half.corrected), f"until half of the {kind.split(' ')[0]} are in")]
+    tiles = [(duration(rows, half.corrected), f"until half of the {kind.name} are in")]
     tiles.append((duration(rows, advice.recommended), "is the recommended window"))
     share = _share_seen(study)
     if share is not None and rows.limit is not None:
@@ -122,7 +144,7 @@ def _answer(study: DelayStudy, kind: str, layout: Layout) -> Section:
         good = True if test is not None and test.p > test.level else None
         rests.append(mark(good, f"by {rows.by}: {groups_verdict(study).verdict}"))
     return answer(
-        duration(rows, late.corrected), f" until 90 % of the {kind.split(' ')[0]} are in", *sentences,
+        duration(rows, late.corrected), f" until 90 % of the {kind.name} are in", *sentences,
         colour="yellow" if changes or not late.bounded else "",
         tiles=tiles if layout.page else (), rests=rests if layout.page else (),
     )  # fmt: skip
@@ -158,7 +180,7 @@ def _percent_left(share: float) -> str:
     return f"about {left:.0f} %" if left >= 0.95 else "less than 1 %"
 
 
-def _page(study: DelayStudy, kind: str, layout: Layout) -> Iterator[Section]:
+def _page(study: DelayStudy, kind: _Kind, layout: Layout) -> Iterator[Section]:
     rows = study.rows
     yield _log(study, kind, layout)
     yield _answer(study, kind, layout)
@@ -199,7 +221,7 @@ def _findings(study: DelayStudy) -> Iterator[tuple[str, Wordable]]:
         yield "rate on context", f"withheld: {study.missing['joint']}"
 
 
-def _brief(study: DelayStudy, kind: str, layout: Layout) -> Iterator[Section]:
+def _brief(study: DelayStudy, kind: _Kind, layout: Layout) -> Iterator[Section]:
     """Yield the answer and the windows, then the tests and what the log can see."""
     yield _answer(study, kind, layout)
     yield _log(study, kind, layout)
@@ -212,7 +234,7 @@ def _brief(study: DelayStudy, kind: str, layout: Layout) -> Iterator[Section]:
     yield listed("What the log can see", study.sight)
 
 
-def _whole(study: DelayStudy, kind: str, layout: Layout) -> Iterator[Section]:
+def _whole(study: DelayStudy, kind: _Kind, layout: Layout) -> Iterator[Section]:
     rows = study.rows
     yield _answer(study, kind, layout)
     yield _log(study, kind, layout)

@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field
 from evaluator.checks.result import CheckResult
 from evaluator.checks.result import Verdict as CheckVerdict
 from evaluator.comparisons.verdict import Verdict
+from evaluator.escape import escape
 from evaluator.reports.numbers import Measured, decimals_of
-from evaluator.visible import visible
 
 T = TypeVar("T")
 # Read from a file, they end at the first that is wrong: millions of errors would take memory without end.
@@ -301,7 +301,7 @@ def run(text: str, style: str = "") -> Run:
     """Return a text of one line in a style, such as ``bold yellow``; invisible characters are written as escapes."""
     names = style.split()
     colour = next((name for name in names if name not in ("bold", "dim")), "")
-    return Run(visible(text), "bold" in names, "dim" in names, colour)  # type: ignore[arg-type]  # a colour
+    return Run(escape(text), "bold" in names, "dim" in names, colour)  # type: ignore[arg-type]  # a colour
 
 
 def words(*parts: Wordable, style: str = "") -> Words:
@@ -317,7 +317,7 @@ def words(*parts: Wordable, style: str = "") -> Words:
 
 def lines(*parts: str, style: str = "") -> Words:
     """Return texts as words, one line for each text."""
-    return (replace(run("", style), text="\n".join(map(visible, parts))),)
+    return (replace(run("", style), text="\n".join(map(escape, parts))),)
 
 
 def paragraph(*parts: Wordable, style: str = "") -> Paragraph:

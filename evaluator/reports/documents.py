@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 
 from rich.console import Console
 
 from evaluator.comparisons.verdict import Verdict
+from evaluator.findings.catalogue import COMMANDS, Entry
 from evaluator.reports.chapter import Chapter
 from evaluator.reports.command_words import use_command_words
 from evaluator.reports.document import (
@@ -22,6 +23,12 @@ from evaluator.reports.document import (
     Section,
     VerdictBlock,
     Words,
+    column,
+    grid,
+    lines,
+    paragraph,
+    run,
+    section,
 )
 from evaluator.reports.screen import fit_lines
 from evaluator.reports.terminal import layout_of, print_document
@@ -67,14 +74,7 @@ def document_of(result: object, layout: Layout = FULL) -> Document:
 def chapter_of(result: object, reproduce: Mapping[str, str] | None = None, *, dates: str = "") -> Chapter:
     """Return a result as a chapter of a page: its document, its charts, and the facts that reproduce it.
 
-    Parameters
-    ----------
-    result
-        Result, plan or log.
-    reproduce
-        Facts that reproduce it, by name.
-    dates
-        Dates of its log, in words; empty where they are not known.
+    The facts are given by name; the dates are those of its log in words, empty where they are not known.
     """
     # Imported here, because a report on a terminal needs no charts.
     from evaluator.reports.charts import charts_of
@@ -147,3 +147,38 @@ def show(console: Console, result: object, *, full: bool = True) -> None:
     """Print the report of a result with options named as on the command line: the full report, or one screen."""
     document = name_command_options(document_of(result, layout_of(console, full=full)))
     print_document(console, document if full else fit_lines(document, console))
+
+
+def entry_document(entry: Entry) -> Document:
+    """Return the document that explains a code."""
+    examples = {"An example that has it": entry.example, "An example that has it no more": entry.mended}
+    sections = (
+        section("", paragraph(run(entry.code, "bold"), f": {entry.title}")),
+        section("What it means", paragraph(entry.means.strip())),
+        section("How it is found", paragraph(entry.how.strip())),
+        section("What it does to the numbers", paragraph(entry.effect.strip())),
+        section("What to do", paragraph(entry.remedy.strip())),
+        *(section(title, paragraph(_python(code))) for title, code in examples.items() if code),
+    )
+    return Document("explain", entry.code, sections)
+
+
+def list_document(entries: Sequence[Entry]) -> Document:
+    """Return a document that lists every code with its title, by the command whose results have it."""
+    sections = (
+        section(
+            command,
+            grid(
+                [column("", "whole"), column("")],
+                [(entry.code, entry.title) for entry in entries if entry.command == command],
+                headed=False,
+            ),
+        )
+        for command in COMMANDS
+    )
+    return Document("explain", "Codes of findings", tuple(sections))
+
+
+def _python(code: str) -> Words:
+    """Return Python code as words in which options keep their names."""
+    return tuple(replace(part, verbatim=True) for part in lines(*code.strip().splitlines()))

@@ -61,12 +61,7 @@ def told_page(folders: Sequence[str | Path]) -> tuple[str, list[str]]:
 def add_known_results(folders: Sequence[Path], chapters: Sequence[Chapter]) -> list[Chapter]:
     """Return the chapters, each verdict completed by the checks and audits of the same log.
 
-    Parameters
-    ----------
-    folders
-        Folders of the results.
-    chapters
-        Chapter of each folder.
+    The chapters stand in the order of their folders.
 
     Raises
     ------
@@ -89,7 +84,9 @@ def add_known_results(folders: Sequence[Path], chapters: Sequence[Chapter]) -> l
 
 def _adding(add: Callable[[Verdict, Mapping[str, Any]], Verdict], path: Path) -> Callable[[Verdict], Verdict]:
     """Return a function that adds the result in a file to a verdict."""
-    result = _read(path)
+    result = read_json(path)
+    if not {"checks", "policies"} & result.keys():
+        raise SourceError(f"{path}: not as a command wrote it.", remedy=AGAIN)
 
     def added(verdict: Verdict) -> Verdict:
         try:
@@ -110,10 +107,3 @@ def _decided(section: Section, known: Sequence[Callable[[Verdict], Verdict]]) ->
         return replace(block, verdict=verdict)
 
     return replace(section, blocks=tuple(map(block_of, section.blocks)))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    result = read_json(path)
-    if not {"checks", "policies"} & result.keys():
-        raise SourceError(f"{path}: not as a command wrote it.", remedy=AGAIN)
-    return result

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeGuard
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from evaluator.escape import escape
 from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.charts import first_chart
 from evaluator.reports.decision_words import candidate_rows, head, sentences, steps, tiles
@@ -28,7 +29,6 @@ from evaluator.reports.documents import document_of, name_command_options_in_sec
 from evaluator.reports.shared_sections import ANSWER
 from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, stakes
 from evaluator.version import __version__
-from evaluator.visible import visible
 
 PAGE = "report.html"
 # The section that each condition of a verdict depends on, and the kind of chapter that explains it further.
@@ -165,7 +165,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         undefined=StrictUndefined,
         # Whatever a template shows, invisible characters are written as escapes.
-        finalize=lambda value: visible(value) if type(value) is str else value,
+        finalize=lambda value: escape(value) if type(value) is str else value,
     )
     environment.globals |= {
         "style": _css,
@@ -246,7 +246,7 @@ def _figure(picture: str, about: str, more: str) -> str:
     picture = _NAMED.sub(lambda match: f"{match[1]}{prefix}-{match[2]}" if match[2] in names else match[0], picture)
     picture = _MARK.sub(r"<path\2><title>\1</title></path>", picture)
     picture = _SPACES.sub("", _BLACK.sub('"currentColor"', picture))
-    return f'<figure role="img" aria-label="{html.escape(visible(about or _title(picture)))}"{more}>{picture}</figure>'
+    return f'<figure role="img" aria-label="{html.escape(escape(about or _title(picture)))}"{more}>{picture}</figure>'
 
 
 def _title(picture: str) -> str:

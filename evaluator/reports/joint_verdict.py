@@ -46,12 +46,7 @@ def verdicts_of(study: Study) -> list[VerdictBlock]:
 def joint_sections(study: Study, blocks: Sequence[VerdictBlock]) -> Iterator[tuple[Section, dict[str, Spec]]]:
     """Yield the latest verdict, what all runs say, a small chart a candidate, and what changed, each with its charts.
 
-    Parameters
-    ----------
-    study
-        Runs of a comparison, the oldest log first.
-    blocks
-        Verdicts of the runs, in the same order.
+    Runs and their verdicts stand in one order, the oldest log first.
     """
     runs, latest = study.runs, blocks[-1]
     first, last = min(one.when.first for one in runs), max(one.when.last for one in runs)

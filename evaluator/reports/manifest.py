@@ -197,12 +197,7 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path, *, most_names: int | None = None) -> dict[str, Any]:
     """Return the content of a JSON file of a result, which is an object.
 
-    Parameters
-    ----------
-    path
-        Path of the file.
-    most_names
-        Largest number of names in one object of the file; None for no limit.
+    No object of it may have more than `most_names` names.
 
     Raises
     ------

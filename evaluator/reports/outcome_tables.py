@@ -81,14 +81,7 @@ def _answer_cells(one: GuardrailAnswer) -> tuple[Cell, Cell, str]:
 def outcomes(results: Sequence[ReplayResult], layout: Layout, *, but: Collection[str] = ()) -> Section:
     """Return value and uplift of each outcome, one row for each policy of a comparison.
 
-    Parameters
-    ----------
-    results
-        Results of the policies.
-    layout
-        Room for the table: on a narrow terminal an interval stands below its estimate.
-    but
-        Names of outcomes that are left out.
+    On a narrow terminal an interval stands below its estimate. Outcomes that are named by `but` are left out.
     """
     level = f"{results[0].value.level:.0%}"
     stacked = not layout.wide
@@ -124,14 +117,7 @@ def segments(
 ) -> Iterator[Section]:
     """Yield value and uplift in the groups of each column, one row for each policy of a comparison.
 
-    Parameters
-    ----------
-    results
-        Results of the policies.
-    differences
-        Differences to the baseline in the groups.
-    full
-        Whether tables of more than a few rows are shown; the results of the tests are always shown.
+    Unless `full`, tables of more than a few rows are left out; the results of the tests are always shown.
     """
     for splits in zip(*(result.segments for result in results), strict=True):
         columns = [*_first_columns(several=len(results) > 1), *_numbers("value", "uplift over logging", "n")]

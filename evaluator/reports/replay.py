@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from evaluator.escape import escape
 from evaluator.estimates.standard_errors import clusters_text
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.log.times import dated, time_words
@@ -43,7 +44,6 @@ from evaluator.reports.shared_sections import (
     which_log,
 )
 from evaluator.units import SECONDS
-from evaluator.visible import visible
 
 _ACTIONS_SHOWN = 10
 # Share of displays that are too young to judge from which on a page says so beside the answer.
@@ -157,7 +157,7 @@ def _page(result: ReplayResult, layout: Layout) -> Iterator[Section]:
         listed("What kind of number it is", result.meaning),
     ]  # fmt: skip
     yield from fold("What it rests on", about, rests, charts=("acceptance",))
-    groups = [f"groups by {visible(split.column)}" for split in result.segments]
+    groups = [f"groups by {escape(split.column)}" for split in result.segments]
     charts = ("replay", "guardrails", *groups, "actions", *in_fold)
     yield from fold("All numbers", "regret, best fixed action, actions over time", full, charts=charts)
     within = share_within(result) or f"window: {result.plan['window']}"

@@ -126,21 +126,16 @@ def final_section(final: FinalValue, *, full: bool = True) -> Section:
         f"weights: effective sample size {w.effective_sample_size:,.0f} of {w.n:,}, mean {w.mean:.3g} (1 if "
         f"propensities are right), largest {w.largest:.3g}; {final.rewarded:,} displays with a reward count"
     )
-    heading, about = _FINAL[final.policy]
+    (heading, about), kind = _FINAL[final.policy], final.ips.value.kind
     probabilities = [f"probabilities: shares of {final.draws:,} draws at each display"] if final.draws and full else []
     if final.repeats > 1:
         about += f" It is any of the final policies of the {final.repeats} repeats, with equal chance."
     return section(
         heading,
-        paragraph(f"{about} {_law(final)}", style="dim"),
+        paragraph(f"{about} {'Normal intervals' if kind == NORMAL else f'Intervals: {kind}'}.", style="dim"),
         grid(columns, rows),
         paragraph(lines(*probabilities, weights)),
     )
-
-
-def _law(final: FinalValue) -> str:
-    kind = final.ips.value.kind
-    return "Normal intervals." if kind == NORMAL else f"Intervals: {kind}."
 
 
 def _given(weighted: WeightedValue) -> tuple[Cell, Cell, str]:

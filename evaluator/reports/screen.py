@@ -31,14 +31,7 @@ _BULLET = 4
 def fit_lines(document: Document, console: Console, most: int = LINES) -> Document:
     """Return a document that prints as at most `most` lines, if its answer alone does not need more.
 
-    Parameters
-    ----------
-    document
-        Document in its short form.
-    console
-        Console that will print it.
-    most
-        Largest number of lines.
+    The document is in its short form; the console is the one that will print it.
     """
     last = next((part for part in document.sections if part.id == OMITTED), None)
     sections = [part for part in document.sections if part is not last]

@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple
 import altair as alt
 import numpy as np
 
+from evaluator.escape import escape, shortened
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.action_charts import colours_of
 from evaluator.reports.chapter import Spec
 from evaluator.reports.chart_parts import CORRECTED, GREY, drawable
 from evaluator.reports.decision_words import MOST_ROWS
 from evaluator.reports.numbers import interval_text, percent_text
-from evaluator.visible import shortened, visible
 
 # At 350 pixels, a phone's, letters of 15.5 have 12.3.
 WIDTH, ROW, FONT = 440, 50, 15.5
@@ -175,12 +175,7 @@ def small_chart(chart: Any, about: str, height: float) -> Spec:
 def shares_chart(bars: Sequence[tuple[str, Any]], labels: Sequence[str]) -> Spec | None:
     """Return a bar for each name, cut into the shares of the actions, each of which has its own colour.
 
-    Parameters
-    ----------
-    bars
-        Name of each bar, and the share of each action, shape (K,).
-    labels
-        Labels of the K actions.
+    Each bar has its name, and the share of each action, shape (K,), by the K labels.
     """
     most = np.max([share for _, share in bars], axis=0)
     largest = np.argsort(-most, kind="stable")[:_NAMED]
@@ -210,7 +205,7 @@ def shares_chart(bars: Sequence[tuple[str, Any]], labels: Sequence[str]) -> Spec
     x: Row = {"scale": alt.Scale(domain=[0, 1], nice=False), "axis": None}
     y: Row = {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
     base_chart = alt.Chart(alt.InlineData(values))
-    heads = [{"bar": visible(bar), "words": ROW * i + 8.0} for i, (bar, _) in enumerate(bars)]
+    heads = [{"bar": escape(bar), "words": ROW * i + 8.0} for i, (bar, _) in enumerate(bars)]
     layers = [
         base_chart.mark_rect().encode(
             x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("top:Q", **y), y2="bottom:Q",
@@ -229,7 +224,7 @@ def _within_bar(label: str, share: float) -> str:
     """Return as much of an action's name and share as the part of a bar has room for."""
     letters, number = int((share * WIDTH - 6.0) / LETTER), percent_text(share)
     if letters > len(number) + _FEWEST:
-        return f"{shortened(visible(label), letters - len(number) - 1)} {number}"
+        return f"{shortened(escape(label), letters - len(number) - 1)} {number}"
     return number if letters >= len(number) else ""
 
 

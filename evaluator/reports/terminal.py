@@ -17,6 +17,7 @@ from rich.text import Text
 from evaluator.comparisons.ranking import percent
 from evaluator.comparisons.uplift import LiveTest
 from evaluator.comparisons.verdict import Verdict, level_text
+from evaluator.escape import escape
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import (
     Block,
@@ -31,7 +32,6 @@ from evaluator.reports.document import (
     Words,
 )
 from evaluator.reports.numbers import interval_text
-from evaluator.visible import visible
 
 DO = "What to do: "
 SETTLE = "What would settle it:"
@@ -59,7 +59,7 @@ class ReportConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return the text that is shown for a string."""
-        return super().render_str(visible(text), **{**options, "markup": False, "emoji": False})
+        return super().render_str(escape(text), **{**options, "markup": False, "emoji": False})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments to print: no line ends in blanks, and characters of `rich.text.Text` are escaped, too."""
@@ -70,11 +70,11 @@ class ReportConsole(Console):
                 continue
             *whole, last = segment.text.split("\n")
             for line in whole:
-                if text := visible(line).rstrip(" "):
+                if text := escape(line).rstrip(" "):
                     yield from (*blanks, segment._replace(text=text))
                 blanks.clear()
                 yield segment._replace(text="\n")
-            text = visible(last)
+            text = escape(last)
             if kept := text.rstrip(" "):
                 yield from (*blanks, segment._replace(text=kept))
                 blanks.clear()
@@ -176,7 +176,7 @@ def _table(grid: Grid) -> Table:
 def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     """Yield the conditions of the rule, what would settle them, and the rule; the sentences above say the rest."""
     for line in stakes(verdict):
-        yield Text(visible(line))
+        yield Text(escape(line))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for name in ("condition", "state"):
         table.add_column(name, no_wrap=True)
@@ -189,7 +189,7 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
         yield Text(SETTLE)
         for line in verdict.settle:
             yield Padding(f"- {line}", (0, 0, 0, 2), expand=False)
-    yield Text(visible(rule_text(verdict)), style="dim")
+    yield Text(escape(rule_text(verdict)), style="dim")
 
 
 def stakes(verdict: Verdict) -> list[str]:
@@ -275,7 +275,7 @@ def _lights(block: Lights) -> Iterator[RenderableType]:
     for light in block.lights:
         untested = light.verdict == "not applicable"
         word = Text("-" if untested else light.verdict, CHECK_STYLES[light.verdict])
-        table.add_row(word, light.name, Text(visible(light.what), "dim") if untested else light.number)
+        table.add_row(word, light.name, Text(escape(light.what), "dim") if untested else light.number)
     yield table
     if not block.brief:
         for verdict in ("fail", "warn"):

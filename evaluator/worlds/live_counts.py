@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.worlds.live_parts import Floats, Ints, LiveSets, LiveWorld
 
 

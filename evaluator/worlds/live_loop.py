@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.argmax import LOWEST_FIRST, tie_key
-from evaluator.kernels.compiling import compiled, compiled_uncached, inlinable
-from evaluator.kernels.memory import borrowed
-from evaluator.kernels.precompile import LoopCall
-from evaluator.kernels.ridge import row
+from evaluator.engine.eligible_loop import best_among, own_vector
+from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
+from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable
+from evaluator.engine.kernels.memory import borrowed
+from evaluator.engine.kernels.precompile import LoopCall
+from evaluator.engine.kernels.ridge import row
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import begin, begin_among, choose, shown, told, told_sum
 from evaluator.policies.running import blamed, loop_for, reward_unit
-from evaluator.replays.loop.among import best_among, own_vector
 from evaluator.worlds.live_counts import (
     MoneyWeights,
     Regrets,
@@ -51,8 +51,8 @@ from evaluator.worlds.live_parts import (
 )
 
 Vectors = npt.NDArray[np.floating]
-# Kinds of events: a refund is told after all sales of its round.
-_SALE, _REFUND = 0, 1
+# Kinds of events: a refund is told after all sales of its round, and outcomes after these, one kind after the other.
+_SALE, _REFUND, _OUTCOME = 0, 1, 2
 
 
 def _play(
@@ -98,10 +98,11 @@ def _play(
             if sold:
                 _refund_later(world, money, ring, at, t, horizon, at_time, action, step, worth)
                 count_fate(regrets, action, wait, comes)
+        _outcomes_later(world, money, ring, at, t, horizon, at_time, action)
         total = -_tell_cost(state, money, t, action, ring.vector[at])
         total += _tell_due(state, ring, _SALE, t, regrets)
-        if ring.first.shape[0] > 1:
-            total += _tell_due(state, ring, _REFUND, t, regrets)
+        for kind in range(_REFUND, ring.first.shape[0]):
+            total += _tell_due(state, ring, kind, t, regrets)
         told_sum(state, total)
         count_regret(regrets, world, rates, sets, part, t, at, action)
     return sums
@@ -296,6 +297,35 @@ def _refund_later(
 
 
 @inlinable
+def _outcomes_later(
+    world: LiveWorld,
+    money: LiveMoney | None,
+    ring: RoundRing,
+    at: int,
+    t: int,
+    horizon: int,
+    at_time: int,
+    action: int,
+) -> None:
+    """Keep the outcomes of round t that are ever told."""
+    if money is None:
+        return
+    of = money.outcomes
+    for j in range(of.rate.shape[0]):
+        if money.luck[t - 1, 3 + 3 * j] < of.rate[j, action]:
+            place = int(np.searchsorted(of.tau[of.law[j, action]], money.luck[t - 1, 4 + 3 * j], side="right"))
+            wait = int(of.delays[min(place, of.delays.shape[0] - 1)])
+            if world.times.shape[0] > 0:
+                delay = rounds_after(world, at_time, wait)
+            else:
+                wait = int(np.rint(wait * money.share))
+                delay = wait
+            if wait <= of.longest[j] and delay <= world.reach and t + delay <= horizon:
+                value = _drawn(of.value, of.first[j], action, money.luck[t - 1, 5 + 3 * j])
+                reveal_later(ring, _OUTCOME + j, at, t + delay, value)
+
+
+@inlinable
 def _tell_cost(state: Any, money: LiveMoney | None, t: int, action: int, vector: Vectors) -> float:
     """Tell the policy what the display of round t costs, where it is told; return it."""
     if money is None:
@@ -349,7 +379,7 @@ def live_call(
         world = world._replace(values=world.values / unit)
         money = None if money is None else money.in_unit(unit)
     shown = fresh.vectors.shape[1] if fresh is not None and fresh.shown else world.vectors.shape[2]
-    ring = empty_ring(world.reach, shown, kinds=2 if money is not None and len(money.rate) else 1)
+    ring = empty_ring(world.reach, shown, kinds=1 if money is None else _OUTCOME + len(money.outcomes.longest))
     state = policy.start(setting)
     parts = (world, rounds, fresh, sets, money, ring, weights, of_money, regrets)
     return LoopCall(

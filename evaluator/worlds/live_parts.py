@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.replays.rounds.batch import EligibleActions, read_only
 
 Floats = npt.NDArray[np.float64]
@@ -125,13 +125,38 @@ class LiveSets(NamedTuple):
     start: Ints = np.zeros(0, np.int64)
 
 
+class LiveOutcomes(NamedTuple):
+    """Outcomes that policies are told of, J of them, each at most once a round.
+
+    Parameters
+    ----------
+    rate
+        Chance that a display of each action has one, shape (J, K).
+    tau, delays, law
+        Laws of their delays: CDFs, shape (Q, G), delays in ticks of the twins, (G,), and each action's row, (J, K).
+    value, first
+        Values that they may have, action by action, shape (S,), and where each action's begin, (J, K + 1).
+    longest
+        Longest delay that is told, in ticks or in rounds as delays count, shape (J,).
+    """
+
+    rate: Floats
+    tau: Floats
+    delays: Ints
+    law: Ints
+    value: Floats
+    first: Ints
+    longest: Ints
+
+
 class LiveMoney(NamedTuple):
-    """Refunds and costs of live rounds.
+    """Refunds, costs and outcomes of live rounds.
 
     Parameters
     ----------
     luck
-        Uniform numbers of each round, shape (T, 3): whether its sale comes back, how late, and what the display costs.
+        Uniform numbers of each round, shape (T, 3 + 3J): whether its sale comes back, how late, and what the display
+        costs; then, outcome by outcome, whether it comes, how late, and what it is worth.
     rate
         Chance that a sale of each action comes back, shape (K,); 0 without refunds.
     kept, kept_first
@@ -148,6 +173,8 @@ class LiveMoney(NamedTuple):
     costs, costs_first
         Costs of displays, action by action, shape (C,), and where each action's begin, (K + 1,); empty where the
         policy is told of none.
+    outcomes
+        Outcomes that the policy is told of.
     """
 
     luck: Floats
@@ -164,12 +191,14 @@ class LiveMoney(NamedTuple):
     longest: int
     costs: Floats
     costs_first: Ints
+    outcomes: LiveOutcomes
 
     def in_unit(self, unit: float) -> LiveMoney:
         """Return it with all that a policy is told as shares of `unit`."""
         return self._replace(
-            kept=self.kept / unit, back=self.back / unit, taken=self.taken / unit, costs=self.costs / unit
-        )
+            kept=self.kept / unit, back=self.back / unit, taken=self.taken / unit, costs=self.costs / unit,
+            outcomes=self.outcomes._replace(value=self.outcomes.value / unit),
+        )  # fmt: skip
 
 
 @inlinable

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import given_cdf, told_cdf
+from evaluator.engine.kernels.precompile import compile_ahead
 from evaluator.errors import ParameterError
-from evaluator.kernels.precompile import compile_ahead
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.running import has_random_ties, refuse_choosing_among

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.replays.loop import run
+from evaluator.engine.log_replay import run
 from tests.bench.c_loop import c_linucb
 from tests.bench.scenarios import CONTEXTUAL, D, K, linear, planned
 from tests.bench.tables import Row, print_table

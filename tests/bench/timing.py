@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from evaluator.engine.log_replay import run
+from evaluator.engine.samplers import SamplerName
 from evaluator.policies.base import Setting
-from evaluator.replays.loop import SamplerName, run
 from tests.logged_rounds import LoggedRounds
 
 RUNS = 7

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator.datasets.writing import write_canonical
-from evaluator.visible import visible
+from evaluator.escape import escape
 from tests.cli.runs import Run, evaluate
 from tests.datasets.sources import dataset
 from tests.logs import build_log
@@ -48,7 +48,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def harmless(run: Run) -> str:
     said = run.out + run.err
-    assert visible(said.replace("\n", " ")) == said.replace("\n", " ")
+    assert escape(said.replace("\n", " ")) == said.replace("\n", " ")
     assert [line for line in said.splitlines() if line.lstrip().startswith(("error: forged", "owned"))] == []
     return "".join(said.split())
 
@@ -116,4 +116,4 @@ def test_pictures_and_page_survive_them(hostile: Path, tmp_path: Path) -> None:
     assert json.loads((out / "result.json").read_text()) == run.json
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "<script" not in page
-    assert visible(page.split("<body>")[1].replace("\n", " ")) == page.split("<body>")[1].replace("\n", " ")
+    assert escape(page.split("<body>")[1].replace("\n", " ")) == page.split("<body>")[1].replace("\n", " ")

@@ -14,9 +14,8 @@ from evaluator import compare, replay
 from evaluator.comparisons.assumed_bound import plausible_maximum
 from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import ParameterError
-from evaluator.estimates.confidence import ANYTIME
+from evaluator.estimates.confidence import ANYTIME, UNKNOWN
 from evaluator.log import Log
-from evaluator.replays.words.unknown_maximum import UNKNOWN
 from tests.cli.runs import evaluate
 from tests.logs import bernoulli_log
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evaluator.datasets import adapter, convert, duplicates, join_by_id, read, sorting
 from evaluator.datasets import frames as scan
 from evaluator.datasets.cells import Kind, merged_kinds
-from evaluator.datasets.events import EventRules, event_columns, event_rows
+from evaluator.datasets.event_rows import EventRules, event_columns, event_rows
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.join_by_id import NamedIds
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, side_by_side

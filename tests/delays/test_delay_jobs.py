@@ -220,9 +220,9 @@ def test_a_worker_with_another_log_is_refused(tmp_path: Path, small_jobs: None) 
     job = LawJob("exponential", 0)
     with at_a_place(LOG, None, {}) as (log, place):
         rows = delay_rows(log, by="action")
-        studied = StudiedDelays(place, "action", None, 0, delays_hash(rows))
+        studied = StudiedDelays(place, "action", "", 0, delays_hash(rows))
         assert "exponential" in compute_jobs([replace(job, studied=studied)], loaded())[0]
-        for other in (replace(studied, refunds=True), replace(studied, by=None)):
+        for other in (replace(studied, kind="refunds"), replace(studied, by=None)):
             with pytest.raises(WorkerError, match="is refused: it reads other delays than the command does"):
                 compute_jobs([replace(job, studied=other)], loaded())
         moved = Path(place.dataset)

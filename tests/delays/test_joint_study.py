@@ -283,8 +283,8 @@ def in_units(log: Log, ticks: int, contexts: float) -> Log:
     x = log.column("context") * contexts
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), x.shape[1])
     displays = log.displays.set_column(log.displays.schema.get_field_index("context"), "context", vectors)
-    for table in ("displays", "conversions"):
-        of = displays if table == "displays" else log.conversions
+    for table in ("displays", "events"):
+        of = displays if table == "displays" else log.events
         at = of.schema.get_field_index("time")
         of = of.set_column(at, "time", pa.array(of["time"].to_numpy() * ticks))
         log = replace(log, **{table: of})

@@ -12,8 +12,8 @@ import pytest
 
 import evaluator
 from evaluator.api import plan
+from evaluator.engine import log_replay as engine
 from evaluator.log import Log
-from evaluator.replays.loop import engine
 from tests.logs import build_log
 
 WIDTHS = (7, 8, 9, 12, 63, 64, 65, 130, 1_030)

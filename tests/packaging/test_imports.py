@@ -24,31 +24,31 @@ ALLOWED: dict[str, set[str] | None] = {
     "options": set(),
     "outputs": set(),
     "results": set(),
-    "kernels": set(),
+    "engine/kernels": set(),
     "log": set(),
     "estimates": set(),
-    "delays": {"kernels"},
-    "delays/study": {"delays", "estimates", "kernels", "log", "replays/rounds"},
+    "delays": {"engine/kernels"},
+    "delays/study": {"delays", "estimates", "engine/kernels", "log", "replays/rounds"},
     "datasets": {"delays", "log", "worlds/criteo", "worlds/scenarios", "worlds/shop"},
-    "policies": {"delays", "kernels"},
+    "policies": {"delays", "engine/kernels"},
     "worlds/criteo": set(),
     "worlds/scenarios": {"delays", "log"},
     "worlds/shop": set(),
     "worlds": {
-        "datasets", "delays", "kernels", "log", "policies", "replays", "replays/loop", "replays/rounds",
+        "datasets", "delays", "engine/kernels", "log", "policies", "replays", "engine", "replays/rounds",
         "worlds/scenarios",
     },
     "simulations": {"policies", "worlds", "worlds/scenarios"},
-    "replays/rounds": {"delays", "kernels", "log"},
-    "replays/loop": {"kernels", "policies", "replays/rounds"},
-    "replays/learned": {"delays", "kernels", "log", "policies", "replays/loop", "replays/rounds"},
+    "replays/rounds": {"delays", "engine/kernels", "log"},
+    "engine": {"engine/kernels", "policies", "replays/rounds"},
+    "replays/learned": {"delays", "engine/kernels", "log", "policies", "engine", "replays/rounds"},
     "replays": {
-        "delays", "estimates", "kernels", "log", "policies", "replays/learned", "replays/loop", "replays/rounds",
+        "delays", "estimates", "engine/kernels", "log", "policies", "replays/learned", "engine", "replays/rounds",
     },
-    "comparisons": {"checks", "datasets", "estimates", "log", "policies", "replays", "replays/loop"},
-    "checks": {"delays", "delays/study", "estimates", "kernels", "log", "replays", "replays/rounds"},
+    "comparisons": {"checks", "datasets", "estimates", "log", "policies", "replays", "engine"},
+    "checks": {"delays", "delays/study", "estimates", "engine/kernels", "log", "replays", "replays/rounds"},
     "audits": {
-        "checks", "comparisons", "delays", "estimates", "log", "policies", "replays", "replays/loop", "worlds",
+        "checks", "comparisons", "delays", "estimates", "log", "policies", "replays", "engine", "worlds",
     },
     "reports": {
         "audits", "checks", "comparisons", "datasets", "delays", "delays/study", "estimates", "log", "replays",
@@ -79,7 +79,7 @@ FENCES = {
     "altair": {"reports"},
     "vl_convert": {"reports"},
     "jinja2": {"reports"},
-    "numba": {"kernels"},
+    "numba": {"engine/kernels"},
     "pydantic": {"datasets", "delays", "reports", "results", "worlds/criteo", "worlds/scenarios"},
 }  # fmt: skip
 
@@ -182,7 +182,7 @@ def test_a_circle_is_found() -> None:
 def test_no_files_import_each_other_in_a_circle() -> None:
     imported = imported_files()
     assert "evaluator.log.schema" in imported["evaluator.log.contract"]
-    assert "evaluator.delays.cdf" in imported["evaluator.kernels.exposure"]  # for type checkers alone
+    assert "evaluator.delays.cdf" in imported["evaluator.engine.kernels.exposure"]  # for type checkers alone
     assert circles(imported) == []
 
 
@@ -199,11 +199,11 @@ SAME_PART = {
 
 
 def test_no_name_stands_in_two_rooms_for_two_things() -> None:
-    """But for `SAME_PART`, a command and its report (cli, report), and a file and what is said of it (words)."""
+    """But for `SAME_PART`, a command and its report (cli, report), and a file and what is found of it (findings)."""
     names: dict[str, set[str]] = {}
     for file in PACKAGE.rglob("*.py"):
         folder = file.parent.relative_to(PACKAGE).as_posix()
-        if file.name not in SAME_PART and not folder.endswith("words"):
+        if file.name not in SAME_PART and folder != "replays/findings":
             names.setdefault(file.name, set()).add(folder)
     twice = {name: folders for name, folders in names.items() if len(folders) > 1 and folders != {"cli", "reports"}}
     assert twice == {}
@@ -242,7 +242,7 @@ def test_pages_of_results_import_no_reader() -> None:
 def test_replay_does_not_import_scipy_stats() -> None:
     code = "from evaluator import load, replay; replay(load('synthetic', limit=2000), 'delayed-klucb', window=50)"
     modules = loaded_by(code)
-    assert "evaluator.replays.loop.kernel" in modules
+    assert "evaluator.engine.loops" in modules
     assert not modules & {"scipy.stats", "altair", "vl_convert", "sklearn"}
 
 

@@ -12,17 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from evaluator.engine import frozen as frozen_loop
+from evaluator.engine import loops as loop
+from evaluator.engine.frozen import FrozenPolicy
+from evaluator.engine.log_replay import Replay, run
+from evaluator.engine.pending import nothing_pending
+from evaluator.engine.samplers import SamplerName
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import declaration
 from evaluator.policies import describe, dispatch, resolve
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy
-from evaluator.replays.loop import frozen as frozen_loop
-from evaluator.replays.loop import kernel as loop
-from evaluator.replays.loop.engine import Replay, run
-from evaluator.replays.loop.frozen import FrozenPolicy
-from evaluator.replays.loop.pending import nothing_pending
-from evaluator.replays.loop.samplers import SamplerName
 from evaluator.replays.rounds.batch import read_only
 from evaluator.replays.rounds.held_out import FinalPolicyName
 from tests.logged_rounds import LoggedRounds

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.kernels.compiling import inlinable
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 

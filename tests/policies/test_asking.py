@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluator.engine.frozen import FrozenPolicy
+from evaluator.engine.log_replay import run
 from evaluator.errors import PolicyError
 from evaluator.policies import user
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy, changed_attributes
-from evaluator.replays.loop.engine import run
-from evaluator.replays.loop.frozen import FrozenPolicy
 from tests.policies.rounds import random_rounds, setting_for
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evaluator.engine.log_replay import run
 from evaluator.policies import resolve
-from evaluator.replays.loop import run
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from tests.bench.c_loop import c_linucb

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.log_replay import run
+from evaluator.engine.samplers import SamplerName
 from evaluator.policies.base import NO_WINDOW
 from evaluator.policies.registry import resolve
-from evaluator.replays.loop.engine import run
-from evaluator.replays.loop.samplers import SamplerName
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import CDFS, WINDOWED

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluator.engine.frozen import FrozenPolicy
+from evaluator.engine.log_replay import run
+from evaluator.engine.samplers import SamplerName
 from evaluator.errors import PolicyError
 from evaluator.policies import dispatch, names, resolve
 from evaluator.policies.base import Setting
 from evaluator.policies.indices import NO_ESTIMATE
 from evaluator.policies.user import UserPolicy
-from evaluator.replays.loop.engine import run
-from evaluator.replays.loop.frozen import FrozenPolicy
-from evaluator.replays.loop.samplers import SamplerName
 from tests.policies.checks import layouts
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import ALL, ANONYMOUS, CDFS

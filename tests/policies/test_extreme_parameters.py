@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.frozen import FrozenPolicy
+from evaluator.engine.kernels.argmax import NanScoreError, argmax
+from evaluator.engine.log_replay import Replay, run
 from evaluator.errors import ParameterError, PolicyError
-from evaluator.kernels.argmax import NanScoreError, argmax
 from evaluator.options.declaration import declaration
 from evaluator.policies import names, resolve
 from evaluator.policies.base import Policy
 from evaluator.replays.learned.policy import learned_policy
-from evaluator.replays.loop.engine import Replay, run
-from evaluator.replays.loop.frozen import FrozenPolicy
 from tests.policies.rounds import random_rounds, setting_for
 
 N, K = 400, 4

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.log_replay import Replay, run
+from evaluator.engine.samplers import SamplerName
 from evaluator.errors import ParameterError
 from evaluator.policies import dispatch, names, resolve
 from evaluator.policies.base import NO_WINDOW, Need, Setting
 from evaluator.policies.user import UserPolicy
-from evaluator.replays.loop.engine import Replay, run
-from evaluator.replays.loop.samplers import SamplerName
 from tests.logged_rounds import LoggedRounds
 from tests.policies.checks import layouts
 from tests.policies.rounds import random_rounds, setting_for

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evaluator.kernels.argmax import argmax
+from evaluator.engine import loops as loop
+from evaluator.engine.kernels.argmax import argmax
+from evaluator.engine.log_replay import run
+from evaluator.engine.pending import nothing_pending
 from evaluator.policies import dispatch, resolve
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.indices import largest_index, touch_all
-from evaluator.replays.loop import kernel as loop
-from evaluator.replays.loop import run
-from evaluator.replays.loop.pending import nothing_pending
 from evaluator.replays.rounds.batch import Batch, read_only
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import random_rounds, setting_for

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from evaluator.kernels.compiling import compiled_uncached
+from evaluator.engine.kernels.compiling import compiled_uncached
 from evaluator.policies import dispatch, resolve
 from evaluator.policies.base import Setting
 from tests.twins.linear import inverse_of

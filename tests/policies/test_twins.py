@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from evaluator.engine.log_replay import run
+from evaluator.engine.samplers import SamplerName
 from evaluator.policies.base import NO_WINDOW
 from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.user import UserPolicy
-from evaluator.replays.loop.engine import run
-from evaluator.replays.loop.samplers import SamplerName
 from tests.crossed import crossed
 from tests.logged_rounds import LoggedRounds
 from tests.policies.checks import layouts

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluator.engine.log_replay import Replay, run
+from evaluator.engine.samplers import SamplerName
 from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError
 from evaluator.policies import names, resolve
 from evaluator.policies.registry import as_policy
 from evaluator.policies.running import blamed
 from evaluator.policies.user import UserPolicy
-from evaluator.replays.loop.engine import Replay, run
-from evaluator.replays.loop.samplers import SamplerName
 from tests.policies.rounds import Layout, random_rounds, setting_for
 
 MINE = Path(__file__).with_name("mine.py")

@@ -13,13 +13,13 @@ import pytest
 
 from evaluator import check, compare, replay, study_delays
 from evaluator.delays.cdf import DelayCDF
-from evaluator.errors import ParameterError
+from evaluator.errors import ParameterError, UnknownNameError
 from evaluator.log import Log
 from evaluator.log.reward_kinds import cost_events, with_rewards
 from evaluator.log.schema import to_numpy
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
-from evaluator.policies.delayed_ucb import DelayedUCB, _converted, _displayed, _prepare
+from evaluator.policies.delayed_ucb import DelayedUCB, _begin, _shown, _told
 from evaluator.policies.indices import delayed_index
 from tests.cli.runs import validate
 from tests.shops import World, make_shop
@@ -55,6 +55,39 @@ def test_profit_is_revenue_less_cost_of_the_displays_shown() -> None:
     # What the policy was told counts conversions, of which costs are none.
     assert result.generated == np.isin(to_numpy(LOG.conversions["display_id"]), of).sum()
     assert result.generated == result.delivered + result.pending + result.expired
+
+
+@pytest.mark.parametrize("log", [LOG, FREE, SOLD])
+def test_guardrails_limit_each_kind_of_money_by_its_own_events(log: Log) -> None:
+    has_costs, has_refunds = "cost" in log.schema.names, bool((to_numpy(log.conversions["value"]) < 0.0).any())
+    names = ["sales", "revenue", *["refunds"] * has_refunds, *["cost"] * has_costs]
+    result = replay(log, "thompson", window=400, guardrails=[f"{name} > +0" for name in names])
+    of, display = np.array(shown(result)), to_numpy(log.conversions["display_id"])
+    value = to_numpy(log.conversions["value"])
+    by_hand = {
+        "sales": np.bincount(display, np.maximum(value, 0.0), len(log)),
+        "refunds": np.bincount(display, np.minimum(value, 0.0), len(log)),
+        "revenue": np.bincount(display, value, len(log)),
+        "cost": to_numpy(log.displays["cost"]) if has_costs else np.zeros(len(log)),
+    }
+    found = {one.outcome: one for one in result.outcomes}
+    assert set(found) == set(names)
+    for name, answer in zip(names, result.guardrails, strict=True):
+        assert found[name].value.estimate == pytest.approx(by_hand[name][of].mean())
+        assert found[name].logging_value.estimate == pytest.approx(by_hand[name].mean())
+        assert answer.interval.estimate == pytest.approx(by_hand[name][of].mean() - by_hand[name].mean())
+    if result.money is not None:
+        assert found["revenue"].value.low == pytest.approx(result.money.revenue.low)
+        assert found["cost"].value.estimate == pytest.approx(result.money.cost.estimate)
+    plainly = replay(log, "thompson", window=400)
+    assert (plainly.value, plainly.money, plainly.outcomes) == (result.value, result.money, ())
+    for name in {"refunds", "cost"} - set(names):
+        with pytest.raises(UnknownNameError, match="There is no outcome"):
+            replay(log, "thompson", window=400, guardrails=[f"{name} > +0"])
+    if has_refunds:
+        for name in ("refunds", "revenue"):
+            with pytest.raises(ParameterError, match="may be below 0"):
+                replay(log, "thompson", window=400, guardrails=[f"{name} > -5%"])
 
 
 def test_the_objective_follows_the_log_and_is_said() -> None:
@@ -195,7 +228,7 @@ def test_an_arm_in_the_red_rises_as_its_pulls_come_of_age() -> None:
     setting = Setting(n_actions=3, window=50, horizon=400, delay_cdf=DelayCDF.geometric(20.0))
     state = policy.start(changed(setting))
     for t in range(300):
-        _prepare(state, rng)
+        _begin(state, rng)
         best = [
             np.inf
             if state.exposure.pulls[k] == 0
@@ -208,5 +241,5 @@ def test_an_arm_in_the_red_rises_as_its_pulls_come_of_age() -> None:
         ]  # fmt: skip
         chosen = int(state.choice[0])
         assert best[chosen] == pytest.approx(max(best)), t
-        _displayed(state, np.zeros((1, 0)), chosen)
-        _converted(state, np.zeros(0), chosen, 0, -0.2 * chosen - 0.1)
+        _shown(state, np.zeros((1, 0)), chosen)
+        _told(state, np.zeros(0), chosen, 0, -0.2 * chosen - 0.1)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from evaluator import compare, plan, replay
+from evaluator.estimates.confidence import UNKNOWN
 from evaluator.log import Log
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.words.unknown_maximum import UNKNOWN
 from evaluator.reports.html import notebook_html
 from tests.logs import bernoulli_log, linear_log, with_outcome
 

@@ -13,8 +13,8 @@ import pytest
 
 from evaluator import load, replay
 from evaluator.delays.laws import fixed, geometric, pareto, parse_law
+from evaluator.engine.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
 from evaluator.errors import ParameterError, PolicyError, SpecError
-from evaluator.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
 from evaluator.log.eligible import unpack
 from evaluator.log.schema import to_numpy
 from evaluator.policies import dispatch, resolve

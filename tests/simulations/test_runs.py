@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from evaluator.delays.laws import geometric
+from evaluator.engine import log_replay as engine
 from evaluator.errors import ParameterError, PolicyError
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
-from evaluator.replays.loop import engine
 from evaluator.simulations import BernoulliProblem, LinearProblem, Problem, Simulation, simulate
 from evaluator.simulations.options import SimulateOptions
 from evaluator.worlds.scenario_runs import CHECKPOINTS, live_policy_stream, world_stream

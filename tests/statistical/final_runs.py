@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluator.api import plan
-from evaluator.replays.loop.frozen import FrozenPolicy
+from evaluator.engine.frozen import FrozenPolicy
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.held_out import FinalPolicyName
@@ -60,14 +60,14 @@ def one_log(policy: str, tidy: bool, run: int) -> dict[FinalPolicyName, Final]:
     out: dict[FinalPolicyName, Final] = {}
     for final, planned in plans.items():
         (found,) = frozen_values([(planned, [lane.replay])])
-        earned = expected[of[planned.judged.start : planned.judged.stop]]
+        earned = expected[of[planned.held_out.start : planned.held_out.stop]]
         out[final] = Final(found, float((earned * _probabilities(planned, lane.replay.state)).sum(axis=1).mean()))
     return out
 
 
 def _probabilities(planned: ReplayPlan, state: tuple) -> np.ndarray:
     """Return the final policy's probabilities at the displays it is judged on, by other draws, shape (n, K)."""
-    judged, wanted = planned.judged, planned.options.final_policy
+    judged, wanted = planned.held_out, planned.options.final_policy
     frozen = FrozenPolicy(
         planned.policy, state, n_actions=planned.log.n_actions, displays=len(judged), wanted=wanted, seed=10**6
     )

@@ -12,9 +12,9 @@ import numpy as np
 
 from evaluator.api import plan
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.frozen import FrozenPolicy
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
-from evaluator.replays.loop.frozen import FrozenPolicy
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.rounds.stream import LogRounds
 from evaluator.replays.values.final import FinalValue, frozen_values

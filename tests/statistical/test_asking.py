@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evaluator.engine.log_replay import run
 from evaluator.errors import PolicyError
 from evaluator.policies import user
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
-from evaluator.replays.loop.engine import run
 from evaluator.worlds.live_loop import play_live
 from evaluator.worlds.live_parts import LiveWorld
 from tests.logged_rounds import LoggedRounds

@@ -11,12 +11,11 @@ import numpy.typing as npt
 import pytest
 
 from evaluator.api import plan, replay
+from evaluator.engine.log_replay import policy_stream, run, sampler_stream
 from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
-from evaluator.replays.loop import run
-from evaluator.replays.loop.engine import policy_stream, sampler_stream
 from tests.live import Bernoulli, Linear, live_regrets
 from tests.logged_rounds import LoggedRounds, in_memory
 from tests.logs import bernoulli_log, build_log, linear_log

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.kernels.ridge import Ridge
+from evaluator.engine.kernels.ridge import Ridge
 from evaluator.policies.base import Setting
 from tests.twins.history import Floats, Twin
 

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 from evaluator.datasets.sources.engines import ENGINES, Engine, RefusedQueryError
 from evaluator.errors import ParameterError, SourceError
+from evaluator.escape import shortened
 from evaluator.units import parse_duration
-from evaluator.visible import shortened
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,9 +17,9 @@ from evaluator.datasets.sources.unpacking import refuse_batches, refuse_row_grou
 from evaluator.datasets.spec_sections import FileFormat, Table
 from evaluator.datasets.text import COMPRESSIONS, compression_of
 from evaluator.errors import SourceError, UsageError, nearest_file, refuse_no_utf8
+from evaluator.escape import shortened
 from evaluator.log.log_files import file_state
 from evaluator.store_addresses import is_address
-from evaluator.visible import shortened
 
 if TYPE_CHECKING:
     import polars as pl

@@ -20,7 +20,7 @@ from evaluator.datasets.sources.store_environment import (
 )
 from evaluator.datasets.spec_sections import Storage
 from evaluator.errors import EvaluatorError, OutputExistsError, SourceError
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 # A store that does not answer is told within some seconds: object_store would try for three minutes.
 RETRIES, SECONDS = 3, 10

@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any
 
 from evaluator.datasets.vw.decisions import Action, Decision, NoDecisionError, Unit, Value, finite
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 # Probabilities are logged with seven digits.
 _PROBABILITIES_OFF = 1e-3

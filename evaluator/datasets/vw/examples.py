@@ -16,7 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from evaluator.datasets.vw.decisions import Action, Decision, NoDecisionError, Unit, Value, finite
-from evaluator.visible import shortened
+from evaluator.escape import shortened
 
 # First words of lines of problems that are no choice of one action among some.
 _OTHERS = {"ccb": "several slots", "slates": "several slots", "ca": "continuous actions"}

@@ -13,8 +13,8 @@ from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.study.mixture import SMALLEST_SIGMA, mixture_score, mixture_start
 from evaluator.delays.study.newton import Optimum, maximise
 from evaluator.delays.usable import Floats
+from evaluator.engine.kernels.solving import inverted
 from evaluator.errors import ParameterError
-from evaluator.kernels.solving import inverted
 
 # A sample of four times as many terms is fitted in so many bins before: where components of a mixture overlap, Newton's
 # method takes a hundred steps along a ridge, for which it need not go over all rows.

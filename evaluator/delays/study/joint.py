@@ -11,8 +11,8 @@ from scipy.special import expit, log_expit
 
 from evaluator.delays.study.newton import maximise
 from evaluator.delays.usable import Floats, checked_delays
+from evaluator.engine.kernels.solving import inverted
 from evaluator.errors import DataError, ParameterError
-from evaluator.kernels.solving import inverted
 
 # Measured by ``python -m tests.bench.delays_truth joint``: with fewer conversions, or where much is still to come
 # after the longest follow-up, intervals hold on clearly fewer logs than they say.

@@ -8,7 +8,7 @@ import numpy as np
 
 from evaluator.delays.study.likelihood import TruncatedSample
 from evaluator.delays.usable import Floats
-from evaluator.kernels.compiling import compiled
+from evaluator.engine.kernels.compiling import compiled
 from evaluator.streams import seed_stream
 
 # Below this a component of log delays is a tie, whose density would grow without bound.

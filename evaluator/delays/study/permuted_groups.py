@@ -12,7 +12,7 @@ import numpy as np
 from evaluator.delays.product_limit import risk_table
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
 from evaluator.delays.usable import Floats, Ints, Ticks
-from evaluator.kernels.compiling import compiled
+from evaluator.engine.kernels.compiling import compiled
 from evaluator.streams import StreamState, state_of, stream_from
 
 _CELLS = 64

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 import pyarrow as pa
@@ -81,6 +82,8 @@ class DelayStudy(JsonDocument, ShownInNotebooks):
         Conversion rate corrected on context; None where not asked for, or withheld (`missing` says why).
     refunds
         Study of the refunds alone, conversions with a value below 0: all else is of sales. None without refunds.
+    outcomes
+        Study of each outcome of which the log has events, by its name; what it calls conversions are these events.
     """
 
     schema: ClassVar[str] = "evaluate.delays/1"
@@ -102,6 +105,7 @@ class DelayStudy(JsonDocument, ShownInNotebooks):
     missing: dict[str, str]
     joint: JointStudy | None = None
     refunds: DelayStudy | None = None
+    outcomes: Mapping[str, DelayStudy] = field(default_factory=dict)
 
     @in_document
     @property

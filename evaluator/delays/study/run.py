@@ -20,14 +20,15 @@ from evaluator.delays.study.newest import NewestDelays, newest_delays
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.records import PeriodRate, StudyWindow, quantiles_of
 from evaluator.delays.study.result import FEWEST, DelayStudy
-from evaluator.delays.study.studied_rows import Spread, StudiedRows, log_of
+from evaluator.delays.study.studied_rows import Spread, StudiedRows
 from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
 from evaluator.delays.study.window_advice import advise_window, window_shares
 from evaluator.delays.study.words import mixture, sight, words
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows
-from evaluator.log.reward_kinds import sales
+from evaluator.log.meta import REFUNDS
+from evaluator.log.reward_kinds import event_kinds, events_of
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
 from evaluator.units import duration_ticks, parse_whole, without_ticks
@@ -46,19 +47,16 @@ def study_log(log: Log, options: DelayOptions, *, by: str | None, spread: Spread
     """Return the study of a log's delays (`evaluator.study_delays`); errors are those of `study_rows` and the parts."""
     if options.joint:
         check_joint(log)  # before what takes long
-    sold = sales(log.conversions)
-    if sold is not None:
-        of_refunds = _study_kind(log, replace(options, joint=False), by=by, refunds=True, spread=spread)
-        if not sold.any():
-            return of_refunds
-        return replace(_study_kind(log, options, by=by, refunds=False, spread=spread), refunds=of_refunds)
-    return _study_kind(log, options, by=by, refunds=None, spread=spread)
+    first, *others = event_kinds(log)
+    apart = replace(options, joint=False)
+    study = _study_kind(log, apart if first == REFUNDS else options, by=by, kind=first, spread=spread)
+    more = {kind: _study_kind(log, apart, by=by, kind=kind, spread=spread) for kind in others}
+    return replace(study, refunds=more.pop(REFUNDS, None), outcomes=more)
 
 
 def steps(log: Log | None, options: DelayOptions, *, grouped: bool) -> int:
     """Return what the numbers add up to that a study calls its `advance` with; None for the log of a bare file."""
-    sold = None if log is None else sales(log.conversions)
-    kinds = 2 if sold is not None and sold.any() else 1
+    kinds = 1 if log is None else len(event_kinds(log))
     return kinds * (_law_steps(options) + (_pair_steps(options) if grouped else 0) + CANDIDATES)
 
 
@@ -70,8 +68,8 @@ def _pair_steps(options: DelayOptions) -> int:
     return options.groups * (options.groups - 1) // 2
 
 
-def _study_kind(log: Log, options: DelayOptions, *, by: str | None, refunds: bool | None, spread: Spread) -> DelayStudy:
-    log = log_of(log, refunds)
+def _study_kind(log: Log, options: DelayOptions, *, by: str | None, kind: str, spread: Spread) -> DelayStudy:
+    log = events_of(log, kind)
     rows = delay_rows(log, by=by)
     in_rounds = None
     if rows.tick_seconds is not None and any(_is_rounds(window) for window in options.windows or ()):
@@ -79,7 +77,7 @@ def _study_kind(log: Log, options: DelayOptions, *, by: str | None, refunds: boo
         clock = start_clock(seen, "traffic", traffic_share=1.0, acceptance=1.0)
         delay = on_clock(seen.delay, clock)
         in_rounds = delay, None if seen.limit is None else np.maximum(on_clock(seen.limit, clock), delay)
-    study = study_rows(rows, options, in_rounds=in_rounds, by=by, refunds=refunds, spread=spread)
+    study = study_rows(rows, options, in_rounds=in_rounds, by=by, kind=kind, spread=spread)
     if not options.joint:
         return study
     try:
@@ -95,7 +93,7 @@ def study_rows(
     *,
     in_rounds: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None] | None = None,
     by: str | None = None,
-    refunds: bool | None = None,
+    kind: str = "",
     spread: Spread = _HERE,
 ) -> DelayStudy:
     """Return the study of delays alone, all that there is of a bare file: `joint` needs a log.
@@ -109,8 +107,8 @@ def study_rows(
     in_rounds
         Delays, and their limits, in displays of the traffic, shape (n,), by which windows in rounds are judged. None
         where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
-    by, refunds
-        What makes the groups of a log's rows, and which of its conversions they are, by which workers find them
+    by, kind
+        What makes the groups of a log's rows, and which of its events they are, by which workers find them
         (`evaluator.delays.study.studied_rows.StudiedDelays`).
     spread
         Who computes it, and where what is finished is kept.
@@ -129,7 +127,7 @@ def study_rows(
     missing: dict[str, str] = {}
     told = StepsByPart(spread.advance)
     workers = replace(spread, advance=told.advance).workers(
-        rows, by=by, refunds=refunds, seed=options.seed, jobs=options.jobs
+        rows, by=by, kind=kind, seed=options.seed, jobs=options.jobs
     )  # fmt: skip
     studied = StudiedRows(rows, options.seed)
     with told.part(_law_steps(options)):

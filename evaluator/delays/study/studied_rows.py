@@ -12,7 +12,6 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers, Sample
 from evaluator.delays.study.goodness import delays_under_test
@@ -26,7 +25,7 @@ from evaluator.jobs.software import loaded
 from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
-from evaluator.log.reward_kinds import sales
+from evaluator.log.reward_kinds import events_of
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.streams import seed_stream
 
@@ -87,12 +86,6 @@ class StudiedRows:
         return (rows.delay // rows.stamp)[kept], limit
 
 
-def log_of(log: Log, refunds: bool | None) -> Log:
-    """Return a log with its refunds, conversions with a value below 0, alone, or with the others; None: with all."""
-    sold = None if refunds is None else sales(log.conversions)
-    return log if sold is None else log.with_conversions(log.conversions.filter(pa.array(sold ^ bool(refunds))))
-
-
 class DelayPlace(Protocol):
     """Where delays lie, so that another process can open the same ones: a frozen dataclass of plain values.
 
@@ -120,8 +113,8 @@ class StudiedDelays:
         Place of the log, or of the file, with the hash of what it holds.
     by
         Name of what makes groups of a log's delays; None for no groups.
-    refunds
-        Whether refunds are studied, or what is not refunded; None for all conversions.
+    kind
+        Name of the kind of events that are studied; empty for all conversions.
     seed
         Seed of the study.
     content
@@ -130,7 +123,7 @@ class StudiedDelays:
 
     place: DelayPlace | None
     by: str | None
-    refunds: bool | None
+    kind: str
     seed: int
     content: str
 
@@ -170,20 +163,18 @@ class Spread:
     executor: Executor | None = None
     place: DelayPlace | None = None
 
-    def workers(
-        self, rows: DelayRows, *, by: str | None, refunds: bool | None, seed: int, jobs: int | None
-    ) -> DelayWorkers:
+    def workers(self, rows: DelayRows, *, by: str | None, kind: str, seed: int, jobs: int | None) -> DelayWorkers:
         """Return whoever computes the jobs of a study of some rows, in so many threads where it is this process."""
         studied = None
         if self.kept is not None or self.executor is not None:
-            studied = StudiedDelays(self.place, by, refunds, seed, delays_hash(rows))
+            studied = StudiedDelays(self.place, by, kind, seed, delays_hash(rows))
         return DelayWorkers(jobs, self.advance, studied=studied, kept=self.kept, executor=self.executor)
 
 
 def _open(studied: StudiedDelays) -> StudiedRows:
     assert studied.place is not None
     there = studied.place.opened()
-    rows = there if isinstance(there, DelayRows) else delay_rows(log_of(there, studied.refunds), by=studied.by)
+    rows = there if isinstance(there, DelayRows) else delay_rows(events_of(there, studied.kind), by=studied.by)
     if delays_hash(rows) != studied.content:
         raise WorkerError(
             f"Worker {this_worker()} is refused: it reads other delays than the command does.",

@@ -12,16 +12,16 @@ import numpy as np
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
+from evaluator.engine.eligible_loop import NO_KEY
+from evaluator.engine.kernels.argmax import LOWEST_FIRST
 from evaluator.errors import DataError, ParameterError, SourceError
-from evaluator.kernels.argmax import LOWEST_FIRST
+from evaluator.escape import escape
 from evaluator.log.encoder import ContextEncoder, encoder_of
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.arrays import Arrays
-from evaluator.replays.loop.among import NO_KEY
 from evaluator.streams import stream_at
 from evaluator.units import NO_WINDOW
 from evaluator.version import __version__
-from evaluator.visible import visible
 
 SCHEMA = "evaluate.policy/5"
 # The fourth kept inverses of regressions. The third said neither how contexts were encoded nor what it learned from.
@@ -81,7 +81,7 @@ class PolicyDescription:
     of_class
         Name of the policy's class; empty where nobody noted it.
     tie_key
-        Key of the round's order among equal scores (`evaluator.replays.loop.among`), where it has been drawn.
+        Key of the round's order among equal scores (`evaluator.engine.eligible_loop`), where it has been drawn.
     labels
         Labels of the K actions.
     rounds
@@ -334,7 +334,7 @@ def three_lines(
         f"learned in {rounds:,} rounds{log}; {waiting:,} conversion{'s' * (waiting != 1)} still to come",
         f"{choice} is its choice; then .displayed(), .converted(), .save()",
     )
-    return "\n".join(map(visible, lines))
+    return "\n".join(map(escape, lines))
 
 
 def _context(told: Setting, encoder: ContextEncoder | None) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
+from evaluator.escape import shortened
 from evaluator.log.encoder import ContextEncoder
 from evaluator.policies.base import Setting
 from evaluator.policies.running import refuse_choosing_among
-from evaluator.visible import shortened
 
 # A display as a mapping of column values, or the vectors that it becomes.
 Display: TypeAlias = npt.ArrayLike | Mapping[str, object]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluator.engine.pending import PendingConversions, nothing_pending, push
 from evaluator.errors import EvaluatorError, ParameterError, SourceError, UnknownNameError, UsageError
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import resolve
@@ -19,7 +20,6 @@ from evaluator.policies.running import is_plain_python
 from evaluator.replays.learned.about import PolicyDescription, read_about, written
 from evaluator.replays.learned.arrays import Arrays, read_arrays
 from evaluator.replays.learned.state import refuse_nan, restored, state_arrays
-from evaluator.replays.loop.pending import PendingConversions, nothing_pending, push
 
 _WAITING = ("due", "delay", "action", "value", "vector")
 

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.eligible_loop import NO_KEY, best_among
+from evaluator.engine.kernels.argmax import LOWEST_FIRST, check_score, tie_key
+from evaluator.engine.pending import PendingConversions, nothing_pending, take
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
-from evaluator.kernels.argmax import LOWEST_FIRST, check_score, tie_key
 from evaluator.log.encoder import ContextEncoder
 from evaluator.outputs.atomic import whole_files
 from evaluator.outputs.staging import writing
@@ -25,8 +27,6 @@ from evaluator.replays.learned.about import LearnedFrom, PolicyDescription, thre
 from evaluator.replays.learned.displays import Display, Eligible, Truths, display_vectors, shown_vectors, told_eligible
 from evaluator.replays.learned.file import PolicyContent, fill_file, read_file, refuse_unsavable
 from evaluator.replays.learned.state import copied
-from evaluator.replays.loop.among import NO_KEY, best_among
-from evaluator.replays.loop.pending import PendingConversions, nothing_pending, take
 from evaluator.replays.rounds.eligible_actions import stated_actions
 
 _SAVE_AGAIN = "replay the policy and save it again."
@@ -57,7 +57,7 @@ class LearnedPolicy:
     rounds
         Number of rounds that it has lived.
     state, prepared, rng, pending
-        State, stream and pending conversions as `evaluator.replays.loop.engine.Replay` hands them on; owned by this
+        State, stream and pending conversions as `evaluator.engine.log_replay.Replay` hands them on; owned by this
         object.
     encoder
         Encoder that turns a display into the context it reads; None where it reads none, or the log did not say.
@@ -65,7 +65,7 @@ class LearnedPolicy:
         Displays that each of its replays went through; empty where its file does not say.
     tie_key
         Key by which equal scores go among the eligible actions of a round that has begun
-        (`evaluator.replays.loop.among`); -2 before it is drawn.
+        (`evaluator.engine.eligible_loop`); -2 before it is drawn.
     """
 
     policy: Any

@@ -47,8 +47,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.kernels.solving import Standard, inverted, standard_of
 from evaluator.errors import EvaluatorError
-from evaluator.kernels.solving import Standard, inverted, standard_of
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.streams import STEP, Stream, mixed, seed_sequence

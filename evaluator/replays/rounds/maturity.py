@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.errors import DataError
-from evaluator.log.reward_kinds import reward_kinds
 from evaluator.log.stamps import COARSE_S
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.correction import Correction, FollowUp, correct_by, fit_correction
@@ -59,7 +58,7 @@ def judge_maturity(survey: Survey, window: ReplayWindow, clock: ReplayClock, rul
     columns = correct_by(rule)
     log, n = survey.log, len(survey.log)
     follow_ups = []
-    for kind in reward_kinds(log):
+    for kind in survey.kinds:
         if kind.observed_until is None:
             continue
         needed, in_displays = _follow_up(kind.attribution_window, window, clock)

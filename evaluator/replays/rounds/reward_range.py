@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log.bounds import extremes
-from evaluator.log.reward_kinds import cost_events, reward_kinds
+from evaluator.log.reward_kinds import cost_events
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 
@@ -31,7 +31,8 @@ class RewardRange(NamedTuple):
     ----------
     largest
         Largest sum of its conversions that a display can have at any time: the log's `reward_max`, else the largest
-        seen (and this where refunds come after more); 1 where nothing was earned.
+        seen (and this where refunds come after more); 1 where nothing was earned, unless the log says that nothing can
+        be, and something can be lost: rewards are shares of the distance between the bounds, which is never 0.
     known
         Whether the log says the largest reward itself.
     mean
@@ -71,6 +72,11 @@ class RewardRange(NamedTuple):
         The largest is known where the log says it, or counts conversions of one value.
         """
         return (*(() if self.known or self.alike else ("largest",)), *(() if self.smallest_known else ("smallest",)))
+
+    @property
+    def wide(self) -> bool:
+        """Whether a display can earn something, as far as is known; or can earn nothing, as the log says, but lose."""
+        return self.largest > 0.0 or (self.known and self.smallest < 0.0)
 
     @property
     def bounded(self) -> bool:
@@ -135,7 +141,7 @@ def reward_range(survey: Survey, used: int) -> RewardRange:
     log, c = survey.log, int(np.searchsorted(survey.display, used))
     display = survey.display[:c]
     value = to_numpy(log.conversions["value"])[:c].astype(np.float64, copy=False)
-    costs, others = cost_events(log.conversions), [kind for kind in reward_kinds(log) if not kind.of_conversions]
+    costs, others = cost_events(log.conversions), [kind for kind in survey.kinds if not kind.of_conversions]
     besides = [kind.marked(c)[:c] for kind in others] + ([] if costs is None else [costs[:c]])
     own = ~np.any(besides, axis=0) if besides else slice(None)
     found = told = _range_of(display[own], value[own], log.meta.reward_min, log.meta.reward_max)
@@ -143,7 +149,7 @@ def reward_range(survey: Survey, used: int) -> RewardRange:
         added = _range_of(display[mine], value[mine], kind.value_min, kind.value_max)
         added = added._replace(known=added.known or not added.largest)
         found, told = found.plus(added), told.plus(added) if kind.told else told
-    found, told = (of._replace(largest=of.largest or 1.0) for of in (found, told))
+    found, told = (of if of.wide else of._replace(largest=1.0) for of in (found, told))
     if costs is not None:
         spent = -value[costs[:c]]
         least = float(spent.min()) if len(spent) == used else 0.0
@@ -163,17 +169,16 @@ def _range_of(
         taken_back, sold = (float(np.add.reduceat(np.maximum(sign * value, 0.0), first).max()) for sign in (-1.0, 1.0))
         _, lows, highs = extremes(display, value)
         smallest, seen = float(lows.min()), float(highs.max(initial=0.0))
-    known = most is not None
     # What is bounded is the sum of all; a window may cut a refund off, and so count more than that.
-    largest = max(seen, most or 0.0) if taken_back or not known else most
+    largest = seen if most is None else max(seen, most) if taken_back else most
     earned = reward[reward > 0.0]
     alike = len(earned) >= _MANY and bool(earned.min() == earned.max())
     return RewardRange(
-        largest=float(largest or 0.0),
-        known=known,
+        largest=float(largest),
+        known=most is not None,
         mean=float(earned.mean()) if len(earned) else float("nan"),
         alike=alike and seen == float(reward.max(initial=0.0)),
-        smallest=min(smallest, least or 0.0),
+        smallest=smallest if least is None else min(smallest, least),
         smallest_known=not taken_back or least is not None,
         taken_back=taken_back,
         sold=sold,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -63,6 +63,8 @@ class Survey:
     stamp
         Ticks that the time stamps tell apart: those of a day, an hour, 30, 15, 10, 5 or 1 minutes or a second where all
         times are whole ones, else 1.
+    kinds
+        Kinds of the conversions that come after their display, sales first.
     ends
         Delays in displays of the traffic as they are if conversions come at the beginning of their stamp, and if they
         come at its end, shape (c,) each; None where stamps are fine: at least ten of them in half of the delays, or
@@ -84,6 +86,7 @@ class Survey:
     mark: npt.NDArray[np.int64]
     marked_at: npt.NDArray[np.int64]
     stamp: int
+    kinds: Sequence[RewardKind]
     ends: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
 
     _until: dict[int, int] = field(default_factory=dict, repr=False)
@@ -137,7 +140,7 @@ class Survey:
 
         None where every display was followed to its end.
         """
-        ends = _followed_until(self.log, self.shown_at)
+        ends = _followed_until(self.log, self.kinds, self.shown_at)
         if ends is None:
             longest = self.log.meta.attribution_window
             return None if longest is None else np.full(len(self.shown_at), longest, np.int64)
@@ -224,7 +227,8 @@ def survey(log: Log) -> Survey:
     passed = span[1] - span[0]
     rate = passed / (end - start) if end > start else float("nan")
     times = [to_numpy(log.conversions["time"]).astype(np.int64, copy=False)]
-    ends = _followed_until(log, shown_at)
+    kinds = reward_kinds(log)
+    ends = _followed_until(log, kinds, shown_at)
     times += [] if ends is None else [ends]
     last = _Last(end, rate)
     counted = traffic_until(log, *times) if traffic.columns else displays_until(log, *times)
@@ -243,6 +247,7 @@ def survey(log: Log) -> Survey:
         mark=np.concatenate([*(number for number, _ in marks), [span[1]]]),
         marked_at=np.concatenate([*(time for _, time in marks), [end]]),
         stamp=stamps.ticks,
+        kinds=kinds,
     )  # fmt: skip
     own = np.ones(len(display), np.bool_) if costs is None else ~costs
     few = (rate * stamps.ticks if end > start else passed) < FEW_SHARE
@@ -251,12 +256,13 @@ def survey(log: Log) -> Survey:
     return _within_stamps(found, own)
 
 
-def _followed_until(log: Log, shown_at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+def _followed_until(
+    log: Log, kinds: Sequence[RewardKind], shown_at: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64] | None:
     """Return until when each event's display was followed for its kind, in ticks, shape (c,); None for to the end.
 
     Where some kinds only were followed to the end, that is the last time that anything was followed until.
     """
-    kinds = reward_kinds(log)
     known = [kind.observed_until for kind in kinds if kind.observed_until is not None]
     if not known:
         return None
@@ -303,7 +309,7 @@ def _within_stamps(found: Survey, own: npt.NDArray[np.bool_]) -> Survey:
     uniform = np.asarray((mixed(key + STEP) >> np.uint64(11)) * 2.0**-53, np.float64)
     apart = np.maximum(at - of, 0)
     later = np.zeros(len(apart))
-    for kind in reward_kinds(log):
+    for kind in found.kinds:
         later[kind.at] = delays_within_stamps(apart[kind.at], uniform[kind.at])
     drawn = followed_by(shown + later)
     begun = followed_by(np.where(apart > 0, at, shown).astype(np.float64))

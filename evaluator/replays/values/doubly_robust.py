@@ -52,11 +52,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from evaluator.engine.log_replay import Replay
 from evaluator.estimates.weighted import WeightedValue, doubly_robust, mean_value
 from evaluator.findings.codes import DOUBLY_ROBUST, FEW_WEIGHTED_REWARDS
 from evaluator.findings.finding import Finding
 from evaluator.log.vectors_of_displays import readable_vectors
-from evaluator.replays.loop.engine import Replay
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import pieces
 from evaluator.replays.values.final import FinalValue

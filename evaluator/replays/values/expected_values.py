@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.samplers import SamplerName
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import effective, spread_interval, too_few
 from evaluator.findings.codes import MIXED_HORIZONS, NO_SPREAD, PROPENSITIES_NOT_RESAMPLED, ordered
-from evaluator.replays.loop.samplers import SamplerName
+from evaluator.replays.findings.clusters import few_clusters_warning
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.words.clusters import warning_of_few
 
 # Sampler of the logging policy.
 LOGGED: SamplerName = "logged"
@@ -78,7 +78,7 @@ def with_expected_value(result: ReplayResult, resampled: ResampledValues) -> Rep
             )
         )
     if too_few(clusters):
-        said.append(warning_of_few("the expected value", clusters, result.plan["options"]["cluster_by"]))
+        said.append(few_clusters_warning("the expected value", clusters, result.plan["options"]["cluster_by"]))
     return replace(
         result, expected_value=interval, resampled=tuple(values.tolist()), clusters=clusters, findings=ordered(said)
     )

@@ -4,7 +4,7 @@ A replay's value is that of the rounds in which the policy learned. This is anot
 frozen with its action probabilities pi(a|x), would earn per round from then on. It is estimated on displays that the
 replay left out (``final="last:20%"``), or, for a policy whose probabilities the log itself holds, on all displays.
 
-Which policy that is makes a difference (`evaluator.replays.loop.frozen`): the *greedy* one shows what was learned to be
+Which policy that is makes a difference (`evaluator.engine.frozen`): the *greedy* one shows what was learned to be
 best; the *exploring* one, frozen, repeats the pull it would make next, for its bonus as well as for what it earns.
 """
 
@@ -17,6 +17,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.frozen import FrozenPolicy
+from evaluator.engine.frozen_among import shares_among
+from evaluator.engine.log_replay import Replay
 from evaluator.errors import LogError
 from evaluator.estimates.weighted import (
     ESTIMATORS,
@@ -30,14 +33,11 @@ from evaluator.findings.finding import Finding
 from evaluator.log.breaches import TARGET_REPAIR
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import readable_vectors
-from evaluator.replays.loop.engine import Replay
-from evaluator.replays.loop.frozen import FrozenPolicy
-from evaluator.replays.loop.frozen_among import shares_among
+from evaluator.replays.findings.clusters import warn_of_few_clusters
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import LogPiece, pieces
 from evaluator.replays.values.reward_model import RewardModel, fit_reward_model
 from evaluator.replays.values.rewards import eventual_rewards
-from evaluator.replays.words.clusters import few_of
 from evaluator.results.json_documents import Count, Finite, Positive, Share, in_document, in_place_of, omitted
 
 Floats = npt.NDArray[np.float64]
@@ -145,7 +145,7 @@ def frozen_values(done: Sequence[tuple[ReplayPlan, Sequence[Replay]]]) -> list[F
     models: dict[tuple[object, ...], RewardModel] = {}
     found: list[FinalValue | None] = []
     for plan, replays in done:
-        if not len(plan.judged):
+        if not len(plan.held_out):
             found.append(None)
             continue
         # On one log and with one set of options, only the window tells one plan's rewards from another's.
@@ -168,7 +168,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
     model
         Model of the rewards, each display predicted without its own.
     """
-    judged, policy, options = plan.judged, plan.policy, plan.options
+    judged, policy, options = plan.held_out, plan.policy, plan.options
     frozen, shares = None, None if policy.learns else policy.shares(plan.log.n_actions)
     if shares is None and not is_target(policy.reads):
         frozen = [
@@ -205,7 +205,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
         findings=(
             *_of_kind(plan, kind, tied),
             *_warnings(weights, estimates),
-            *few_of(plan, clusters, "the final policy"),
+            *warn_of_few_clusters(plan, clusters, "the final policy"),
         ),
     )
 
@@ -230,7 +230,7 @@ def display_weights(plan: ReplayPlan) -> Floats:
 
 
 def _read(plan: ReplayPlan, frozen: list[FrozenPolicy] | None, shares: Floats | None, model: RewardModel) -> _Displays:
-    judged, k, name = plan.judged, plan.log.n_actions, readable_vectors(plan.log)
+    judged, k, name = plan.held_out, plan.log.n_actions, readable_vectors(plan.log)
     rewards = eventual_rewards(plan, used=plan.maturity.used)
     target, propensity, q_shown, q_target = np.empty((4, len(judged)))
     reward = rewards.taken(np.arange(judged.start, judged.stop))

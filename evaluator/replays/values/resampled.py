@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.log_replay import MatchingReplay, QueueReplay, begin
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.log.schema import ELIGIBLE
-from evaluator.replays.loop.engine import MatchingReplay, QueueReplay, begin
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.reorder import GatheredDisplays, LogOrder, gather
 from evaluator.replays.rounds.stream import LogPiece, blocks

@@ -18,8 +18,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.kernels.solving import solved, varying
 from evaluator.estimates.sparse import SparseRewards
-from evaluator.kernels.solving import solved, varying
 from evaluator.log import Log
 from evaluator.log.vectors_of_displays import readable_vectors
 from evaluator.replays.rounds.stream import LogRounds, pieces

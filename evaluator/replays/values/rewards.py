@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.kernels.compiling import compiled
 from evaluator.estimates.sparse import SparseRewards
-from evaluator.kernels.compiling import compiled
 from evaluator.log.reward_kinds import sales
 from evaluator.log.schema import consecutive, to_numpy
 from evaluator.replays.plan import ReplayPlan

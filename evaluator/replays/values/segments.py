@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.confidence import ANYTIME, Interval
+from evaluator.estimates.confidence import ANYTIME, Interval, with_honest_kind
 from evaluator.estimates.paired import RewardSums, sums_of
 from evaluator.estimates.repeated import REPEATED, mean_sums
 from evaluator.estimates.simultaneous import (
@@ -31,7 +31,6 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
 from evaluator.replays.values.segment_values import GroupTest, GroupValue, SegmentValues, tested_together
-from evaluator.replays.words.unknown_maximum import with_honest_kind
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.errors import ParameterError
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.window import ReplayWindow
 from evaluator.units import NO_WINDOW
@@ -106,15 +107,19 @@ class MoneyClaim:
     sold, owed
         What a sale of each action brings, and what its refund is expected to take back, shape (K,).
     cost
-        What a display of each action costs, shape (K,); 0 where costs do not count.
+        What a display of each action costs, less what its outcomes are expected to bring, shape (K,); costs are 0 where
+        they do not count.
     refunds
         Claims of the refunds.
+    costs
+        Whether costs count.
     """
 
     sold: Floats
     owed: Floats
     cost: Floats
     refunds: ClaimsByLaw
+    costs: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,5 +208,13 @@ def _of_money(truth: LogTruth, plan: ReplayPlan) -> MoneyClaim:
         laws = tuple(claim_of(replace(truth, cdf=cdf), plan) for cdf in money.refunds.totals)
         refunds = ClaimsByLaw(laws, money.refunds.laws[1])
     cost = money.costs.means if plan.of_profit and money.costs is not None else np.zeros(k)
-    unit = truth.mean_value
-    return MoneyClaim(money.worth / unit, money.owed / unit, cost / unit, refunds)
+    unit, costs = truth.mean_value, bool(cost.any())
+    if money.outcomes and plan.options.reward == "observed":
+        raise ParameterError(
+            f"`reward='observed'`: an audit values {money.outcomes[0].kind.name}, which counts as a reward, by what "
+            "comes in the end.",
+            remedy="audit `reward='eventual'`.",
+        )
+    for one in money.outcomes:
+        cost = cost - one.brought
+    return MoneyClaim(money.worth / unit, money.owed / unit, cost / unit, refunds, costs)

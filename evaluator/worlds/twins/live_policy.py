@@ -25,10 +25,11 @@ from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.live_counts import MoneyWeights
 from evaluator.worlds.live_loop import play_live
-from evaluator.worlds.live_parts import LiveMoney, LiveRounds, LiveSets, LiveWorld
+from evaluator.worlds.live_parts import LiveMoney, LiveOutcomes, LiveRounds, LiveSets, LiveWorld
 from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
 from evaluator.worlds.twins.truth import LogTruth
 from evaluator.worlds.twins.twin_log import draw_twin
+from evaluator.worlds.twins.twin_money import TwinMoney
 from evaluator.worlds.twins.twin_sets import TwinSets
 
 Floats = npt.NDArray[np.float64]
@@ -75,7 +76,7 @@ class LivePolicy:
     ) -> None:
         self._truth, self._policy, self._claim, self._common = truth, policy, claim, common
         self._weights, self._of_money = claimed_weights(claim, lengths, common), money_weights(claim, lengths, common)
-        told_costs = told_costs and claim.money is not None and bool(claim.money.cost.any())
+        told_costs = told_costs and claim.money is not None and claim.money.costs
         self._money = live_money(truth, claim, told_costs=told_costs)
         self._world = live_world(truth, policy, claim, self.rounds, reach=reach, arrivals=arrivals)
         self._eligible: EligibleActions | None = None
@@ -124,7 +125,8 @@ class LivePolicy:
         horizon, money = weights.shape[2], self._money
         if money is not None:
             # A row a round: runs of different lengths begin alike.
-            money = money._replace(luck=random_stream(Stream.AUDIT_LIVE_MONEY, seed, run).random((horizon, 3)))
+            numbers = 3 + 3 * len(money.outcomes.longest)
+            money = money._replace(luck=random_stream(Stream.AUDIT_LIVE_MONEY, seed, run).random((horizon, numbers)))
         live = play_live(
             policy, setting, world, horizon,
             own=own, luck=luck, rounds=rounds, sets=sets, money=money, weights=weights, of_money=of_money,
@@ -152,7 +154,8 @@ def live_money(truth: LogTruth, claim: ClaimsByLaw, *, told_costs: bool) -> Live
     found = LiveMoney(
         luck=np.zeros((0, 3)), rate=np.zeros(len(claim.money.sold)), kept=money.sold.flat, kept_first=money.sold.first,
         back=nothing, taken=nothing, back_first=nowhere, lag=np.zeros((0, 0)), lag_delays=nowhere, lag_law=nowhere,
-        share=1.0, longest=NO_WINDOW, costs=nothing, costs_first=nowhere,
+        share=claim.share, longest=NO_WINDOW, costs=nothing, costs_first=nowhere,
+        outcomes=_live_outcomes(money, claim, longest, in_time=in_time),
     )  # fmt: skip
     if money.refunds is not None:
         of = money.refunds
@@ -165,12 +168,35 @@ def live_money(truth: LogTruth, claim: ClaimsByLaw, *, told_costs: bool) -> Live
             lag=np.ascontiguousarray(of.lags.tau),
             lag_delays=of.lags.grid.copy(),  # may not be written to: a loop for that would be compiled beside
             lag_law=of.lags.of_action,
-            share=claim.share,
             longest=min(longest, ends),
         )
     if told_costs and money.costs is not None:
         found = found._replace(costs=money.costs.flat, costs_first=money.costs.first)
     return found
+
+
+def _live_outcomes(money: TwinMoney, claim: ClaimsByLaw, longest: int, *, in_time: bool) -> LiveOutcomes:
+    """Return the outcomes that policies are told of, up to a delay in ticks of the twins."""
+    told, k = [one for one in money.outcomes if one.kind.told], len(money.sold.first) - 1
+    grid = np.unique(np.concatenate([np.zeros(1, np.int64), *(one.laws.grid for one in told)]))
+    rows, law, flat, first, ends = [np.zeros((0, len(grid)))], [], [np.zeros(0)], [], []
+    for one in told:
+        padded = np.column_stack((np.zeros(len(one.laws.tau)), one.laws.tau))
+        law.append(one.laws.of_action + sum(map(len, rows)))
+        rows.append(padded[:, np.searchsorted(one.laws.grid, grid, side="right")])
+        first.append(one.values.first + sum(map(len, flat)))
+        flat.append(one.values.flat)
+        window = NO_WINDOW if one.kind.attribution_window is None else one.kind.attribution_window
+        ends.append(min(longest, window if in_time or window == NO_WINDOW else round(window * claim.share)))
+    return LiveOutcomes(
+        rate=np.array([one.rate for one in told]).reshape(-1, k),
+        tau=np.ascontiguousarray(np.concatenate(rows)),
+        delays=grid,
+        law=np.array(law, np.int64).reshape(-1, k),
+        value=np.concatenate(flat),
+        first=np.array(first, np.int64).reshape(-1, k + 1),
+        longest=np.array(ends, np.int64),
+    )
 
 
 def money_weights(claim: ClaimsByLaw, rounds: Sequence[int], common: int) -> MoneyWeights | None:
@@ -230,7 +256,8 @@ def live_world(
     vectors = np.ascontiguousarray(vectors)
     if truth.traffic is None:
         tau = claim.tables(rounds)
-        if truth.money is None or truth.money.refunds is None:  # which come later than the last sale
+        money = truth.money
+        if money is None or (money.refunds is None and not money.outcomes):  # which come later than the last sale
             reach = tau.shape[1] - 1
         return LiveWorld(vectors, truth.rates, truth.values, tau, reach, law=truth.laws.of_action)
     # A duration cuts the delays themselves, a window in rounds what they come to.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.kernels.solving import solved, standard_of
+from evaluator.engine.kernels.solving import solved, standard_of
 from evaluator.log import Log
 from evaluator.log.eligible import unpack
 from evaluator.log.schema import ELIGIBLE, to_numpy

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_expit
 
-from evaluator.kernels.solving import solved, standard_of, varying
+from evaluator.engine.kernels.solving import solved, standard_of, varying
 from evaluator.worlds.twins.means_in_blocks import mean_of_columns
 
 Floats = npt.NDArray[np.float64]

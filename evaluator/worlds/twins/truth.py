@@ -15,8 +15,8 @@ from evaluator.errors import DataError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import unpack
 from evaluator.log.ragged_vectors import is_uneven
-from evaluator.log.reward_kinds import refuse_counted
-from evaluator.log.schema import ELIGIBLE, TARGET, to_numpy
+from evaluator.log.reward_kinds import rewards_alone
+from evaluator.log.schema import ELIGIBLE, TARGET
 from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -37,7 +37,7 @@ from evaluator.worlds.twins.display_column import taken
 from evaluator.worlds.twins.logger import fit_logger_among, fit_twin_logger
 from evaluator.worlds.twins.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
 from evaluator.worlds.twins.twin_delays import DelayLaws, fit_delay_laws, shares_within_window
-from evaluator.worlds.twins.twin_money import TwinMoney, fit_money, sales_alone
+from evaluator.worlds.twins.twin_money import TwinMoney, fit_money, followed_after, in_displays, sales_alone
 from evaluator.worlds.twins.twin_sets import TwinSets, all_vectors, best_order_value, read_twin_sets
 
 # Contexts that rounds are drawn from, evenly spaced over the log, and entries of a table of them by action.
@@ -176,9 +176,8 @@ def fit_log(
     log: Log, policy: Any, options: ReplayOptions, *, displays: int | None, targets: Sequence[str] = ()
 ) -> LogTruth:
     """Return a truth whose twins look like a log; parameters and errors as of `fit_truth`."""
-    refuse_counted(log, "twins")
     # What is left out of the replays is no less true.
-    whole = read_basis(log.without_outcomes(), replace(options, delays_from=None))
+    whole = read_basis(rewards_alone(log), replace(options, delays_from=None))
     return fit_truth(whole, policy, options, displays=displays, targets=targets)
 
 
@@ -239,7 +238,7 @@ def fit_truth(
     traffic = read_traffic(log, n) if in_time else None
     longest = log.meta.attribution_window
     if longest is not None and traffic is None:
-        longest = _in_displays(plan, longest)
+        longest = in_displays(survey, longest)
     laws = fit_delay_laws(plan, longest, in_time=in_time)
     money = fit_money(whole, laws, longest, in_time=in_time)
     meta = whole.log.meta if money is None else money.bounds(whole.log.meta)
@@ -248,7 +247,9 @@ def fit_truth(
     entries = pool_entries(len(log), log.n_actions) if varied else np.zeros(1, np.int64)
     sets = None if basis.sets is None else read_twin_sets(log, basis.sets, entries, survey.shown)
     pool = _pool(log, entries, vectors) if vectors else None
-    beyond = None if log.meta.observed_until is None else _beyond(plan, in_time=in_time)
+    beyond = (
+        None if log.meta.observed_until is None else followed_after(survey, log.meta.observed_until, in_time=in_time)
+    )
     seen = _chance_to_show(plan, laws, traffic, beyond)
     rates = _rates(plan, vectors, pool, at)
     hours = fit_hours(plan, at, traffic)
@@ -315,26 +316,6 @@ def _values(value: Floats) -> tuple[Floats, str]:
     )
 
 
-def _in_displays(plan: ReplayPlan, ticks: float) -> int:
-    rate = plan.survey.rate * plan.survey.kept
-    return round(ticks * rate) if np.isfinite(rate) else 0
-
-
-def _beyond(plan: ReplayPlan, *, in_time: bool) -> int:
-    """Return how long the log was followed after its last display; below 0 where it was not to its end.
-
-    In ticks, or in displays where twins count rounds.
-    """
-    log, survey = plan.log, plan.survey
-    until = log.meta.observed_until
-    last = int(to_numpy(log.take(np.array([len(log) - 1]), ["time"])["time"])[0])
-    if in_time:
-        return (last if until is None else until) - last
-    if until is None or until <= last:
-        return survey.displays_until(until if until is not None else last) - len(log)
-    return _in_displays(plan, until - last)
-
-
 def _of_young(seen: Floats) -> list[str]:
     """Say by what the rates were divided, which count what was seen only."""
     if (seen >= 1.0).all():
@@ -399,7 +380,7 @@ def _rates(
 
 
 def true_rewards(truth: LogTruth) -> TrueRewards:
-    """Return the expected rewards of all actions at each entry of the pool: all that ever comes, less refunds."""
+    """Return the expected rewards of all actions at each entry of the pool: all that ever comes, refunds taken off."""
     p, k = truth.rates.shape
     money, factors = truth.money, np.ones((1, 1))
     shares = np.ones(1)
@@ -413,9 +394,10 @@ def true_rewards(truth: LogTruth) -> TrueRewards:
             shares, factors = hours / hours.sum(), truth.hours.by_hour[:, None]
     chance = sum(share * np.minimum(truth.rates * of[:, None], 1.0) for share, of in zip(shares, factors, strict=True))
     worth = np.full(k, truth.mean_value) if money is None else money.worth - money.owed
+    besides = sum((one.brought for one in money.outcomes), np.zeros(k)) if money is not None else 0.0
     return TrueRewards(
         weights=np.full(p, 1.0 / p) if truth.sets is None else truth.sets.entry_shares,
-        rewards=chance * worth,
+        rewards=chance * worth + besides,
         eligible=np.ones((p, k), np.bool_) if truth.sets is None else truth.sets.truths,
         logger=np.broadcast_to(truth.logger, (p, k)),
         costs=np.zeros(k) if money is None or money.costs is None else money.costs.means,

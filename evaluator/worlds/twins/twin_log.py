@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import members
-from evaluator.log.events import CONVERSION
+from evaluator.log.events import CONVERSION, merge_events, with_kind
 from evaluator.log.ragged_vectors import uneven_lists
 from evaluator.log.schema import (
     BATCH,
@@ -28,7 +28,7 @@ from evaluator.streams import Stream, child_streams, seed_sequence
 from evaluator.worlds.twins.arrivals import DisplayTimes
 from evaluator.worlds.twins.display_column import DisplayColumn, spans
 from evaluator.worlds.twins.truth import LogTruth
-from evaluator.worlds.twins.twin_money import LogCosts, draw_events
+from evaluator.worlds.twins.twin_money import LogCosts, TwinOutcome, draw_events, draw_outcome
 from evaluator.worlds.twins.twin_sets import TwinSets
 
 Ints = npt.NDArray[np.int64]
@@ -320,7 +320,8 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
     vectors
         Whether the twin holds contexts or action sets; it is the same otherwise.
     """
-    refunds, comes_back, costs = child_streams(3, Stream.AUDIT_TWIN_MONEY, seed, twin)
+    outcomes = () if truth.money is None else truth.money.outcomes
+    refunds, comes_back, costs, *of_outcomes = child_streams(3 + 3 * len(outcomes), Stream.AUDIT_TWIN_MONEY, seed, twin)
     contexts, logger, rewards, waits, worths, arrivals = child_streams(6, Stream.AUDIT_TWIN, seed, twin)
     streams = _Streams(contexts, logger, rewards, waits, worths, (refunds, comes_back))
     n, traffic, money = truth.displays, truth.traffic, truth.money
@@ -346,8 +347,28 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
         seen = when <= until
         display, when, value = display[seen], when[seen], value[seen]
     conversions = pa.table({"display_id": pa.array(display), "time": pa.array(when), "value": pa.array(value)})
-    meta = replace(truth.meta, observed_until=until, attribution_window=truth.longest, outcomes=())
-    return TwinLog(drawn, events=conversions, actions=truth.actions, meta=meta)
+    events, kinds = [conversions], []
+    for number, one in enumerate(outcomes):
+        own = None if one.beyond is None else int(drawn.times(n - 1, n)[0]) + one.beyond
+        events.append(_outcome_events(one, drawn, of_outcomes[3 * number : 3 * number + 3], own))
+        kinds.append(replace(one.kind, observed_until=own))
+    meta = replace(truth.meta, observed_until=until, attribution_window=truth.longest, outcomes=tuple(kinds))
+    table = merge_events(*events) if kinds else conversions
+    return TwinLog(drawn, events=table, actions=truth.actions, meta=meta)
+
+
+def _outcome_events(
+    one: TwinOutcome, drawn: TwinDisplays, luck: Sequence[np.random.Generator], until: int | None
+) -> pa.Table:
+    """Draw the events of an outcome of all displays, of which those until a time are known."""
+    parts = []
+    for first, end in spans(0, drawn.n):
+        found = draw_outcome(one, drawn.action.read(first, end).astype(np.int64), luck)
+        parts.append((first + found.display, drawn.times(first, end)[found.display] + found.wait, found.value))
+    display, when, value = (np.concatenate(of) for of in zip(*parts, strict=True))
+    seen = np.ones(len(when), np.bool_) if until is None else when <= until
+    table = {"display_id": pa.array(display[seen]), "time": pa.array(when[seen]), "value": pa.array(value[seen])}
+    return with_kind(pa.table(table), one.kind.name)
 
 
 def _draw_part(truth: LogTruth, drawn: TwinDisplays, streams: _Streams, edges: Floats, first: int, end: int) -> _Events:

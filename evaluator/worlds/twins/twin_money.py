@@ -1,4 +1,4 @@
-"""What twins earn and cost where a log has refunds or costs: values, refunds and costs by action, as the log's own."""
+"""What twins earn and cost where a log has refunds, costs, or outcomes that count: by action, as the log's own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.delays.by_group import group_cdfs
+from evaluator.errors import DataError
 from evaluator.log import Log
-from evaluator.log.meta import LogMeta
-from evaluator.log.reward_kinds import cost_events, has_costs, sales
+from evaluator.log.meta import EventKind, LogMeta
+from evaluator.log.reward_kinds import RewardKind, has_costs, sales
 from evaluator.log.schema import COST, to_numpy
 from evaluator.replays.rounds.survey import Survey
+from evaluator.worlds.twins.rates import rates_by_action
 from evaluator.worlds.twins.twin_delays import DelayLaws
 from evaluator.worlds.twins.twin_refunds import (
     ActionPools,
@@ -55,8 +58,47 @@ class LogCosts:
 
 
 @dataclass(frozen=True, eq=False)
+class TwinOutcome:
+    """Events of an outcome that counts as a reward: they come of a display by its action, whether it sold or not.
+
+    Parameters
+    ----------
+    kind
+        What a twin says of the outcome, with its attribution window in ticks of the twins; its follow-up is of a twin.
+    rate
+        Chance that a display of each action has an event within the window, shape (K,).
+    values
+        Values of the displays that have one, all their events together, by action.
+    laws
+        Laws of the delay of the first of these events, by action.
+    beyond
+        Ticks for which the log was followed for these events after its last display; None where to their end.
+    """
+
+    kind: EventKind
+    rate: Floats
+    values: ActionPools
+    laws: DelayLaws
+    beyond: int | None
+
+    @property
+    def brought(self) -> Floats:
+        """What a display of each action is expected to bring, shape (K,)."""
+        found: Floats = self.rate * self.values.means
+        return found
+
+    @property
+    def said(self) -> str:
+        """Sentence that says what the events are."""
+        return (
+            f"{self.kind.name} comes of {self.rate.min():.3g} to {self.rate.max():.3g} of the displays by action, "
+            "whether they sold or not, and by delays and values of its own"
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class TwinMoney:
-    """What sales bring, give back and cost.
+    """What sales bring, give back and cost, and what outcomes bring.
 
     Parameters
     ----------
@@ -66,11 +108,14 @@ class TwinMoney:
         Refunds; None where the log has none.
     costing
         Costs of displays; None where the log has none.
+    outcomes
+        Outcomes that count as rewards.
     """
 
     sold: ActionPools
     refunds: TwinRefunds | None
     costing: LogCosts | None
+    outcomes: tuple[TwinOutcome, ...] = ()
 
     @property
     def costs(self) -> ActionPools | None:
@@ -108,6 +153,7 @@ class TwinMoney:
             "sales are worth what one of the log's was of the same action",
             *([] if self.refunds is None else [self.refunds.said]),
             *([] if self.costing is None else ["displays cost what one of the log's did of the same action"]),
+            *(one.said for one in self.outcomes),
         )
 
     def bounds(self, meta: LogMeta) -> LogMeta:
@@ -122,21 +168,22 @@ class TwinMoney:
 
 
 def sales_alone(log: Log) -> Log:
-    """Return a log without refunds and costs, and without bounds on what is left of a sale."""
+    """Return a log without refunds, costs and outcomes, and without bounds on what is left of a sale."""
     sold = sales(log.conversions)
     if sold is None:
         return log
     table = log.conversions.select(["display_id", "time", "value"]).filter(sold)
-    return log.with_conversions(table).with_meta(reward_max=None, reward_min=None)
+    sold_alone = log.with_conversions(table).with_meta(reward_max=None, reward_min=None)
+    return sold_alone.without_outcomes() if log.meta.outcomes else sold_alone
 
 
 def fit_money(survey: Survey, laws: DelayLaws, longest: int | None, *, in_time: bool) -> TwinMoney | None:
-    """Return what twins earn and cost; None where the log has neither refunds nor costs.
+    """Return what twins earn and cost; None where the log has neither refunds nor costs, nor outcomes that count.
 
     Parameters
     ----------
     survey
-        The log with its refunds, and its costs if these are among its conversions.
+        The log with its refunds and outcomes, and its costs if these are among its conversions.
     laws
         Delay laws of the sales.
     longest
@@ -148,12 +195,75 @@ def fit_money(survey: Survey, laws: DelayLaws, longest: int | None, *, in_time: 
     costs = LogCosts(log) if has_costs(log) else None
     shown, left_out = _sold_displays(survey, longest, in_time=in_time)
     refunded = bool((shown.lag >= 0).any())
-    if costs is None and not refunded:
+    others = [kind for kind in survey.kinds if not kind.of_conversions]
+    if costs is None and not refunded and not others:
         return None
     refunds = fit_refunds(shown, laws, longest, left_out, k) if refunded else None
     kept = shown.lag < 0
     sold = own_or_all(shown.sold[kept], shown.action[kept], k, fewest=_FEWEST)
-    return TwinMoney(pools_of(*sold, k), refunds, costs)
+    outcomes = tuple(_fit_outcome(survey, kind, in_time=in_time) for kind in others)
+    return TwinMoney(pools_of(*sold, k), refunds, costs, outcomes)
+
+
+def _fit_outcome(survey: Survey, kind: RewardKind, *, in_time: bool) -> TwinOutcome:
+    """Return the events of an outcome, as they come of the displays that were followed for its window.
+
+    Rates are drawn towards their mean as those of conversions are; delays are fitted as those of conversions are, to
+    all displays, right-truncated where these were not followed for the window.
+    """
+    log, k, window, until = survey.log, survey.log.n_actions, kind.attribution_window, kind.observed_until
+    longest = window if window is None or in_time else in_displays(survey, window)
+    events = np.flatnonzero(kind.marked(len(survey.display)))
+    delay, limit = _delays(survey, events, longest, in_time=in_time)
+    display, of = np.unique(survey.display[events], return_inverse=True)
+    first, watched = np.full(len(display), np.iinfo(np.int64).max), np.zeros(len(display), np.int64)
+    np.minimum.at(first, of, delay)
+    np.maximum.at(watched, of, limit)
+    action = to_numpy(log.take(display, ["action"])["action"]).astype(np.int64)
+    value = np.bincount(of, to_numpy(log.conversions["value"])[events], len(display)).astype(np.float64)
+    judged = len(log) if until is None or window is None else survey.displays_until(until - window)
+    if judged == 0:
+        raise DataError(
+            f"No display of log {log.meta.name!r} was followed for {kind.name} for its attribution window, so no truth "
+            "can be fitted to it.",
+            remedy="audit a log that covers more time.",
+        )
+    shown = survey.shown_first(judged).astype(np.float64)
+    came = np.bincount(action[display < judged], minlength=k).astype(np.float64)
+    if len(display):
+        found = group_cdfs(first, np.maximum(watched, first), action, n_groups=k)
+        laws = DelayLaws(found.grid, found.table[:, 1:], found.row, kind.name)
+    else:
+        laws = DelayLaws(np.zeros(1, np.int64), np.ones((1, 1)), np.zeros(k, np.int64), kind.name)
+    return TwinOutcome(
+        kind=EventKind(
+            name=kind.name, attribution_window=longest, value_max=kind.value_max, reward=True, told=kind.told,
+            value_min=kind.value_min,
+        ),
+        rate=rates_by_action(came, shown).table[0] if came.any() else np.zeros(k),
+        values=pools_of(*own_or_all(value, action, k, fewest=_FEWEST), k),
+        laws=laws,
+        beyond=None if until is None else followed_after(survey, until, in_time=in_time),
+    )  # fmt: skip
+
+
+def in_displays(survey: Survey, ticks: float) -> int:
+    """Return how many displays of the traffic of twins come in so many ticks of the log."""
+    rate = survey.rate * survey.kept
+    return round(ticks * rate) if np.isfinite(rate) else 0
+
+
+def followed_after(survey: Survey, until: int | None, *, in_time: bool) -> int:
+    """Return how long the log was followed after its last display; below 0 where it was not to its end.
+
+    In ticks, or in displays where twins count rounds.
+    """
+    last = int(to_numpy(survey.log.take(np.array([len(survey.log) - 1]), ["time"])["time"])[0])
+    if in_time:
+        return (last if until is None else until) - last
+    if until is None or until <= last:
+        return survey.displays_until(until if until is not None else last) - len(survey.log)
+    return in_displays(survey, until - last)
 
 
 class MoneyEvents(NamedTuple):
@@ -209,11 +319,16 @@ def draw_events(
     )
 
 
-def _sold_displays(survey: Survey, longest: int | None, *, in_time: bool) -> tuple[SoldDisplays, int]:
-    """Return the displays that sold something, and how many have refunds and no sale."""
-    log = survey.log
-    marked = cost_events(log.conversions)
-    events = np.arange(len(survey.display)) if marked is None else np.flatnonzero(~marked)
+def draw_outcome(one: TwinOutcome, action: Ints, luck: Sequence[np.random.Generator]) -> MoneyEvents:
+    """Return the events of an outcome of some displays, given three streams: whether one comes, how late, its value."""
+    comes, late, worth = (of.random(len(action)) for of in luck)
+    display = np.flatnonzero(comes < one.rate[action])
+    of = action[display]
+    return MoneyEvents(display, one.laws.drawn(of, late[display]), one.values.drawn(of, worth[display]))
+
+
+def _delays(survey: Survey, events: Ints, longest: int | None, *, in_time: bool) -> tuple[Ints, Ints]:
+    """Return the delays of events, and the longest that would have been seen, in ticks of twins, shape (c,) each."""
     limits = survey.limit_ticks() if in_time else survey.limit
     scale = 1.0 if in_time else survey.kept
     delay, limit = (
@@ -225,6 +340,15 @@ def _sold_displays(survey: Survey, longest: int | None, *, in_time: bool) -> tup
         limit = np.full(len(delay), int(delay.max(initial=0)))
     if longest is not None:
         limit = np.minimum(limit, longest) if limits is not None else np.full(len(delay), longest)
+    return delay, limit
+
+
+def _sold_displays(survey: Survey, longest: int | None, *, in_time: bool) -> tuple[SoldDisplays, int]:
+    """Return the displays that sold something, and how many have refunds and no sale."""
+    log = survey.log
+    own = [kind.marked(len(survey.display)) for kind in survey.kinds if kind.of_conversions]
+    events = np.flatnonzero(np.any(own, axis=0))
+    delay, limit = _delays(survey, events, longest, in_time=in_time)
     value = to_numpy(log.conversions["value"])[events].astype(np.float64)
     displays, of = np.unique(survey.display[events], return_inverse=True)
     n, never = len(displays), np.iinfo(np.int64).max

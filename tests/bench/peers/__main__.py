@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evaluator.engine.log_replay import run
 from evaluator.policies import resolve
-from evaluator.replays.loop import run
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay

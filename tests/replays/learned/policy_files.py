@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.pending import nothing_pending, push
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.policy import LearnedPolicy
-from evaluator.replays.loop.pending import nothing_pending, push
 
 Arrays = dict[str, np.ndarray]
 K, DIMENSION, WINDOW, HORIZON = 4, 3, 20, 200

@@ -13,15 +13,16 @@ import pytest
 import evaluator
 from evaluator import load_policy
 from evaluator.api import plan
+from evaluator.engine import eligible_loop as among
+from evaluator.engine import log_replay as engine
+from evaluator.engine.eligible_loop import NO_KEY
 from evaluator.errors import ParameterError, SourceError
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
 from evaluator.policies import dispatch
 from evaluator.replays.learned.policy import LearnedPolicy, learned_policy
-from evaluator.replays.loop import among, engine
-from evaluator.replays.loop.among import NO_KEY
+from tests.engine.test_among import CHOOSING, COMPILED, K, Mine, N, log_with, random_sets
 from tests.replays.learned.policy_files import lived, read, write
-from tests.replays.loop.test_among import CHOOSING, COMPILED, K, Mine, N, log_with, random_sets
 
 CUT = 200
 SETS = random_sets()

@@ -12,11 +12,11 @@ import pytest
 
 from evaluator import load_policy, replay
 from evaluator.delays.cdf import DelayCDF
+from evaluator.engine.log_replay import run
 from evaluator.errors import EvaluatorError, OutputExistsError, ParameterError, PolicyError, SourceError, UsageError
 from evaluator.policies import dispatch, resolve
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.policy import LearnedPolicy, learned_policy
-from evaluator.replays.loop import run
 from tests.logged_rounds import LoggedRounds
 from tests.logs import bernoulli_log, linear_log
 from tests.policies.mine import Greedy

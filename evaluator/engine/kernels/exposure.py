@@ -1,0 +1,159 @@
+"""Effective number of pulls N~: each pull counts with the probability that its conversion would have shown by now.
+
+N~_k at a decision is the sum over the pulls of arm k of tau_min(m, age), tau the delay CDF, m the window
+(Vernade et al. 2017, Section 4). Recomputing it costs the window; here a round costs O(K) for geometric delays, else at
+most O(steps of the CDF), because a pull's weight changes only when its age crosses a step. Successive pulls of one arm
+are a run, and the steps that a run reaches over are added at once: a policy that stays with its arms costs O(runs).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.engine.kernels.compiling import inlinable
+
+if TYPE_CHECKING:
+    from evaluator.delays.cdf import DelayCDF
+
+
+class Exposure(NamedTuple):
+    """Effective number of pulls N~ of each arm, and what keeps it up to date.
+
+    Parameters
+    ----------
+    effective
+        Effective number N~ of pulls of each arm, shape (K,).
+    pulls
+        Number N of pulls of each arm, shape (K,).
+    rounds
+        Number of pulls of all arms so far, shape (1,).
+    history
+        Last pulls, a ring of 2^k long enough for the oldest age that still changes a weight, shape (2^k, 2): arm, and
+        number of pulls of that arm right before.
+    ages
+        Ages at which the CDF rises, in rounds, up to the window, shape (J,). Empty when geometric.
+    weights
+        Weight of a pull before each of these ages, and after the last, shape (J + 1,).
+    steps_within
+        Number of steps of the CDF at each age or below, shape (ages[-1] + 1,).
+    reach
+        Oldest age, in rounds, at which a weight may still change, min(window, horizon), shape (1,).
+    ratio
+        Ratio P(D > a + 1) / P(D > a) of geometric delays, shape (1,); 0 when the CDF is a list of steps.
+    missing, frozen
+        Mass still to come of each arm's pulls within the window, and number of its older ones, for geometric delays,
+        shape (K,).
+    fresh, last
+        Missing mass of a pull at age 0, and at the age `window`, for geometric delays, shape (1,).
+    """
+
+    effective: npt.NDArray[np.float64]
+    pulls: npt.NDArray[np.float64]
+    rounds: npt.NDArray[np.int64]
+    history: npt.NDArray[np.int32]
+    ages: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float64]
+    steps_within: npt.NDArray[np.int32]
+    reach: npt.NDArray[np.int64]
+    ratio: npt.NDArray[np.float64]
+    missing: npt.NDArray[np.float64]
+    frozen: npt.NDArray[np.float64]
+    fresh: npt.NDArray[np.float64]
+    last: npt.NDArray[np.float64]
+
+    @property
+    def fixed_fields(self) -> tuple[str, ...]:
+        """Names of what the setting fixes and loops go by: a state from a file has to agree."""
+        return "ages", "steps_within"
+
+
+def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> Exposure:
+    """Return N~ before the first pull.
+
+    Parameters
+    ----------
+    n_actions
+        Number of arms K.
+    window
+        Window m in rounds; ages beyond it no longer change a weight.
+    horizon
+        Largest number of rounds that may come, which bounds the ring.
+    cdf
+        Delay CDF on the clock of the rounds.
+    """
+    reach = min(window, horizon)
+    arms = np.zeros(n_actions)
+    if cdf.geometric_ratio is None:
+        ages, jumps, _ = cdf.steps(reach)
+        held, ratio, fresh, last = (int(ages[-1]) + 1 if len(ages) else 1), 0.0, 0.0, 0.0
+    else:
+        ages, jumps, held, ratio = np.zeros(0, np.int64), np.zeros(0), reach + 2, cdf.geometric_ratio
+        fresh, last = 1.0 - cdf(0), 1.0 - cdf(reach)
+    within = np.arange(int(ages[-1]) + 1 if len(ages) else 0)
+    return Exposure(
+        effective=arms,
+        pulls=arms.copy(),
+        rounds=np.zeros(1, np.int64),
+        history=np.zeros((1 << (held - 1).bit_length(), 2), np.int32),
+        ages=ages,
+        weights=np.concatenate(([0.0], np.cumsum(jumps))),
+        steps_within=np.searchsorted(ages, within, side="right").astype(np.int32),
+        reach=np.array([reach]),
+        ratio=np.array([ratio]),
+        missing=arms.copy(),
+        frozen=arms.copy(),
+        fresh=np.array([fresh]),
+        last=np.array([last]),
+    )
+
+
+@inlinable
+def add_pull(exposure: Exposure, action: int) -> None:
+    """Count a pull and move every weight to its age at the next decision. O(K) when geometric, else O(runs)."""
+    n = exposure.rounds[0]
+    history = exposure.history
+    mask = history.shape[0] - 1
+    run = 0
+    if n > 0 and history[(n - 1) & mask, 0] == action:
+        run = history[(n - 1) & mask, 1] + 1
+    history[n & mask, 0] = action
+    history[n & mask, 1] = run
+    exposure.pulls[action] += 1.0
+    exposure.rounds[0] = n + 1
+    if exposure.ratio[0] > 0.0:
+        _age_geometric(exposure, n, action)
+    else:
+        _age_by_steps(exposure, n)
+
+
+@inlinable
+def _age_by_steps(exposure: Exposure, n: int) -> None:
+    ages, history = exposure.ages, exposure.history
+    step = 0
+    while step < ages.shape[0] and ages[step] <= n:
+        at = (n - ages[step]) & (history.shape[0] - 1)
+        # Every step up to the age of the run's first pull is being crossed by some pull of the run.
+        oldest = min(ages[step] + history[at, 1], exposure.steps_within.shape[0] - 1)
+        following = exposure.steps_within[oldest]
+        exposure.effective[history[at, 0]] += exposure.weights[following] - exposure.weights[step]
+        step = following
+
+
+@inlinable
+def _age_geometric(exposure: Exposure, n: int, action: int) -> None:
+    ratio, last = exposure.ratio[0], exposure.last[0]
+    for k in range(exposure.missing.shape[0]):
+        exposure.missing[k] *= ratio
+    exposure.missing[action] += exposure.fresh[0]
+    # The pull that has just grown one round older than the window.
+    old = n - 1 - exposure.reach[0]
+    if old >= 0:
+        arm = exposure.history[old & (exposure.history.shape[0] - 1), 0]
+        exposure.missing[arm] -= last * ratio
+        exposure.frozen[arm] += 1.0
+    for k in range(exposure.missing.shape[0]):
+        missing = exposure.missing[k] + exposure.frozen[k] * last
+        exposure.effective[k] = max(exposure.pulls[k] - missing, 0.0)

@@ -1,0 +1,189 @@
+"""Three things about memory that the replay loop needs and Numba does not offer.
+
+All are nothing or plain NumPy when interpreted, and where Numba's version is not one that was tested
+(`evaluator.engine.kernels.internals`): loops are slower then, and find the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel.models import StructModel
+from numba.extending import lower_cast, register_model
+
+from evaluator.engine.kernels.compiling import instruction, overloads
+from evaluator.engine.kernels.internals import TESTED
+
+T = TypeVar("T")
+
+# Far enough for a row to arrive from memory before it is read, near enough for it to be still there.
+DISPLAYS_AHEAD = 8
+
+
+def borrowed(value: T) -> T:
+    """Return arrays, or a NamedTuple of them, nested or not, whose references compiled code does not count.
+
+    Every array taken out of a tuple, and every tuple handed to a function, costs an atomic increment and decrement an
+    array: measured, more than all that the replay does for an accepted display, and much of what it takes to compile.
+    A borrowed array owns nothing, so Numba makes none of those. It must not outlive its lender: call this at the top of
+    a compiled loop on the loop's own arguments, which its caller keeps alive.
+    """
+    return value
+
+
+class BorrowedArray(types.Array):  # type: ignore[misc]  # Numba has no types
+    """The type of a borrowed array, and of its views; where one meets an array that is none, both are arrays."""
+
+    def __init__(self, of: types.Array) -> None:
+        super().__init__(
+            of.dtype, of.ndim, of.layout, readonly=not of.mutable, aligned=of.aligned, name=f"borrowed {of.name}"
+        )
+
+    def copy(self, *args: Any, **kwargs: Any) -> BorrowedArray:
+        """Return the type of a view of the array."""
+        return BorrowedArray(super().copy(*args, **kwargs))
+
+    def unify(self, typing_context: Any, other: Any) -> Any:
+        """Return the type that serves both."""
+        unified = super().unify(typing_context, other)
+        return BorrowedArray(unified) if unified is not None and isinstance(other, BorrowedArray) else unified
+
+
+@register_model(BorrowedArray)
+class _BorrowedArrayModel(StructModel):  # type: ignore[misc]
+    """An array's memory layout, whose owner is no owner to Numba, and always null."""
+
+    def __init__(self, manager: Any, kind: BorrowedArray) -> None:
+        lengths = types.UniTuple(types.intp, kind.ndim)
+        super().__init__(manager, kind, [
+            ("meminfo", types.voidptr), ("parent", types.pyobject), ("nitems", types.intp), ("itemsize", types.intp),
+            ("data", types.CPointer(kind.dtype)), ("shape", lengths), ("strides", lengths),
+        ])  # fmt: skip
+
+
+@lower_cast(BorrowedArray, types.Array)  # type: ignore[untyped-decorator]
+def _array_of_borrowed(context: Any, builder: Any, borrowed_kind: Any, kind: Any, value: Any) -> Any:
+    return value
+
+
+def _borrowed_kind(kind: Any) -> Any:
+    if isinstance(kind, types.BaseTuple):
+        parts = [_borrowed_kind(part) for part in kind]
+        return types.BaseTuple.from_types(parts, getattr(kind, "instance_class", None))
+    return BorrowedArray(kind) if type(kind) is types.Array else kind
+
+
+@instruction
+def _borrow(typing_context: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _without_owner(context, builder, signature.args[0], arguments[0])
+
+    return _borrowed_kind(value)(value), generate
+
+
+def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.BaseTuple):
+        for at, part in enumerate(kind):
+            inner = _without_owner(context, builder, part, builder.extract_value(value, at))
+            value = builder.insert_value(value, inner, at)
+    elif isinstance(kind, types.Array | types.NumPyRandomGeneratorType):
+        array = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+        for owner in ("meminfo", "parent"):
+            setattr(array, owner, cgutils.get_null_value(getattr(array, owner).type))
+        value = array._getvalue()
+    return value
+
+
+@overloads(borrowed)
+def _compile_borrowed(value: Any) -> Any:
+    return (lambda value: _borrow(value)) if TESTED else lambda value: value
+
+
+def prefetch(vectors: npt.NDArray[Any], ahead: int, r: int) -> None:
+    """Ask for row r of the vectors, shape (rows, d), that lie `ahead` displays further on in the same batch.
+
+    A replay knows which rows it will read, so it need not wait for memory. Beyond the batch this is harmless: an
+    address that is not there is ignored.
+    """
+
+
+def prefetch_logged(vectors: npt.NDArray[Any], action: npt.NDArray[np.int32], i: int) -> None:
+    """Ask for the logged action's row of the display that follows display i by `DISPLAYS_AHEAD`.
+
+    Parameters
+    ----------
+    vectors
+        Vectors of all displays, shape (n, K, d) or (n, 1, d).
+    action
+        Logged action of each display, shape (n,); -1 where a display is left out.
+    i
+        Number of the display that is being looked at.
+    """
+
+
+@instruction
+def _prefetch(typing_context: Any, vectors: Any, ahead: Any, r: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        rows, dimension = cgutils.unpack_tuple(builder, array.shape)
+        row = builder.add(builder.mul(arguments[1], rows), arguments[2])
+        first = builder.mul(row, dimension)
+        last = builder.sub(builder.add(first, dimension), dimension.type(1))
+        byte, flag = ir.PointerType(ir.IntType(8)), ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        )
+        for element in (first, last):  # a row of up to 64 bytes may lie across two cache lines
+            pointer = builder.bitcast(builder.gep(array.data, [element]), byte)
+            # To read, to be kept in every cache, data.
+            builder.call(function, [pointer, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(vectors, types.intp, types.intp), generate
+
+
+@overloads(prefetch)
+def _compile_prefetch(vectors: Any, ahead: Any, r: Any) -> Any:
+    return (lambda vectors, ahead, r: _prefetch(vectors, ahead, r)) if TESTED else prefetch
+
+
+@overloads(prefetch_logged)
+def _compile_prefetch_logged(vectors: Any, action: Any, i: Any) -> Any:
+    def ask(vectors: Any, action: Any, i: Any) -> None:
+        soon = min(i + DISPLAYS_AHEAD, action.shape[0] - 1)
+        _prefetch(vectors[soon], 0, max(action[soon], 0) if vectors.shape[1] > 1 else 0)
+
+    return ask if TESTED else prefetch_logged
+
+
+def one_row(vectors: npt.NDArray[Any], r: int) -> npt.NDArray[Any]:
+    """Return row r of the vectors, shape (rows, d), as a view of shape (1, d), whose 1 compiled code knows.
+
+    A slice is cut to the array's length at run time, so that whoever asks it for its rows has to look.
+    """
+    return vectors[r : r + 1]
+
+
+@instruction
+def _one_row(typing_context: Any, vectors: Any, r: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        _, dimension = cgutils.unpack_tuple(builder, array.shape)
+        array.data = builder.gep(array.data, [builder.mul(arguments[1], dimension)])
+        array.shape = cgutils.pack_array(builder, [dimension.type(1), dimension])
+        array.nitems = dimension
+        return array._getvalue()
+
+    return vectors(vectors, types.intp), generate
+
+
+@overloads(one_row)
+def _compile_one_row(vectors: Any, r: Any) -> Any:
+    # Nobody counts the references of a borrowed array, and of rows that lie one after the other a row is whole.
+    plain = not isinstance(vectors, BorrowedArray) or vectors.layout != "C"
+    return one_row if plain else lambda vectors, r: _one_row(vectors, r)

@@ -1,0 +1,378 @@
+"""One replay: a policy's state walks through the logged rounds, batch by batch.
+
+The result depends on the log, the policy and the seed alone: not on the size of the batches, nor on how many replays
+run beside this one. The policy's description is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.engine import eligible_loop as among
+from evaluator.engine import loops as loop
+from evaluator.engine.eligible_loop import NO_KEY, nothing_held
+from evaluator.engine.kernels.precompile import LoopCall
+from evaluator.engine.pending import PendingConversions, nothing_pending, with_room
+from evaluator.engine.samplers import SamplerName, safe_horizon
+from evaluator.policies.base import Setting
+from evaluator.policies.dispatch import choose
+from evaluator.policies.running import blamed, has_random_ties, loop_for, reward_unit
+from evaluator.replays.rounds.batch import Batch, read_only_batch
+from evaluator.streams import Stream, random_stream
+
+BATCH = 65_536
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay did.
+
+    Parameters
+    ----------
+    displays
+        Numbers of the accepted displays, round by round, shape (T,).
+    read
+        Number of logged displays that the sampler went through; those not accepted were rejected.
+    generated, delivered, expired, pending
+        Numbers of conversions of the accepted displays: all; revealed; later than the window; still to come after round
+        T. generated = delivered + expired + pending.
+    dry
+        Action whose queue ran dry and ended the replay; -1 otherwise.
+    state
+        State of the policy after the last round.
+    prepared
+        Whether `state` has already begun a further round, for which the log held no display.
+    rng
+        Random stream of the policy, after its last draw.
+    calendar
+        Conversions that are pending, with rewards as the policy will be told them; None when there was no round.
+    waiting
+        Action that the policy, not a contextual one, waited for when the displays ended; -1 where it waited for none.
+    choices
+        Choice of the policy at every display read, shape (read,); None where it was not recorded.
+    tie_key
+        Key of the order among equal scores of the round that has begun, where displays have their own eligible actions;
+        -2 where it is not drawn.
+    """
+
+    displays: npt.NDArray[np.int64]
+    read: int
+    generated: int
+    delivered: int
+    expired: int
+    pending: int
+    dry: int
+    state: Any
+    prepared: bool
+    rng: np.random.Generator
+    calendar: PendingConversions | None
+    waiting: int = -1
+    choices: npt.NDArray[np.int32] | None = None
+    tie_key: int = NO_KEY
+
+
+class Begun(NamedTuple):
+    """A policy that has lived before its replay, handed over for good.
+
+    Parameters
+    ----------
+    state, rounds, prepared, pending
+        State, number of rounds lived, whether the next one has begun, and conversions still to be revealed.
+    rng
+        Random stream of the policy; None for that of the seed and repeat.
+    last
+        Number of the last round that the replay may reach.
+    tie_key
+        Key of the order among equal scores of the round that has begun; -2 where it is not drawn.
+    """
+
+    state: Any
+    rounds: int
+    prepared: bool
+    pending: PendingConversions
+    rng: np.random.Generator | None
+    last: int
+    tie_key: int = NO_KEY
+
+
+def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
+    """Return the stream that thins the log: the same for every policy."""
+    return random_stream(Stream.THINNING, seed, repeat)
+
+
+def policy_stream(seed: int, repeat: int) -> np.random.Generator:
+    """Return the stream that a policy draws from."""
+    return random_stream(Stream.REPLAYED_POLICY, seed, repeat)
+
+
+class MatchingReplay:
+    """A replay that matches each display it reads against the policy's choice, or follows the logging policy."""
+
+    def __init__(
+        self,
+        policy: Any,
+        setting: Setting,
+        *,
+        sampler: SamplerName,
+        seed: int = 0,
+        repeat: int = 0,
+        recorded: bool = False,
+        begun: Begun | None = None,
+    ) -> None:
+        self._policy = policy
+        self._setting = setting
+        self._unit = reward_unit(policy, setting)
+        self._rng = policy_stream(seed, repeat) if begun is None or begun.rng is None else begun.rng
+        self._choices: list[npt.NDArray[np.int32]] | None = [] if recorded else None
+        self._state = policy.start(setting) if begun is None else begun.state
+        self._progress = loop.no_progress()
+        self._pending: PendingConversions | None = None
+        self._last = setting.horizon
+        if begun is not None:
+            self._pending, self._last = begun.pending, begun.last
+            self._progress.rounds[0], self._progress.prepared[0] = begun.rounds, begun.prepared
+            # What is still to come counts among what this replay may reveal.
+            self._progress.generated[0] = begun.pending.size[0]
+        self._displays: list[npt.NDArray[np.int64]] = []
+        self._read = 0
+        # Where displays have their own eligible actions: whether equal scores go by a random order, and what is held.
+        self._random_ties = has_random_ties(policy)
+        self._held = nothing_held(NO_KEY if begun is None else begun.tie_key) if setting.among else None
+        if sampler == "logged":
+            self._step = loop.follow
+        elif setting.among:
+            self._step = loop_for(policy, among.match_among, among.match_among_uncached, among.match_among_interpreted)
+        elif recorded:
+            self._step = loop_for(
+                policy, loop.match_recorded, loop.match_recorded_uncached, loop.match_recorded_interpreted
+            )
+        else:
+            self._step = loop_for(policy, loop.match, loop.match_uncached, loop.match_interpreted)
+        self.done = False
+
+    def read(self, first: int, batch: Batch) -> npt.NDArray[np.int64]:
+        """Walk through the next displays, the first of which has this number; return the numbers of those accepted."""
+        if self.done:
+            return np.zeros(0, np.int64)
+        batch = _as_told(batch, self._unit)
+        pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
+        pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
+        before = int(self._progress.rounds[0])
+        accepted = np.empty(len(batch.action), np.int64)
+        choices = np.empty(0 if self._choices is None else len(batch.action), np.int32)
+        with blamed(self._policy, self._setting.n_actions, self._progress.rounds):
+            seen = self._step(*self._arguments(batch, pending, accepted, choices))
+        if self._choices is not None:
+            self._choices.append(choices[:seen])
+        self._pending = pending
+        self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
+        self._read += int(seen)
+        self.done = seen < len(batch.action)
+        return self._displays[-1]
+
+    def coming(self, batch: Batch) -> LoopCall:
+        """Return the call that reading such a batch will make, so that its loop can be compiled before."""
+        batch = _as_told(batch, self._unit)
+        choices = np.empty(0, np.int32)
+        pending = nothing_pending(1, batch.vectors.shape[2])
+        return LoopCall(self._policy.name, self._step, self._arguments(batch, pending, np.empty(0, np.int64), choices))
+
+    def _arguments(
+        self,
+        batch: Batch,
+        pending: PendingConversions,
+        accepted: npt.NDArray[np.int64],
+        choices: npt.NDArray[np.int32],
+    ) -> tuple[Any, ...]:
+        setting = self._setting
+        if self._held is not None and self._step is not loop.follow:
+            return (
+                self._state, self._rng, batch, self._random_ties, self._held, setting.window, self._last, pending,
+                self._progress, accepted, choices,
+            )  # fmt: skip
+        recorded = () if self._choices is None else (choices,)
+        return (
+            self._state, self._rng, batch, setting.n_actions, setting.window, self._last, pending, self._progress,
+            accepted, *recorded,
+        )  # fmt: skip
+
+    def result(self) -> Replay:
+        """Return what was replayed."""
+        displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
+        done = _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
+        if done.prepared and self._held is not None:
+            done = replace(done, tie_key=int(self._held.tie_key[0]))
+        if done.prepared and not self._policy.contextual and self._held is None:
+            with blamed(self._policy, self._setting.n_actions):
+                done = replace(done, waiting=choose(self._state, np.zeros((1, 0))))
+        if self._choices is None:
+            return done
+        return replace(done, choices=np.concatenate([np.zeros(0, np.int32), *self._choices]))
+
+
+class _Queued(NamedTuple):
+    """Displays that wait: their actions, their numbers of conversions, and these."""
+
+    action: npt.NDArray[np.int32]
+    conversions: npt.NDArray[np.int32]
+    delay: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+
+
+class QueueReplay:
+    """A replay that serves each round from the queue of its action: it needs all displays before its first round.
+
+    It keeps no vectors, and so 8 bytes a display while it reads, 29 while it serves.
+    """
+
+    done = False
+
+    def __init__(self, policy: Any, setting: Setting, *, seed: int = 0, repeat: int = 0, safe: bool = False) -> None:
+        self._policy = policy
+        self._setting = setting
+        self._unit = reward_unit(policy, setting)
+        self._rng = policy_stream(seed, repeat)
+        self._safe = safe
+        self._parts: list[_Queued] = []
+
+    def read(self, first: int, batch: Batch) -> None:
+        """Queue the next displays."""
+        conversions = np.diff(batch.first_conversion).astype(np.int32)
+        told = _as_told(batch, self._unit)
+        self._parts.append(_Queued(told.action, conversions, told.delay, told.value))
+
+    def result(self) -> Replay:
+        """Serve the rounds, and return what was replayed."""
+        progress = loop.no_progress()
+        if not self._parts:
+            state = self._policy.start(self._setting)
+            return _result(np.zeros(0, np.int64), 0, progress, None, state, self._rng)
+        action, conversions, delay, value = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        first = np.concatenate([[0], np.cumsum(conversions, dtype=np.int64)])
+        batch = Batch(action, np.zeros((1, 1, 0)), first, delay, value)
+        k, n = self._setting.n_actions, len(action)
+        setting = replace(self._setting, horizon=safe_horizon(action, k)) if self._safe else self._setting
+        queues = np.argsort(action, kind="stable")
+        bounds = np.searchsorted(action[queues], np.arange(k + 1))
+        heads, ends = bounds[:-1].copy(), bounds[1:]
+        horizon = min(setting.horizon, n)
+        accepted = np.empty(horizon, np.int64)
+        pending = nothing_pending(len(batch.delay), batch.vectors.shape[2], reach=_reach(batch.delay, setting.window))
+        state = self._policy.start(setting)
+        step = loop_for(self._policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
+        with blamed(self._policy, setting.n_actions, progress.rounds):
+            dry = step(
+                state, self._rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted
+            )
+        # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.
+        return _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, self._rng, int(dry))
+
+
+def begin(
+    policy: Any,
+    setting: Setting,
+    *,
+    sampler: SamplerName,
+    seed: int = 0,
+    repeat: int = 0,
+    safe: bool = False,
+    recorded: bool = False,
+    begun: Begun | None = None,
+) -> MatchingReplay | QueueReplay:
+    """Return a replay that is ready to read.
+
+    Parameters
+    ----------
+    policy
+        Description of the policy: a `Policy`, or a wrapped Python class.
+    setting
+        Setting that the policy is told; its window and horizon are those of the replay.
+    sampler
+        Name of the sampler: rejection or keep (match display by display), queue, or logged.
+    seed, repeat
+        Numbers that fix the policy's stream.
+    safe
+        Whether the queue sampler stops at the rarest action's displays, which no outcome moves, instead of the horizon.
+    recorded
+        Whether the policy is asked at every display read, thinned out or not, and its choices are kept (not under
+        queue).
+    begun
+        Policy that has lived before, which the replay goes on with (not under queue); None for a new one.
+
+    Raises
+    ------
+    PolicyError
+        Raised on reading: the policy raised an error, or chose an impossible action.
+    """
+    if sampler == "queue":
+        return QueueReplay(policy, setting, seed=seed, repeat=repeat, safe=safe)
+    return MatchingReplay(policy, setting, sampler=sampler, seed=seed, repeat=repeat, recorded=recorded, begun=begun)
+
+
+def run(
+    policy: Any,
+    setting: Setting,
+    rounds: RoundBatches,
+    *,
+    sampler: SamplerName,
+    seed: int = 0,
+    repeat: int = 0,
+    batch_size: int = BATCH,
+) -> Replay:
+    """Replay one policy on rounds that need no thinning, or are thinned already; arguments as in `begin`.
+
+    `batch_size` is the number of displays handed to the loop at a time; the result does not depend on it.
+    """
+    replay = begin(policy, setting, sampler=sampler, seed=seed, repeat=repeat)
+    for first, batch in rounds.batches(batch_size):
+        replay.read(first, batch)
+        if replay.done:
+            break
+    return replay.result()
+
+
+class RoundBatches(Protocol):
+    """Logged rounds that come in batches."""
+
+    def batches(self, size: int) -> Iterator[tuple[int, Batch]]:
+        """Yield (number of its first display, batch)."""
+
+
+def _as_told(batch: Batch, unit: float) -> Batch:
+    """Return a batch as the loops read it: rewards in the policy's unit, no array to be written to."""
+    return read_only_batch(batch if unit == 1.0 else batch._replace(value=batch.value / unit))
+
+
+def _reach(delay: npt.NDArray[np.int64], window: int) -> int:
+    """Return the longest delay that will ever be revealed."""
+    return int(np.max(delay, where=delay <= window, initial=0))
+
+
+def _result(
+    displays: npt.NDArray[np.int64],
+    read: int,
+    progress: loop.ReplayCounters,
+    pending: PendingConversions | None,
+    state: Any,
+    rng: np.random.Generator,
+    dry: int = -1,
+) -> Replay:
+    return Replay(
+        displays=displays,
+        read=read,
+        generated=int(progress.generated[0]),
+        delivered=int(progress.delivered[0]),
+        expired=int(progress.expired[0]),
+        pending=0 if pending is None else int(pending.size[0]),
+        dry=dry,
+        state=state,
+        # A queue that runs dry leaves its round begun.
+        prepared=bool(progress.prepared[0]) or dry >= 0,
+        rng=rng,
+        calendar=pending,
+    )

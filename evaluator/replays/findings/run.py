@@ -1,0 +1,351 @@
+"""What a finished replay says of its rounds and estimates: what they mean, what limits them, what would help."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evaluator.engine.log_replay import Replay
+from evaluator.errors import NoRoundsError
+from evaluator.estimates.confidence import Interval
+from evaluator.findings.codes import (
+    ANY_ORDER,
+    BURSTS,
+    CLIPPED,
+    ENDED_BY_ACTION,
+    FEW_ROUNDS,
+    LITTLE_LEARNED,
+    MOVING_SETS,
+    QUEUE_RAN_DRY,
+    RARE_REFERENCE,
+    SHARE_OF_TRAFFIC,
+    SHORT_OF_HORIZON,
+    WALL_CLOCK_OFF,
+)
+from evaluator.findings.finding import Finding
+from evaluator.replays.acceptance import (
+    acceptance_warning,
+    propensity_warning,
+    waiting_warning,
+)
+from evaluator.replays.findings.unknown_maximum import warn_of_bound
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.plan_document import with_label
+from evaluator.replays.repeats import RepeatEstimates, ended_by
+from evaluator.replays.rounds.gaps_and_bursts import BURSTY, peak_within_delay
+from evaluator.replays.rounds.reorder import BLOCK
+from evaluator.replays.set_sizes import set_sizes_assumption, set_sizes_warning
+from evaluator.replays.support import binding_display, leaves_out
+from evaluator.units import format_duration
+
+_TOLD = ("generated", "delivered", "expired")
+_SHUFFLED = f"displays within a block of {BLOCK:,} could have come in any order: the repeats shuffle them"
+# Below this many displays the mean of a rare reward is mostly luck.
+FEW_DISPLAYS = 100
+# Relative error of the wall clock's share from which it is said.
+_SHARE_OFF = 0.02
+# With fewer conversions told per action its rate is known to a third at best, and what a policy does is exploration.
+FEW_TOLD = 10
+_SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+# So many rounds are not missed by chance: the probability is exp(-20) at most.
+_EXPECTED = 20.0
+_LONGER = "take a longer log, or fewer actions: `actions='top:n'`."
+
+
+def little_learned(
+    plan: ReplayPlan, *, rounds: int, generated: float, delivered: float, expired: float
+) -> list[Finding]:
+    """Return a warning of a policy that was told of few conversions, and what would help; none if it was told enough.
+
+    The numbers of conversions are those of the accepted displays, mean over repeats; the expired came after the window.
+    """
+    enough = FEW_TOLD * plan.log.n_actions
+    if not plan.policy.learns or not rounds or delivered >= enough:
+        return []
+    late = max(generated - delivered - expired, 0.0)
+    what = "Nothing was learned" if not delivered else "Hardly anything was learned"
+    others = [
+        f"{n:,.0f} come {when}" for n, when in ((expired, "after the window"), (late, "after the last round")) if n
+    ]
+    so = (
+        f"{what}: of the {generated:,.0f} conversions of its {rounds:,} rounds the policy was told {delivered:,.0f}"
+        f"{''.join(f', {of}' for of in others)}."
+    )
+    if expired > 0.5 * generated:
+        return [LITTLE_LEARNED.found(so, "What helps: a wider `window`.", told=delivered, rounds=rounds)]
+    if binding_display(plan):
+        return []  # the plan's own warning names the cause
+    helps = []
+    if late > 0.5 * generated:
+        share = _helpful_share(plan, rounds, generated, enough)
+        if share is not None:
+            now, then = rounds / plan.clock.share, rounds / share
+            helps.append(
+                "a smaller share of the traffic, if the rollout may take so long: "
+                f"`traffic_share={share:g}` (about {_told(plan, rounds, generated, share):,.0f} told, in {then:,.0f} "
+                f"displays of live traffic instead of {now:,.0f})"
+            )
+    # With two actions half the displays would be rounds; on the wall clock delays would grow as the rounds do.
+    most = max(len(plan.rounds) // 2, rounds)
+    of_most = _told(plan, most, generated * most / rounds, plan.clock.share)
+    if plan.log.n_actions > 2 and plan.clock.kind != "wall" and of_most >= FEW_TOLD * 2:
+        helps.append("fewer actions (`actions='top:n'`)")
+    remedy = f"What helps: {', or '.join([*helps, 'a longer log'])}."
+    return [LITTLE_LEARNED.found(so, remedy, told=delivered, rounds=rounds)]
+
+
+def _helpful_share(plan: ReplayPlan, rounds: int, generated: float, enough: int) -> float | None:
+    """Return the largest share of the traffic at which enough conversions would be told, or None."""
+    if plan.clock.kind == "wall":
+        return None
+    smaller = (s for s in _SHARES if s < plan.clock.share)
+    return next((s for s in smaller if _told(plan, rounds, generated, s) >= enough), None)
+
+
+def _told(plan: ReplayPlan, rounds: int, generated: float, share: float) -> float:
+    """Return about how many of a replay's conversions would be told at another share of the traffic.
+
+    Of a conversion with a delay of d rounds the share (T - d) / T of the rounds is told by the last one. At a share s
+    the delays are s times as long in rounds; a window that is a duration cuts the same conversions.
+    """
+    used = int(np.searchsorted(plan.survey.display, len(plan.rounds)))
+    delay = plan.rounds.delay[:used].astype(np.float64)
+    if not len(delay):
+        return 0.0
+    then = delay * (share / plan.clock.share)
+    within = (then if str(plan.options.window).isdecimal() else delay) <= plan.window.rounds
+    return generated * float(np.mean(np.maximum(1.0 - then / rounds, 0.0) * within))
+
+
+def bursts_warning(plan: ReplayPlan) -> list[Finding]:
+    """Return a warning if bursts of traffic are as long as the delays, on the traffic clock; otherwise none."""
+    delay, ratio = peak_within_delay(plan.survey)
+    if plan.clock.kind != "traffic" or plan.sampler == "logged" or not plan.policy.learns or not ratio >= BURSTY:
+        return []
+    within = format_duration(delay * (plan.log.meta.tick_seconds or 1.0))
+    return [
+        BURSTS.found(
+            f"Traffic comes in bursts: within {within}, in which a good part of the conversions come, up to "
+            f"{ratio:.2g} times as many displays follow one as on average. A replay has a part of each burst's "
+            "rounds, but delays of whole bursts, so that what a policy knows in and between them is not what it would "
+            "know live: its value may be off either way by more than its interval.",
+            "`clock='wall'` is right for a rollout on the share of the traffic that it names.",
+            ratio=ratio,
+        )
+    ]
+
+
+def calendar_warning(plan: ReplayPlan) -> list[Finding]:
+    """Return what to read before all else where sets move with time: a replay has two calendars."""
+    if plan.sets is None or plan.sets.moving < 0 or not plan.setting.among:
+        return []
+    action = plan.log.labels[plan.sets.moving]
+    share = float(plan.matched.c.min(initial=1.0, where=plan.usable > 0)) * plan.survey.kept * plan.clock.sampling_rate
+    if plan.clock.kind == "wall":
+        return [
+            MOVING_SETS.found(
+                f"Eligible actions change with time (action {action} most). The wall clock replays a rollout on a "
+                f"share of {share:.3g} of the traffic over the log's own calendar: actions come and go as they did, "
+                "and feedback comes as late, in time, as it did.",
+                about=action,
+                share=share,
+            )
+        ]
+    return [
+        MOVING_SETS.found(
+            f"Eligible actions change with time (action {action} most), on the log's calendar, and delays run on the "
+            f"traffic's: this replay accepts {share:.3g} of the displays, so it lives through an action's n displays "
+            f"in {share:.3g} n rounds, while its feedback comes as many rounds late as at full traffic. No rollout "
+            "looks like that, and a policy that must learn about each new action looks worse than it would live.",
+            "`clock='wall'` replays a rollout on that share of the traffic, in which both agree.",
+            about=action,
+            share=share,
+        )
+    ]
+
+
+def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
+    """Return the error of a replay that accepted no display."""
+    chosen = replay.dry if plan.sampler == "queue" else replay.waiting
+    usable = plan.usable
+    n = len(plan.rounds)
+    out = leaves_out(plan.survey, usable, has_split=plan.has_split)
+    said = f"{plan.policy.spec} lived no round of the {n:,} displays (sampler: {plan.sampler})"
+    if chosen >= 0 and not usable[chosen]:
+        why = "was never shown" if not plan.survey.shown[chosen] else "has young displays only, too young to be judged"
+        usual = with_label(f"fixed:action={usable.argmax()}", plan.log.labels)
+        hint = (
+            f"take an action that has usable displays: {usual}."
+            if plan.policy.name == "fixed"
+            else f"leave it out: {out}."
+        )
+        return NoRoundsError(f"{said}: it chose action {plan.log.labels[chosen]}, which {why}.", remedy=hint)
+    if plan.matched.propensities.rule is None:
+        return NoRoundsError(f"{said}.", remedy=_LONGER)
+    smallest = plan.matched.propensities.smallest
+    blamed = chosen if chosen >= 0 and plan.sampler != "rejection" else int(np.nanargmin(smallest))
+    if binding := binding_display(plan):
+        keep = plan.sampler == "rejection" and not plan.per_display
+        other = "`sampler='keep'`, whose rounds no action decides that is not chosen, or " if keep else ""
+        return NoRoundsError(f"{said}: {binding.cause}.", remedy=f"what helps is {other}{binding.remedy}.")
+    c = min(float(plan.matched.c[blamed]), 1.0)
+    if c * n >= _EXPECTED:
+        none = [plan.log.labels[k] for k in np.flatnonzero(usable == 0)]
+        why = f"; action {', '.join(none)} has no usable display" if none else ""
+        return NoRoundsError(
+            f"{said}, where about {c * n:,.0f} were to be accepted: none shows what it chose{why}.",
+            remedy=f"leave it out: {out}." if none else "run evaluate check on this log.",
+        )
+    least = float(np.nanmin(smallest))
+    if least > 0.5 * float(np.nanmedian(smallest)):
+        return NoRoundsError(f"{said}, of which about {c * n:,.2g} were to be accepted.", remedy=_LONGER)
+    return NoRoundsError(
+        f"{said}: the smallest propensity of action {plan.log.labels[blamed]}, {float(smallest[blamed]):.2g}, leaves "
+        f"about {c * n:,.2g} of them.",
+        remedy=_way_out(plan, least),
+    )
+
+
+def _way_out(plan: ReplayPlan, least: float) -> str:
+    if plan.sampler == "rejection" and not plan.per_display:
+        return "use `sampler='keep'`, whose rounds no other action's propensity decides."
+    for quantile in (0.01, 0.05, 0.2, 0.5):
+        c = plan.propensities.quantile(plan.log, quantile)
+        if c * len(plan.rounds) >= _EXPECTED and c > least:
+            return (
+                f"accept by a larger c, at the price of bias: `accept_quantile={quantile:g}` makes it {c:.2g}; or "
+                "leave that action out by `actions`."
+            )
+    return _LONGER
+
+
+def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str, ...]:
+    """Return sentences that say what the values of a replay mean, and what they do not mean.
+
+    A replay is one run of a policy on one log. While a policy learns, what it earns in one run may be far from what it
+    earns on average: one that settles on an action early settles on another one in the next run. The realised
+    intervals hold for the run that was replayed, and only for that.
+    """
+    if not rounds:
+        return ()
+    runs = "this run" if plan.options.repeats == 1 else f"these {plan.options.repeats} runs"
+    if not plan.policy.learns:
+        kind = "The policy does not learn, so the realised values here are also its average ones."
+    elif plan.options.bootstrap:
+        kind = (
+            f"Realised values are what {runs} of the policy earned, and hold for no other; the expected value is the "
+            "average over logs and seeds, with an approximate interval."
+        )
+    else:
+        kind = (
+            f"Realised values are what {runs} of the policy earned; on another log, or with another seed, its value "
+            "may lie outside these intervals (`bootstrap=200` estimates the average)."
+        )
+    live = "" if live_days is None else f", {live_days:.3g} days of live traffic"
+    what = "while it learns" if plan.policy.learns else "as it is"
+    return (
+        kind,
+        f"They are for its first {rounds:,} rounds{live}, {what}, on traffic, actions and rates like the log's.",
+    )
+
+
+def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> list[Finding]:
+    """Return what is to be said of which displays became rounds, and of what the policy was told in them."""
+    findings = calendar_warning(plan)
+    if t and plan.clock.kind == "wall" and plan.sampler != "logged":
+        findings.append(
+            SHARE_OF_TRAFFIC.found(
+                f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
+                f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, "
+                "feedback would come later, counted in rounds: `clock='traffic'`.",
+                share=plan.clock.traffic_share,
+            )
+        )
+    findings += _wall_clock_off(plan, done)
+    in_vain = ended_by(plan, done)
+    if t and in_vain:
+        named = ", ".join(in_vain)
+        out = leaves_out(plan.survey, plan.usable, has_split=plan.has_split)
+        findings.append(
+            ENDED_BY_ACTION.found(
+                f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay "
+                f"ended there: {out} leaves it out.",
+                about=named,
+                rounds=t,
+            )
+        )
+    else:
+        told = {name: float(np.mean([getattr(r.replay, name) for r in done])) for name in _TOLD}
+        findings += little_learned(plan, rounds=t, **told)
+    # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
+    off = [found for r in done for found in acceptance_warning(plan, r.suspect)]
+    tilted = [found for r in done if r.sizes is not None for found in set_sizes_warning(r.sizes)]
+    findings += [*tilted[:1], *off[:1], *propensity_warning(plan)]
+    findings += [] if done[0].sizes is None else [set_sizes_assumption(done[0].sizes)]
+    return findings if len(done) == 1 else [*findings, ANY_ORDER.found(_SHUFFLED)]
+
+
+def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[Finding]:
+    """Say that the wall clock counted on another acceptance rate: clipped propensities accept less than c."""
+    rate = float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])) * plan.survey.kept
+    share = plan.clock.share
+    if plan.clock.kind != "wall" or not plan.matched.clips or not rate or abs(share / rate - 1.0) < _SHARE_OFF:
+        return []
+    return [
+        WALL_CLOCK_OFF.found(
+            f"Wall clock: delays count {share:.4g} rounds for each display, but `accept_quantile` let {rate:.4g} of "
+            f"them through: feedback comes {share / rate:.3g} times as late as it should.",
+            f"Replay with `clock='traffic'` `traffic_share={rate * plan.clock.sampling_rate:.3g}`.",
+            share=share,
+            accepted=rate,
+        )
+    ]
+
+
+def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, best: Interval) -> list[Finding]:
+    """Return what is to be said of the estimates of so many rounds, and of the best fixed action."""
+    findings = []
+    horizon = plan.options.horizon
+    if 0 < t < 10 * plan.log.n_actions:
+        findings.append(
+            FEW_ROUNDS.found(
+                f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
+                "little about the policy in the long run.",
+                rounds=t,
+                actions=plan.log.n_actions,
+            )
+        )
+    if t and best.n < FEW_DISPLAYS:
+        findings.append(
+            RARE_REFERENCE.found(
+                f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the "
+                "regret's reference, is hardly known.",
+                displays=best.n,
+            )
+        )
+    dry = {r.replay.dry for r in done if r.replay.dry >= 0 and plan.usable[r.replay.dry]}
+    if dry and t:
+        names = ", ".join(plan.log.labels[a] for a in sorted(dry))
+        findings.append(
+            QUEUE_RAN_DRY.found(
+                f"The queue of action {names} ran dry after {t:,} rounds, short of the horizon: the stopping point "
+                "depended on outcomes, so do not compare this value with another policy's.",
+                about=names,
+                rounds=t,
+            )
+        )
+    elif horizon is not None and 0 < t < horizon:
+        short = f"The log ended after {t:,} rounds, short of the horizon {horizon:,}."
+        findings.append(SHORT_OF_HORIZON.found(short, rounds=t, horizon=horizon))
+    findings += bursts_warning(plan)
+    waited = [found for r in done for found in waiting_warning(plan, r.accepted)]
+    findings += waited[:1]
+    clipped = float(np.mean([r.clipped for r in done]))
+    if clipped > 0 and plan.sampler != "logged":
+        findings.append(
+            CLIPPED.found(
+                f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a "
+                "bias.",
+                share=clipped,
+            )
+        )
+    return [*findings, *warn_of_bound(plan)]

@@ -1,0 +1,267 @@
+"""What the rounds of a replay brought of each kind of events: value, uplift, guardrails, and tables of these.
+
+A kind is revenue, sales, refunds, what displays cost, or an outcome, whether policies are told of it or not. Profit per
+cost is revenue over cost, less 1. Its interval is made of those of revenue and of cost, each at half the error: both
+hold at once with the level's probability, at any stopping time and while the policy learns, and so does the ratio of
+whatever they hold. The delta method and Fieller's would be shorter. Both take rounds for independent, or their sums for
+normal, and neither holds for a policy that learns: of its rounds, the ratio that is estimated depends on what was
+learned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.estimates.confidence import ANYTIME, Interval, mean_interval, with_honest_kind
+from evaluator.estimates.contrast import difference, unknown
+from evaluator.estimates.repeated import repeated_interval
+from evaluator.estimates.sparse import SparseRewards
+from evaluator.replays.guardrails import Guardrail, GuardrailAnswer, parse_guardrails, relative
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.subsampled_log import evened
+from evaluator.replays.values.rewards import RewardBounds, logged_rewards, reward_bounds
+from evaluator.results.tabular import COUNT, NUMBER, TEXT, arrow_table, interval_cells, interval_columns
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+RATIO = f"of the intervals of revenue and of cost, each at half the error: {ANYTIME}"
+
+
+@dataclass(frozen=True)
+class OutcomeValue:
+    """Value of an outcome, or of another kind of events that a guardrail limits, with intervals as those of rewards.
+
+    Parameters
+    ----------
+    outcome
+        Name of the outcome or kind.
+    value
+        Realised value: mean over the rounds whose display was followed for long enough, its n.
+    uplift
+        Difference of that to the logging policy's value.
+    logging_value
+        Mean of the logged displays that were followed for long enough.
+    """
+
+    outcome: str
+    value: Interval
+    uplift: Interval
+    logging_value: Interval
+
+
+@dataclass(frozen=True)
+class Money:
+    """What a round brought and cost on average, with intervals, each at the level asked for by itself.
+
+    Parameters
+    ----------
+    revenue
+        Mean value of the conversions of a round, refunds taken off.
+    cost
+        Mean cost of a round.
+    profit
+        Revenue less cost.
+    profit_per_cost
+        Profit over cost, of the intervals of revenue and cost, each at half the error; nan where nothing was spent, inf
+        where its interval has no end.
+    """
+
+    revenue: Interval
+    cost: Interval
+    profit: Interval
+    profit_per_cost: Interval
+
+    def rows(self) -> list[tuple[str, Interval]]:
+        """Return what reports print beside the profit, which is the value."""
+        return [
+            ("revenue per round", self.revenue),
+            ("cost per round", self.cost),
+            ("profit per cost", self.profit_per_cost),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class KindValue:
+    """What the rounds of a replay, and the log, say of a kind of events.
+
+    Parameters
+    ----------
+    plan
+        Plan of the replay; for what the log says, one whose rewards are the events of the kind.
+    lived
+        Value of each round, repeat by repeat, shape (T_r,) each.
+    bounds
+        Bounds of the value of a round.
+    displays
+        Number of different displays that were shown.
+    bounded
+        Whether nothing beyond the bounds is possible.
+    logged
+        Value of each display of the log that can be judged; None where no uplift is asked for.
+    """
+
+    plan: ReplayPlan
+    lived: Sequence[Floats]
+    bounds: RewardBounds
+    displays: int
+    bounded: bool
+    logged: SparseRewards | None = None
+
+    @cached_property
+    def _even(self) -> SparseRewards:
+        assert self.logged is not None
+        return evened(self.plan.log, self.logged, self.plan.options.seed)
+
+    def value(self, alpha: float) -> Interval:
+        """Return the mean of a round."""
+        lower, upper = self.bounds
+        if lower == upper:
+            return Interval(lower, lower, upper, self.displays, 1.0 - alpha, "all displays cost the same")
+        return self._honest(
+            repeated_interval(self.lived, upper=upper, lower=lower, alpha=alpha, displays=self.displays)
+        )
+
+    def logging_value(self, alpha: float) -> Interval:
+        """Return the mean of the log's displays that can be judged."""
+        lower, upper = self.bounds
+        return self._honest(mean_interval(self._even, upper=upper, lower=lower, alpha=alpha))
+
+    def _honest(self, interval: Interval) -> Interval:
+        return interval if self.bounded else with_honest_kind(interval)
+
+    def uplift(self, alpha: float) -> Interval:
+        """Return the difference of the rounds to the log."""
+        found = difference(self.value(alpha / 2), self.logging_value(alpha / 2))
+        return unknown(found) if self.plan.off_support else found
+
+    def limited(self, guardrail: Guardrail, alpha: float) -> Interval:
+        """Return the interval of the quantity that a guardrail limits."""
+        if guardrail.quantity == "value":
+            return self.value(alpha)
+        if guardrail.quantity == "uplift":
+            return self.uplift(alpha)
+        return relative(self.value(alpha / 2), self.logging_value(alpha / 2))
+
+
+def _value_of(plan: ReplayPlan, displays: Sequence[Ints]) -> KindValue:
+    """Return the value of the events that a plan has for its rewards, in the rounds on these displays.
+
+    A round counts if its display was followed for long enough, which the display's number tells, and no event: what was
+    known before the round's outcome.
+    """
+    shown = [of[of < len(plan.rounds)] for of in displays]
+    logged, bounds = logged_rewards(plan, rounds=0), reward_bounds(plan)
+    # A sum of values that keeps the bounds may be beyond them by rounding.
+    logged = replace(logged, value=np.clip(logged.value, *bounds))
+    different = len(shown[0] if len(shown) == 1 else np.unique(np.concatenate(shown)))
+    return KindValue(plan, [logged.taken(of) for of in shown], bounds, different, plan.bounded, logged)
+
+
+def kind_values(
+    plan: ReplayPlan, displays: Sequence[Ints], *, variants: int = 1
+) -> tuple[tuple[OutcomeValue, ...], tuple[GuardrailAnswer, ...]]:
+    """Return the value of each outcome in the rounds of a replay, and the answer to each guardrail of its plan.
+
+    Parameters
+    ----------
+    plan
+        Plan of the replay.
+    displays
+        Displays of the rounds of each repeat, in order, shape (T_r,).
+    variants
+        Number of replays that are judged together: answers are adjusted for it times the number of guardrails.
+    """
+    alpha, asked = 1.0 - plan.options.level, parse_guardrails(plan.options.guardrails)
+    kinds = {name: _value_of(of, displays) for name, of in plan.outcomes.items()}
+    values = tuple(
+        OutcomeValue(name, of.value(alpha), of.uplift(alpha), of.logging_value(alpha)) for name, of in kinds.items()
+    )
+    tests, answers = len(asked) * variants, []
+    for one in asked:
+        interval = kinds[one.outcome].limited(one, alpha / tests)
+        verdict = one.verdict(interval)
+        answers.append(GuardrailAnswer(one.text, one.outcome, one.quantity, one.limit, verdict, interval, tests))
+    return values, tuple(answers)
+
+
+def money_of(
+    plan: ReplayPlan, profit: Interval, lived: Sequence[Floats], costs: Sequence[Floats], *, displays: int
+) -> Money:
+    """Return what the rounds of a replay whose objective is profit brought and cost.
+
+    Parameters
+    ----------
+    plan
+        Plan of the replay.
+    profit
+        Mean profit of a round.
+    lived, costs
+        Profit and cost of each round, repeat by repeat, shape (T,) each.
+    displays
+        Number of different displays that were shown.
+    """
+    alpha, rewards = 1.0 - plan.options.level, plan.rewards
+    bounds = RewardBounds(*rewards.without_costs().weighted(plan.maturity.heaviest))
+    # A round's profit is a sum that was rounded.
+    earned = [np.clip(x + c, *bounds) for x, c in zip(lived, costs, strict=True)]
+    revenue = KindValue(plan, earned, bounds, displays, plan.bounded)
+    cost = KindValue(plan, costs, RewardBounds(rewards.least_cost, rewards.most_cost), displays, bounded=True)
+    per_cost = _per_cost(revenue.value(alpha / 2), cost.value(alpha / 2))
+    return Money(revenue.value(alpha), cost.value(alpha), profit, per_cost)
+
+
+def _per_cost(revenue: Interval, cost: Interval) -> Interval:
+    """Return the interval of revenue / cost - 1, at a level of 1 minus both errors."""
+    level = revenue.level + cost.level - 1.0
+    if not cost.high > 0.0:
+        return Interval(math.nan, math.nan, math.nan, revenue.n, level, RATIO)
+    # A gain is the smaller the more was spent, a loss the larger the less.
+    low = _ratio(revenue.low, cost.high if revenue.low >= 0.0 else cost.low)
+    high = _ratio(revenue.high, cost.low if revenue.high >= 0.0 else cost.high)
+    return Interval(_ratio(revenue.estimate, cost.estimate) - 1.0, low - 1.0, high - 1.0, revenue.n, level, RATIO)
+
+
+def _ratio(revenue: float, cost: float) -> float:
+    if cost > 0.0:
+        return revenue / cost
+    return math.nan if revenue == 0.0 or math.isnan(revenue) else math.copysign(math.inf, revenue)
+
+
+def outcome_table(values: Iterable[OutcomeValue]) -> pa.Table:
+    """Return one row an outcome: its values, each with its interval, and the number of rounds behind them."""
+    names = ("value", "uplift", "logging_value")
+    rows = (
+        {
+            "outcome": of.outcome,
+            **{key: cell for name in names for key, cell in interval_cells(name, getattr(of, name)).items()},
+            "n": of.value.n,
+            "level": of.value.level,
+        }
+        for of in values
+    )
+    return arrow_table({"outcome": TEXT, **interval_columns(*names), "n": COUNT, "level": NUMBER}, rows)
+
+
+def guardrail_table(answers: Iterable[GuardrailAnswer]) -> pa.Table:
+    """Return one row a guardrail: what it limits, the answer, and the interval that gave it."""
+    columns = {
+        "guardrail": TEXT, "outcome": TEXT, "quantity": TEXT, "limit": NUMBER, "answer": TEXT,
+        **interval_columns("estimate"), "n": COUNT, "level": NUMBER, "tests": COUNT,
+    }  # fmt: skip
+    rows = (
+        {
+            **{name: getattr(of, name) for name in ("guardrail", "outcome", "quantity", "limit", "answer", "tests")},
+            **interval_cells("estimate", of.interval),
+            "n": of.interval.n,
+            "level": of.interval.level,
+        }
+        for of in answers
+    )
+    return arrow_table(columns, rows)
