@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from evaluator.arguments import as_description, loaded_by
-from evaluator.audits.fitted_truth import Fitted, fit
 from evaluator.audits.live_runs import Floats, LiveRuns, Task
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.replays import IntervalAndTruth, TwinReplay, TwinReplays, replay_twin
+from evaluator.audits.replays import Fitted, IntervalAndTruth, TwinReplay, TwinReplays, fit, replay_twin
 from evaluator.audits.shown_displays import MeasuredDifference
 from evaluator.comparisons.log_places import LogPlace
 from evaluator.comparisons.question import Questions

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.fitted_truth import Fitted
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.replays import TwinReplay
+from evaluator.audits.replays import Fitted, TwinReplay
 from evaluator.worlds.twins.live_policy import LivePolicy, LiveSpan
 
 # Live runs a twin: their error is then small beside that of the replays.

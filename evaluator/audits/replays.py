@@ -17,6 +17,9 @@ from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, m
 from evaluator.comparisons.run import plan_comparison
 from evaluator.engine.samplers import SamplerName
 from evaluator.estimates.confidence import Interval
+from evaluator.log import Log
+from evaluator.log.reward_kinds import rewards_alone
+from evaluator.log.schema import is_target
 from evaluator.policies.base import Setting
 from evaluator.replays.findings.unknown_maximum import with_honest_kinds
 from evaluator.replays.one_scan import Lane, replay_all
@@ -28,7 +31,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import shown_columns, summarise_repeats
 from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
 from evaluator.worlds.twins.means_in_blocks import mean_in_blocks
-from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.twins.truth import LogTruth, fit_log
 from evaluator.worlds.twins.twin_log import TwinLog, draw_twin, replay_seed
 
 # Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
@@ -87,6 +90,24 @@ class TwinReplays(NamedTuple):
     told: tuple[TwinReplay, ...]
     differences: tuple[MeasuredDifference, ...]
     horizon: int
+
+
+class Fitted(NamedTuple):
+    """The truth that all twins of an audit are drawn from, and the claims of their replays."""
+
+    plans: list[ReplayPlan]
+    truth: LogTruth
+    claimed: list[ClaimsByLaw]
+
+
+def fit(log: Log, policies: Sequence[Any], options: AuditOptions) -> Fitted:
+    """Fit a truth to a log. What a replay of the log refuses, this refuses."""
+    log = rewards_alone(log)  # of other outcomes an audit says nothing
+    asked = options.of_replays(seed=options.seed)
+    plans = plan_comparison(log, policies, [options.window], asked)
+    targets = list(dict.fromkeys(policy.reads for policy in policies if is_target(policy.reads)))
+    truth = fit_log(log, policies[0], asked, displays=options.displays, targets=targets)
+    return Fitted(plans, truth, claims(truth, policies, options))
 
 
 def claims(truth: LogTruth, policies: Sequence[Any], options: AuditOptions) -> list[ClaimsByLaw]:

@@ -194,6 +194,8 @@ def implement_index(
         Function ``log_t(state)`` of the round's decision.
     begin
         Function ``begin(state, rng)`` that is called before the arm with the largest index is found.
+    **own
+        Other functions of the state, as `evaluator.policies.dispatch.implement` takes them.
     """
 
     def begin_and_choose(state: Any, rng: np.random.Generator) -> None:

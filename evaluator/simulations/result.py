@@ -82,7 +82,7 @@ class Simulation(ShownInNotebooks):
         Regret curve of each policy, in the order of the policies.
     lower_bound, observed_lower_bound
         Lower bounds of R and of L at the checkpoints, shape (C,), float64, for Bernoulli problems with one delay law;
-        None otherwise. Asymptotic (`evaluator.simulations.lower_bound`).
+        None otherwise. Asymptotic (`evaluator.simulations.runs.lower_bound`).
     """
 
     scenario: str

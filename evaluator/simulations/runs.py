@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import rel_entr
 
+from evaluator.errors import ParameterError
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.policies.base import Need
-from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.result import RegretCurve, Simulation
 from evaluator.simulations.simulation_jobs import outcomes, runs_in
-from evaluator.worlds.live_counts import COUNTS
-from evaluator.worlds.scenario_runs import RunOutcome, Truth
+from evaluator.worlds.live_counts import COUNTS, Regrets
+from evaluator.worlds.scenario_runs import RunOutcome
 from evaluator.worlds.scenarios.problem import BernoulliProblem, Problem
 
 Floats = npt.NDArray[np.float64]
@@ -102,13 +103,50 @@ def simulate(
     )
 
 
-def _bounds(problem: Problem, truth: Truth, *, among: bool) -> tuple[Floats | None, Floats | None]:
+def _bounds(problem: Problem, truth: Regrets, *, among: bool) -> tuple[Floats | None, Floats | None]:
     """Return the lower bounds of both regrets; the theorems are about arms that stay, and a law that shows some."""
     if not isinstance(problem, BernoulliProblem) or len(problem.laws) > 1 or truth.within[0] == 0 or among:
         return None, None
     ever, within = truth.ever[0], truth.within[0]
     observed = lower_bound(problem.means, float(within)) * np.log(truth.checkpoints)
     return observed * ever / within, observed
+
+
+def lower_bound(means: Sequence[float], tau_window: float = 1.0) -> float:
+    """Return C such that the observed regret L(T) of any uniformly efficient policy is at least C log T for large T.
+
+    C = sum over suboptimal k of tau_m (theta* - theta_k) / d(tau_m theta_k, tau_m theta*), d the Kullback-Leibler
+    divergence of Bernoulli laws. The bound on the eventual regret R(T) is C / tau_m, since each pull then costs the
+    whole gap. It is asymptotic: at small T it may exceed a good policy's regret.
+
+    Parameters
+    ----------
+    means
+        Conversion rates theta of the arms, shape (K,).
+    tau_window
+        Share tau_m of conversions that come within the window; 1 in the uncensored model.
+
+    Raises
+    ------
+    ParameterError
+        A rate is outside [0, 1], or tau_m outside (0, 1].
+
+    References
+    ----------
+    Vernade, Cappe, Perchet 2017, Theorem 3 (censored) and Theorem 4 (uncensored).
+
+    Examples
+    --------
+    >>> round(lower_bound([0.5, 0.4, 0.3]), 2)
+    7.4
+    """
+    theta = np.asarray(means, np.float64)
+    if not (theta.size and (theta >= 0).all() and (theta <= 1).all() and 0 < tau_window <= 1):
+        raise ParameterError(f"Rates {list(means)}, tau {tau_window:g}.", remedy="rates in [0, 1], tau in (0, 1].")
+    best = tau_window * theta.max()
+    worse = tau_window * theta[theta < theta.max()]
+    divergence = rel_entr(worse, best) + rel_entr(1.0 - worse, 1.0 - best)
+    return float(((best - worse) / divergence).sum())
 
 
 class _Totals:

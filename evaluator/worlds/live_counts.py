@@ -36,7 +36,7 @@ class MoneyWeights(NamedTuple):
 
 
 class Regrets(NamedTuple):
-    """The regret of a run, noted on the way.
+    """What the regret of a run is counted by, and the regret, noted on the way once it has `begun`.
 
     Parameters
     ----------
@@ -63,12 +63,20 @@ class Regrets(NamedTuple):
     within: Floats
     there: npt.NDArray[np.bool_]
     checkpoints: Ints
-    gaps: Floats
-    sums: Floats
-    noted: Ints
-    regret: Floats
-    observed: Floats
-    counts: Ints
+    gaps: Floats = np.zeros((0, 0))
+    sums: Floats = np.zeros(3)
+    noted: Ints = np.zeros(1, np.int64)
+    regret: Floats = np.zeros(0)
+    observed: Floats = np.zeros(0)
+    counts: Ints = np.zeros(5, np.int64)
+
+    def begun(self, laws: int, size: int) -> Regrets:
+        """Return it before the first round of a run, with gaps of so many laws and rounds."""
+        c = len(self.checkpoints)
+        return self._replace(
+            gaps=np.zeros((laws, size)), sums=np.zeros(3), noted=np.zeros(1, np.int64), regret=np.zeros(c),
+            observed=np.zeros(c), counts=np.zeros(len(COUNTS), np.int64),
+        )  # fmt: skip
 
 
 # generated = delivered + pending + expired + lost.

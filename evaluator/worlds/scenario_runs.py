@@ -20,7 +20,7 @@ from evaluator.policies.running import has_random_ties, refuse_choosing_among
 from evaluator.replays.rounds.eligible_actions import stated_actions
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
-from evaluator.worlds.live_counts import COUNTS, Regrets
+from evaluator.worlds.live_counts import Regrets
 from evaluator.worlds.live_loop import live_call, play_live
 from evaluator.worlds.live_parts import FreshVectors, LiveSets, LiveWorld
 from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem
@@ -42,25 +42,6 @@ class RunOutcome(NamedTuple):
     observed: Floats
     counts: npt.NDArray[np.int64]
     earned: float
-
-
-class Truth(NamedTuple):
-    """What regrets of a problem are counted by.
-
-    Parameters
-    ----------
-    ever, within
-        Share of each action's conversions that ever come, and that come within the window, shape (K,).
-    there
-        Which actions are eligible in each part of a run, shape (parts, K); one part where all always are.
-    checkpoints
-        Rounds after which the regret is noted, increasing, the last T, shape (C,).
-    """
-
-    ever: Floats
-    within: Floats
-    there: npt.NDArray[np.bool_]
-    checkpoints: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -94,7 +75,7 @@ class ScenarioRuns:
     shared: Setting
     world: LiveWorld
     dimension: int
-    truth: Truth
+    truth: Regrets
     parts: list[Part] | None
     sets: tuple[LiveSets | None, ...]
     told_zeros: tuple[str, ...]
@@ -119,18 +100,15 @@ class ScenarioRuns:
         return self.policies[p], self.settings[p], self.world_of(p), self.shared.horizon
 
     def _parts(self, p: int, run: int) -> dict[str, Any]:
-        (laws, size), k, c = self.world.tau.shape, self.shared.n_actions, len(self.truth.checkpoints)
+        (laws, size), k = self.world.tau.shape, self.shared.n_actions
         shown = self.settings[p].dimension > 0
         return {
             "own": live_policy_stream(self.seed, run),
             "luck": world_stream(self.seed, run),
             "fresh": FreshVectors(np.zeros((k, self.dimension)), np.zeros(k), shown) if self.dimension else None,
             "sets": self.sets[p],
-            "regrets": Regrets(
-                *self.truth, gaps=np.zeros((laws, size)), sums=np.zeros(3), noted=np.zeros(1, np.int64),
-                regret=np.zeros(c), observed=np.zeros(c), counts=np.zeros(len(COUNTS), np.int64),
-            ),
-        }  # fmt: skip
+            "regrets": self.truth.begun(laws, size),
+        }
 
 
 def prepare_runs(
@@ -261,12 +239,12 @@ def _law_of_actions(problem: Problem) -> npt.NDArray[np.int64]:
     return np.arange(k) if len(problem.laws) > 1 else np.zeros(k, np.int64)
 
 
-def _truth(problem: Problem, setting: Setting, parts: list[Part] | None) -> Truth:
+def _truth(problem: Problem, setting: Setting, parts: list[Part] | None) -> Regrets:
     laws, of_action = problem.laws, _law_of_actions(problem)
     ever = np.array([law.reach for law in laws])
     within = ever if setting.window == NO_WINDOW else np.array([float(law(setting.window)) for law in laws])
     n = min(CHECKPOINTS, setting.horizon)
-    return Truth(
+    return Regrets(
         ever=ever[of_action],
         within=within[of_action],
         there=_eligible(parts, problem.n_actions),

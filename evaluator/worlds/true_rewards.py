@@ -12,12 +12,9 @@ from scipy.integrate import quad
 from scipy.special import erf
 
 from evaluator.errors import ParameterError
-from evaluator.log.eligible import unpack
-from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.policies.static import FixedAction, LoggingPolicy, RandomPolicy
 from evaluator.streams import Stream, random_stream
 from evaluator.worlds.scenarios.problem import LinearProblem, Problem
-from evaluator.worlds.scenarios.promotion_log import Promotions
 from evaluator.worlds.scenarios.scenario import flight_parts
 from evaluator.worlds.scenarios.synthetic import action_sets, eligible_rounds, logging_chances, rates_of
 
@@ -46,8 +43,8 @@ class TrueReward:
     by_action
         Expected reward of the rounds that show each action, shape (K,); nan where it is never shown.
     by_context
-        Expected reward in each context, shape (P,): of the displays that a scenario's own log has, or those of a log
-        that a fitted world draws contexts from; one entry where there are none.
+        Expected reward in each context, shape (P,): of the displays of a scenario's own log where it is in time, or of
+        those of a log that a fitted world draws contexts from; one entry where there are none.
     """
 
     policy: str
@@ -163,22 +160,3 @@ def linear_mean(dimension: int) -> float:
         return float(own * other ** (dimension - 1))
 
     return float(dimension**0.5 * 2.0 / np.pi**0.5 * (quad(at, 0.0, 1.0)[0] + quad(at, 1.0, np.inf)[0]))
-
-
-def of_promotions(promotions: Promotions) -> TrueRewards:
-    """Return the rewards of a shop's promotions, given the customers, ages and times of its own log."""
-    log = promotions.draw()
-    sets = unpack(log.displays[ELIGIBLE], log.n_actions)
-    weight, cost = (
-        np.array([getattr(promotion, column) for promotion in promotions.scenario.promotions])
-        for column in ("weight", "cost")
-    )
-    chances = weight * sets
-    return TrueRewards(
-        weights=np.full(len(log), 1.0 / len(log)),
-        rewards=to_numpy(log.displays["expected_reward"]).astype(np.float64),
-        eligible=sets,
-        logger=chances / chances.sum(axis=1, keepdims=True),
-        costs=cost,
-        labels=list(map(str, log.labels)),
-    )

@@ -24,7 +24,7 @@ from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, 
 from evaluator.worlds.scenarios.promotion_log import Promotions
 from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
 from evaluator.worlds.scenarios.synthetic import draw_log
-from evaluator.worlds.true_rewards import TrueReward, TrueRewards, of_problem, of_promotions
+from evaluator.worlds.true_rewards import TrueReward, TrueRewards, of_problem
 
 if TYPE_CHECKING:
     from evaluator.worlds.twins.truth import LogTruth
@@ -44,8 +44,8 @@ class LivePlay:
         Mean expected reward per round of each run, shape (runs,), float64: of what was shown, whenever it comes.
     regret
         Regret after all rounds of each run, shape (runs,), float64: what the best choice was expected to earn more. In
-        a scenario that is the best eligible action of each round, in a world fitted to a log the best fixed action, or
-        the best order of actions where not all are always eligible.
+        a scenario of rounds that is the best eligible action of each, else the best fixed action, or the best order of
+        actions where not all are always eligible.
     """
 
     policy: str
@@ -93,7 +93,6 @@ class World:
 
     def __init__(self, model: Problem | Promotions | LogTruth) -> None:
         self.model = model
-        self._is_fitted = not isinstance(model, BernoulliProblem | LinearProblem | Promotions)
 
     @classmethod
     def from_toml(cls, scenario: str | Path) -> World:
@@ -213,12 +212,13 @@ class World:
         policy
             One policy, as `replay` takes it.
         rounds
-            Number of rounds of a run; None takes the scenario's, and of a world fitted to a log its displays.
+            Number of rounds of a run; None takes the scenario's, and in time as many as the log has displays.
         seed, runs
-            Seed, and number of independent runs. In a scenario they are those of `simulate`, to the bit.
+            Seed, and number of independent runs. In a scenario of rounds they are those of `simulate`, to the bit; in
+            time, rounds come at the times of its own log, as in an audit.
         window
-            Cut-off, as `simulate` takes it in a scenario and `replay` in a world fitted to a log; None takes the
-            scenario's, or cuts nothing off.
+            Cut-off, as `simulate` takes it in a scenario of rounds, and `replay` in time or in a world fitted to a log;
+            None takes the scenario's, or cuts nothing off.
         delays
             Delay CDF that a policy is told that needs one, as `simulate` and `replay` take it; None for the known one,
             or the log's.
@@ -226,17 +226,17 @@ class World:
         Raises
         ------
         ParameterError, PolicyError, UsageError
-            The policy cannot be played, or options do not fit it; or the scenario is in time, and has no live run.
+            The policy cannot be played, or options do not fit it.
         """
         described = as_description(policy)
         if not is_whole(runs, 1) or not is_whole(seed, 0) or not (rounds is None or is_whole(rounds, 1)):
             raise ParameterError(
                 f"rounds={rounds}, seed={seed}, runs={runs}.", remedy="rounds and runs are 1 or more, seed 0 or more."
             )
-        if self._is_fitted:
+        if not self._counts_rounds:
             from evaluator.worlds.twins.live_policy import play_in
 
-            truth: LogTruth = self.model  # type: ignore[assignment]
+            truth = self._truth
             horizon = rounds or truth.displays
             rewards, best = play_in(truth, described, horizon, seed, runs=runs, window=window, delays=delays or "log")
             return LivePlay(described.spec, horizon, rewards, (best - rewards) * horizon)
@@ -287,17 +287,29 @@ class World:
                 f"{described.spec} learns, or reads a log: what it earns is not known without playing.",
                 remedy="`play` it; random, fixed and logging have a truth.",
             )
-        if isinstance(self.model, BernoulliProblem | LinearProblem):
-            return of_problem(self.model, rounds or self.model.horizon).of(described)
+        if self._counts_rounds:
+            problem = in_rounds(self)
+            return of_problem(problem, rounds or problem.horizon).of(described)
         return self._rewards.of(described)
+
+    @property
+    def _counts_rounds(self) -> bool:
+        return isinstance(self.model, BernoulliProblem | LinearProblem) and self.model.arrivals is None
+
+    @cached_property
+    def _truth(self) -> LogTruth:
+        """What is drawn from in time: fitted to a log, or that of the scenario."""
+        if isinstance(self.model, BernoulliProblem | LinearProblem | Promotions):
+            from evaluator.worlds.twins.known_truth import known_truth
+
+            return known_truth(self.model)
+        return self.model
 
     @cached_property
     def _rewards(self) -> TrueRewards:
-        if isinstance(self.model, Promotions):
-            return of_promotions(self.model)
         from evaluator.worlds.twins.truth import true_rewards
 
-        return true_rewards(self.model)  # type: ignore[arg-type]
+        return true_rewards(self._truth)
 
     def __repr__(self) -> str:
         return f"World({self.name!r})"
@@ -313,11 +325,12 @@ def in_rounds(world: World) -> Problem:
     """
     model = world.model
     if not isinstance(model, BernoulliProblem | LinearProblem) or model.arrivals is not None:
-        what = "has arrivals in time" if not world._is_fitted else "is fitted to a log"
+        scenario = isinstance(model, BernoulliProblem | LinearProblem | Promotions)
+        what = "has arrivals in time" if scenario else "is fitted to a log"
         raise UsageError(
             f"{world.name!r} {what}, and a simulation counts rounds.",
-            remedy="replay a log of it, or play a world fitted to one (`World.fit`); or leave [scenario.arrivals] out "
-            "and give the delays in rounds.",
+            remedy="replay a log of it, or let policies live in it (`World.play`); or give delays in rounds, and leave "
+            "[scenario.arrivals] out.",
         )
     return model
 

@@ -16,8 +16,8 @@ from evaluator import Audit, audit, load
 from evaluator.arguments import as_description
 from evaluator.audits import audit_jobs
 from evaluator.audits.audit_jobs import AuditedLog, LiveJob, TwinJob, audited_log
-from evaluator.audits.fitted_truth import fit
 from evaluator.audits.options import AuditOptions
+from evaluator.audits.replays import fit
 from evaluator.audits.run import run_audit
 from evaluator.comparisons.log_places import at_a_place, place_of
 from evaluator.errors import WorkerError

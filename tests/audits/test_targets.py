@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from evaluator import audit
 from evaluator.arguments import as_descriptions
-from evaluator.audits.fitted_truth import fit
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.replays import replay_twin
+from evaluator.audits.replays import fit, replay_twin
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
 from evaluator.worlds.twins.twin_log import draw_twin

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.audits.fitted_truth import Fitted, fit
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.replays import replay_twin
+from evaluator.audits.replays import Fitted, fit, replay_twin
 from evaluator.errors import OutputError
 from evaluator.log import Log
 from evaluator.streams import Stream, child_streams

@@ -28,7 +28,7 @@ from evaluator.worlds.twins.truth import LogTruth
 from evaluator.worlds.twins.twin_log import draw_twin
 from tests.audits.test_truth import truth_of
 from tests.audits.test_twin_money import HEARD, Listener
-from tests.cli.runs import validate
+from tests.cli.runs import evaluate, validate
 from tests.logs import bernoulli_log, with_outcome
 
 LOSS, N, RATES = 1.5, 4000, np.array([0.02, 0.3, 0.1])
@@ -272,6 +272,14 @@ def test_an_audit_has_it() -> None:
     assert any(f"{NAME} comes of" in line for line in found.truth)
     with pytest.raises(ParameterError, match="by what comes in the end"):
         audit(damaged(), ["random"], twins=10, reward="observed")
+
+
+def test_the_command_that_audits_it_counts_it_too(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    write_canonical(damaged(N - 1, 1_500), tmp_path / "log")
+    run = evaluate("audit", "-d", str(tmp_path / "log"), "-p", "random", "--twins", "10", "--window", "500", "--json")
+    found = audit(load(tmp_path / "log"), "random", twins=10, window=500)
+    assert json.loads(run.out)["policies"][0]["live_value"] == found.policies[0].live_value
 
 
 def test_rewards_need_a_window() -> None:

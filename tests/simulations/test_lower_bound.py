@@ -11,8 +11,8 @@ from evaluator.delays.laws import fixed, geometric, packet_loss, pareto
 from evaluator.errors import ParameterError
 from evaluator.policies import resolve
 from evaluator.simulations import Problem, simulate
-from evaluator.simulations.lower_bound import lower_bound
 from evaluator.simulations.options import SimulateOptions
+from evaluator.simulations.runs import lower_bound
 from tests.simulations.problems import bernoulli, linear
 
 

@@ -10,12 +10,13 @@ import pytest
 
 from evaluator import World, audit, load, simulate
 from evaluator.arguments import as_description
-from evaluator.audits.fitted_truth import fit
 from evaluator.audits.options import AuditOptions
+from evaluator.audits.replays import fit
 from evaluator.delays.laws import fixed
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log.fingerprint import content_hash
 from evaluator.simulations import BernoulliProblem
+from evaluator.worlds.twins.known_truth import known_truth
 from evaluator.worlds.twins.twin_log import draw_twin
 from tests.cli.runs import evaluate
 
@@ -122,6 +123,33 @@ def test_the_truth_of_promotions_is_what_the_facts_of_the_dataset_say() -> None:
     assert world.truth("logging").value == pytest.approx(facts[0]["profit"])
 
 
+TIMED = """
+name = "timed"
+title = "Displays in time, delays by action"
+licence = "Apache-2.0"
+
+[scenario]
+kind = "bernoulli"
+means = [0.1, 0.3]
+delays = [{ family = "exponential", mean = 60 }, { family = "packet-loss", lost = 0.5 }]
+displays = 4000
+arrivals = { displays_per_day = 500, delay_unit = "min" }
+"""
+
+
+@pytest.mark.parametrize("name", ["promotions", "timed"])
+def test_the_truth_of_a_scenario_in_time_is_what_long_runs_show(name: str, tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text(TIMED)
+    world = World.from_toml("promotions" if name == "promotions" else tmp_path / "spec.toml")
+    for policy in ("random", "fixed:action=1", "logging"):
+        known, played = world.truth(policy), world.play(policy, 4_000, seed=2, runs=10)
+        within_errors(played.reward, known.value, played.standard_error)
+    if name == "timed":
+        assert world.truth("fixed:action=1").value == pytest.approx(0.15)
+        late, at_once = known_truth(world.model).laws.cdfs
+        assert (float(late(3_600_000)), float(at_once(60_000))) == pytest.approx((1 - np.exp(-1), 1.0))
+
+
 LOGS = {
     "contexts": lambda: load("synthetic", limit=3_000),
     "calendar": lambda: load("campaigns", limit=3_000),
@@ -138,12 +166,12 @@ def test_the_truth_of_a_fitted_world_is_what_long_runs_show(name: str) -> None:
         assert known.by_context.shape == (3_000,)
 
 
-def test_what_learns_has_no_truth_and_what_is_in_time_no_run() -> None:
+def test_what_learns_has_no_truth_and_what_is_in_time_is_not_simulated() -> None:
     world = World.from_toml("promotions")
     with pytest.raises(ParameterError, match="ucb1 learns"):
         world.truth("ucb1")
     with pytest.raises(UsageError, match="in time"):
-        world.play("random")
+        simulate(world, "random")
     with pytest.raises(UsageError, match="fitted to a log"):
         simulate(World.fit(load("vernade2017-low", limit=2_000)), "random")
 

@@ -244,7 +244,7 @@ def fit_truth(
     meta = whole.log.meta if money is None else money.bounds(whole.log.meta)
     vectors = display_vectors(log)
     varied = vectors is not None or basis.sets is not None or bool(targets)
-    entries = _entries(len(log), log.n_actions) if varied else np.zeros(1, np.int64)
+    entries = pool_entries(len(log), log.n_actions) if varied else np.zeros(1, np.int64)
     sets = None if basis.sets is None else read_twin_sets(log, basis.sets, entries, survey.shown)
     pool = _pool(log, entries, vectors) if vectors else None
     beyond = (
@@ -355,7 +355,8 @@ def _pool(log: Log, entries: npt.NDArray[np.int64], vectors: str) -> npt.NDArray
     return all_vectors(column, unpack(log.take(entries, [ELIGIBLE])[ELIGIBLE], log.n_actions))
 
 
-def _entries(n: int, k: int) -> npt.NDArray[np.int64]:
+def pool_entries(n: int, k: int) -> npt.NDArray[np.int64]:
+    """Return the displays that make up the pool, of n with K actions, increasing, shape (P,)."""
     p = min(n, POOL, max(POOL_CELLS // k, 1))
     return np.arange(p) * n // p
 

@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
 # Entries of a block: enough for contexts to be drawn anew, few enough for a calendar to keep its dates.
-_BLOCK = 20
+BLOCK = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def read_twin_sets(log: Log, sets: EligibleSets, entries: Ints, shown: Ints) -> 
     """
     column = log.take(entries, [ELIGIBLE])[ELIGIBLE]
     truths = unpack(column, log.n_actions) & (shown > 0)
-    blocks = max(len(entries) // _BLOCK, 1) if sets.moving >= 0 else 1
+    blocks = max(len(entries) // BLOCK, 1) if sets.moving >= 0 else 1
     return TwinSets(pack(truths), truths, blocks)
 
 

@@ -114,7 +114,7 @@ def test_who_is_killed_before_the_end_leaves_no_log(
         patch.setattr(Store, "write", killed)
         with pytest.raises(KeyboardInterrupt):
             convert(local, address)
-    assert "log/events.parquet" in names(bucket)
+    assert "log/actions.parquet" in names(bucket)
     with pytest.raises(SourceError, match="no converted log"):
         load(address)
     convert(local, address)

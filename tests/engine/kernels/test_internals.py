@@ -16,7 +16,7 @@ from evaluator.engine.kernels.argmax import NanScoreError, check_score
 from evaluator.engine.kernels.compiling import compiled_uncached, inlinable
 from tests.golden.replays import RECORD
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # Numba says that it is of a version that nobody has tested.
 UNTESTED = """
 import json, numba

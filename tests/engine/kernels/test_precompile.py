@@ -12,7 +12,7 @@ import pytest
 from evaluator.engine.kernels import precompile
 from evaluator.engine.kernels.compiling import compiled_uncached
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # With nothing but help: this process takes no job, and then finds all of them in the cache.
 HELPED = """
 import numpy as np
