@@ -59,6 +59,17 @@ CHECKS = (
     wear_out.WEAR_OUT,
 )
 
+# Those of rewards that see conversions alone, whatever else counts as a reward.
+OF_CONVERSIONS = (
+    eligibility_after_rewards.ELIGIBILITY_AFTER_REWARDS,
+    copies.SHARED_CONVERSIONS,
+    last_day.LAST_DAY,
+    steadiness.OUTAGES,
+    reward_bounds.REWARDS,
+    dependence.DEPENDENCE,
+    wear_out.WEAR_OUT,
+)
+
 
 def number_tested(*, clustered: bool, users: bool = False) -> int:
     """Return how many checks share the false alarms: those that test, two of which take one another's place as one.

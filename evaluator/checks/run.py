@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from evaluator.checks.coordinates import cut_contexts
 from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.options import CheckOptions
-from evaluator.checks.registry import CHECKS, number_tested
+from evaluator.checks.registry import CHECKS, OF_CONVERSIONS, number_tested
 from evaluator.checks.result import ALARMS, POWER_Z, CheckResult, Verdict, with_causes
 from evaluator.checks.tables import CheckInput, Tables, count, count_events, followed_displays
 from evaluator.checks.timeline import read_timeline
@@ -213,10 +213,18 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
         actions=log.n_actions,
         propensity=propensities.kind,
         assumption=propensities.assumption,
-        left_out=log.meta.left_out,
+        left_out=" ".join(filter(None, [log.meta.left_out, _unseen_by_some(counted)])),
         options=options,
         replay=in_replay(tables[0]),
         checks=with_causes(
             check.find(tables, level=level, seed=options.seed, clusters=clusters, users=users) for check in CHECKS
         ),
     )
+
+
+def _unseen_by_some(counted: Sequence[str]) -> str:
+    """Return the sentence on what some checks do not see of outcomes that count as rewards; empty without any."""
+    if not counted:
+        return ""
+    names = ", ".join(of.name for of in OF_CONVERSIONS)
+    return f"These checks see conversions alone, not {', '.join(counted)}: {names}."

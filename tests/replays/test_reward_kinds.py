@@ -321,6 +321,13 @@ def test_a_check_sees_what_is_wrong_with_it_alone(defect: str) -> None:
     assert alarmed & set(DEFECTS) == {defect}
 
 
+def test_a_check_says_which_of_its_tests_do_not_see_it() -> None:
+    said = check(damaged()).left_out
+    assert said.startswith(f"These checks see conversions alone, not {NAME}: ")
+    assert "wear-out" in said
+    assert check(plain()).left_out == ""
+
+
 def test_a_check_passes_it_where_nothing_is_wrong() -> None:
     log = with_defect()
     found = check(log)
