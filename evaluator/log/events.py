@@ -67,7 +67,7 @@ def choose_kinds(events: pa.Table, names: Collection[str]) -> pa.Table:
     found = kinds_of(events)
     if found is None:
         return events if CONVERSION in names else events.slice(0, 0)
-    chosen = np.array([name in names for name in found[0]])
+    chosen = np.array([name in names for name in found[0]], np.bool_)
     rest = events.drop_columns([KIND]) if len(names) == 1 else events
     return rest if chosen.all() else rest.filter(pa.array(chosen[found[1]]))
 
@@ -75,7 +75,7 @@ def choose_kinds(events: pa.Table, names: Collection[str]) -> pa.Table:
 def outcomes_of(events: pa.Table) -> pa.Table:
     """Return the events that are neither conversions nor costs, ``outcome`` (text) before their other columns."""
     names, code = kinds_of(events) or ([CONVERSION], np.zeros(events.num_rows, np.int8))
-    chosen = np.array([name not in (CONVERSION, COSTS) for name in names])[code]
+    chosen = np.array([name not in (CONVERSION, COSTS) for name in names], np.bool_)[code]
     named = pa.array(names, pa.string()).take(pa.array(code[chosen]))
     return events.filter(pa.array(chosen)).select(list(EVENTS)).add_column(0, OUTCOME, named)
 

@@ -46,10 +46,10 @@ def rewritten(log: Log, factor: int, tick: str, *, money: float = 100.0, context
     x = log.column("context") * contexts
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), x.shape[1])
     tables = {}
-    for name, more in (("displays", {"context": vectors}), ("conversions", {})):
+    for name, more in (("displays", {"context": vectors}), ("events", {})):
         table = getattr(log, name)
         new = {"time": pa.array(table["time"].to_numpy() * factor), **more}
-        if name == "conversions":
+        if name == "events":
             new["value"] = pa.array(table["value"].to_numpy() * money)
         for column, values in new.items():
             table = table.set_column(table.schema.get_field_index(column), column, values)

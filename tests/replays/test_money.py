@@ -17,9 +17,9 @@ from evaluator.errors import ParameterError, UnknownNameError
 from evaluator.log import Log
 from evaluator.log.reward_kinds import cost_events, with_rewards
 from evaluator.log.schema import to_numpy
-from evaluator.policies import resolve
+from evaluator.policies import dispatch, resolve
 from evaluator.policies.base import Setting
-from evaluator.policies.delayed_ucb import DelayedUCB, _begin, _shown, _told
+from evaluator.policies.delayed_ucb import DelayedUCB
 from evaluator.policies.indices import delayed_index
 from tests.cli.runs import validate
 from tests.shops import World, make_shop
@@ -228,7 +228,7 @@ def test_an_arm_in_the_red_rises_as_its_pulls_come_of_age() -> None:
     setting = Setting(n_actions=3, window=50, horizon=400, delay_cdf=DelayCDF.geometric(20.0))
     state = policy.start(changed(setting))
     for t in range(300):
-        _begin(state, rng)
+        dispatch.begin(state, rng)
         best = [
             np.inf
             if state.exposure.pulls[k] == 0
@@ -241,5 +241,5 @@ def test_an_arm_in_the_red_rises_as_its_pulls_come_of_age() -> None:
         ]  # fmt: skip
         chosen = int(state.choice[0])
         assert best[chosen] == pytest.approx(max(best)), t
-        _shown(state, np.zeros((1, 0)), chosen)
-        _told(state, np.zeros(0), chosen, 0, -0.2 * chosen - 0.1)
+        dispatch.shown(state, np.zeros((1, 0)), chosen)
+        dispatch.told(state, np.zeros(0), chosen, 0, -0.2 * chosen - 0.1)

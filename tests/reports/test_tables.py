@@ -14,7 +14,7 @@ from evaluator import Log
 
 # Rows of each, of the results of the tests' log.
 TABLES = {
-    "log": {"displays": 3000, "conversions": None, "actions": 6, "outcomes": None},
+    "log": {"displays": 3000, "conversions": None, "events": None, "actions": 6, "outcomes": None},
     "replay": {
         "trajectory": None, "estimate_table": 10, "action_table": 6, "outcome_table": 2, "guardrail_table": 1,
         "segment_table": 3,

@@ -74,6 +74,8 @@ class ScenarioProblem:
             raise ParameterError(
                 f"{self.name}: logger {p}.", remedy=f"give {n_actions} propensities above 0 that sum to 1, or none."
             )
+        if not self.flights:
+            return  # their parts list every action, of which there may be more than fit in memory
         try:
             flight_parts(self.flights, n_actions)
         except ValueError as error:
