@@ -338,7 +338,7 @@ def study_delays(
     from evaluator.delays.study.studied_rows import Spread
 
     refuse_unknown("study_delays", options, DelayOptions)
-    keep = [] if by is None or by == "action" else [by]
+    keep = [] if by == "action" else source_columns(by)
     named, own_log = None if isinstance(log, Log) else str(log), _as_log(log, keep)
     asked, reading = DelayOptions(**under_own_names(DelayOptions, options)), {"keep": keep} if keep else {}
     with nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, reading) as (logged, place):

@@ -74,6 +74,7 @@ def delays_command(
     from evaluator.comparisons.log_places import place_of
     from evaluator.datasets.delay_file import place_of_file
     from evaluator.delays.study.run import steps, study_log, study_rows
+    from evaluator.log.column import source_columns
     from evaluator.reports.result_files import write_study
 
     options = DelayOptions(**studying)
@@ -94,7 +95,7 @@ def delays_command(
                 study = study_rows(rows, options, spread=spread)
         else:
             _refuse_file_options(filing)
-            keep = [] if group in ("action", None) else [group]
+            keep = [] if group == "action" else source_columns(group)
             named = one_log(log, dataset)
             opened = open_log(named, reading, keep)
             quarantine = opened.quarantine

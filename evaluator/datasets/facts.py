@@ -137,6 +137,8 @@ class OutcomeFacts:
         Number of its events.
     value_per_display
         Sum of their values a display; below 0 where rewards are taken back.
+    reward, told
+        Whether they count as rewards, and whether policies are told of them.
     observed_until, attribution_window
         Time up to which they were followed, and longest delay that the log records, in ticks; None where there is none.
     value_max
@@ -148,6 +150,8 @@ class OutcomeFacts:
     name: str
     events: Count
     value_per_display: Finite
+    reward: bool
+    told: bool
     observed_until: int | None
     attribution_window: Count | None
     value_max: Finite | None

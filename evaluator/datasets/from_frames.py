@@ -166,6 +166,8 @@ def in_keywords(message: str) -> str:
     for said, meant in _OF_FILES.items():
         message = message.replace(said, meant)
 
+    if "outcomes." in message:  # whose own keys are those of a spec
+        message = message.replace("exactly one of conversion_time", "exactly one of time")
     message = _OF_OUTCOME.sub(r"\1outcomes['\2']", message)
     message = _CUT.sub("leave such conversions out", message)
     message = _TABLE_KEY.sub(r"\1=", _TABLES.sub(_as_dict, message))

@@ -20,7 +20,7 @@ from evaluator.datasets.spec_sections import (
     Target,
 )
 from evaluator.datasets.time_section import Time
-from evaluator.log.meta import REFUNDS, SALES
+from evaluator.log.meta import NO_OUTCOMES
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 from evaluator.worlds.criteo.parameters import TwinParameters
 from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
@@ -271,10 +271,8 @@ class FileSpec(Heading):
     @model_validator(mode="after")
     def _parts_fit(self) -> FileSpec:
         for name in self.outcomes:
-            if name in (SALES, REFUNDS):
-                raise ValueError(
-                    f"[outcomes.{name}] has a name of conversions, of which refunds are below 0: rename it"
-                )
+            if name in NO_OUTCOMES:
+                raise ValueError(f"[outcomes.{name}] has a name of what a log has by itself: rename it")
         for table, events in self.events().items():
             if events.source is not None and self.display.id is None:
                 raise ValueError(f"[{table}.source] joins on display.id: name that column")

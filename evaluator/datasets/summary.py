@@ -170,13 +170,14 @@ def log_facts(log: Log) -> LogFacts:
     passed = _pass_over(log, events)
     rewards = events[0]
     of, value = rewards.display, rewards.value
+    counted = [of for one, of in zip(log.meta.outcomes, events[1:], strict=True) if one.reward]
     shown, converted = passed.shown, np.bincount(rewards.action, minlength=log.n_actions)
     top = np.argsort(-shown, kind="stable")[:TOP]
     return LogFacts(
         displays=len(log),
         conversions=len(of),
         conversions_per_display=len(of) / len(log),
-        reward_per_display=float(value.sum()) / len(log),
+        reward_per_display=float(value.sum() + sum(of.value.sum() for of in counted)) / len(log),
         actions=log.n_actions,
         tick=log.meta.tick,
         time_range=(passed.first, passed.last),
@@ -274,6 +275,8 @@ def _outcome_facts(log: Log, outcome: EventKind, events: _Events) -> OutcomeFact
         name=outcome.name,
         events=len(events.display),
         value_per_display=float(events.value.sum()) / len(log),
+        reward=outcome.reward,
+        told=outcome.told,
         observed_until=outcome.observed_until,
         attribution_window=outcome.attribution_window,
         value_max=outcome.value_max,

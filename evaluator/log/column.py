@@ -253,6 +253,8 @@ def _parts(log: Log, name: str, asked: str, *more: str, clock: bool = False) -> 
         if clock and part.startswith(EVERY):
             if part in kept:
                 raise ParameterError(f"{whose} keeps a column of that name.", remedy="rename the column.")
+        elif part.startswith(EVERY) and part not in kept:
+            raise ParameterError(f"{whose} has no groups by parts of the clock here.", remedy="name a column.")
         elif part not in kept:
             remedy = f"read or convert its source anew with `keep=['{part}']`"
             raise ParameterError(

@@ -15,6 +15,9 @@ PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
 
 # Kinds of conversions, told apart by their sign.
 SALES, REFUNDS = "sales", "refunds"
+# What reports and guardrails call all that is reward but for costs; and names that no outcome may have.
+REVENUE = "revenue"
+NO_OUTCOMES = (SALES, REFUNDS, REVENUE, "cost")
 # Fields that bound what a display may earn.
 BOUNDS = ("reward_min", "reward_max")
 # In the note on rows that a quarantine left out.

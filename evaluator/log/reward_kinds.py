@@ -15,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.errors import LogError
+from evaluator.errors import LogError, UnknownNameError, nearest
 from evaluator.log.contract import Log
 from evaluator.log.events import CONVERSION, COSTS, choose_kinds, kinds_of, mark_kind, merge_events, with_kind
-from evaluator.log.meta import REFUNDS, SALES, EventKind, LogMeta
+from evaluator.log.meta import REFUNDS, REVENUE, SALES, EventKind, LogMeta
 from evaluator.log.schema import COST, EVENTS, KIND, to_numpy
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-REVENUE = "revenue"
 
 
 def events_of(log: Log, name: str) -> Log:
@@ -35,10 +34,13 @@ def events_of(log: Log, name: str) -> Log:
         Log, as it was read.
     name
         Name of the kind: that of an outcome; ``sales`` and ``refunds``, the conversions of at least 0 and below;
-        ``cost``, what each display cost, above 0; ``revenue``, or empty, for all conversions.
+        ``cost``, what each display cost, above 0; ``revenue``, all that counts as reward but for costs; or empty, for
+        all conversions.
     """
     if any(one.name == name for one in log.meta.outcomes):
         return log.of_outcome(name)
+    if name == REVENUE:
+        return with_rewards(log, costs=False)
     # What is known of a display's sum bounds none of its parts: after a refund it may buy again.
     unknown: dict[str, float | None] = {"reward_min": None, "reward_max": None}
     if name == COST:
@@ -62,14 +64,22 @@ def name_kind(log: Log, name: str) -> str:
         The log has no such events.
     """
     has = [SALES, REVENUE] + [REFUNDS] * (sales(log.conversions) is not None) + [COST] * has_costs(log)
-    return name if name in has else log.outcome_named(name).name
+    known = [*(one.name for one in log.meta.outcomes), *has]
+    if name in (REFUNDS, COST) and name not in known:
+        raise UnknownNameError(f"Log {log.meta.name!r} has no {name}.", remedy=nearest(name, known))
+    if name not in known:
+        how = "" if log.meta.outcomes else " A spec names outcomes as [outcomes.NAME], `Log.from_frames` by `outcomes`."
+        what = f"There is no outcome {name!r} in log {log.meta.name!r}."
+        raise UnknownNameError(what, remedy=nearest(name, known) + how)
+    return name
 
 
 def may_be_below_0(log: Log, name: str) -> bool:
     """Whether values of a kind of events may be below 0."""
-    if any(one.name == name for one in log.meta.outcomes):
-        return log.outcome_named(name).reward
-    return name not in (SALES, COST) and sales(log.conversions) is not None
+    kinds = [one for one in log.meta.outcomes if one.name == name or (name == REVENUE and one.reward)]
+    if any((one.value_min or 0.0) < 0.0 for one in kinds):
+        return True
+    return name in (REFUNDS, REVENUE) and sales(log.conversions) is not None
 
 
 def event_kinds(log: Log) -> list[str]:

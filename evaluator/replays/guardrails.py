@@ -150,7 +150,7 @@ def limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[str]:
         if one.quantity == "relative uplift" and may_be_below_0(log, one.outcome):
             raise ParameterError(
                 f"`guardrails` {one.text!r}: values of {one.outcome} may be below 0, and no share of them is defined.",
-                remedy=f"limit the difference itself: '{one.outcome} > -0.001'.",
+                remedy=f"limit the difference itself: '{one.outcome} {'< +' if one.below else '> -'}0.001'.",
             )
     return list(dict.fromkeys(kinds))
 

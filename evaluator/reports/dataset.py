@@ -231,6 +231,8 @@ def _until(until: int | None, last: int, tick: str) -> str:
 def _outcome(outcome: dict[str, Any], log: dict[str, Any]) -> str:
     window, tick = outcome["attribution_window"], log["tick"]
     text = f"{outcome['events']:,} events, {significant_text(outcome['value_per_display'], 4)} per display"
+    if outcome["reward"]:
+        text += f", part of the reward, {'told' if outcome['told'] else 'not told'} to policies"
     text += "" if window is None else f", attribution window {_delay(window, tick)}"
     if outcome["observed_until"] != log["observed_until"]:
         text += f", followed until {_until(outcome['observed_until'], log['time_range'][1], tick)}"

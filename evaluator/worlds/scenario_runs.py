@@ -175,7 +175,10 @@ def _check(problem: Problem, policies: Sequence[Any]) -> None:
         if times[policy.spec] > 1:
             raise ParameterError(f"{policy.spec} is there twice.", remedy="name each policy once.")
         if policy.name == "logging":
-            raise ParameterError("logging follows a log, and a live run has none.", remedy="take random instead.")
+            raise ParameterError(
+                "logging follows a log, and a live run has none.",
+                remedy="take random instead; what the scenario's own logger earns is known, `World.truth('logging')`.",
+            )
         if isinstance(policy, ColumnsPolicy):
             raise ParameterError(
                 f"{policy.name} reads a column of a log, and a live run has none.", remedy="take random instead."

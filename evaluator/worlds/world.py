@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from evaluator.worlds.twins.truth import LogTruth
 
 Floats = npt.NDArray[np.float64]
+# Over which eligible sets are averaged, each in memory.
+_MOST_ROUNDS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,14 @@ class World:
     """
 
     def __init__(self, model: Problem | Promotions | LogTruth) -> None:
+        if not isinstance(model, BernoulliProblem | LinearProblem | Promotions):
+            from evaluator.worlds.twins.truth import LogTruth
+
+            if not isinstance(model, LogTruth):
+                raise ParameterError(
+                    f"A {type(model).__name__} is no model of a world.",
+                    remedy="`World.from_toml(scenario)`, `World.fit(log)`, or a problem of `evaluator.simulations`.",
+                )
         self.model = model
 
     @classmethod
@@ -112,6 +122,11 @@ class World:
         UsageError
             The dataset is a log in files, whose truth is not known.
         """
+        if not isinstance(scenario, str | Path):
+            raise UsageError(
+                f"A {type(scenario).__name__} is no scenario.",
+                remedy="name a bundled one or the path of a spec.toml; `World` takes a problem, `World.fit` a log.",
+            )
         path, spec = spec_path(scenario), dataset_spec(scenario)
         if not isinstance(spec, ScenarioSpec) or not isinstance(path, Path):
             raise UsageError(
@@ -154,6 +169,8 @@ class World:
         from evaluator.replays.options import ReplayOptions
         from evaluator.worlds.twins.truth import fit_log
 
+        if displays is not None and not is_whole(displays, 1):
+            raise ParameterError(f"displays={displays}.", remedy="give a number of displays, at least 1.")
         read = log if isinstance(log, Log) else load(log)
         return cls(
             fit_log(read, RandomPolicy(), ReplayOptions(window=window, propensity=propensity), displays=displays)
@@ -212,7 +229,8 @@ class World:
         policy
             One policy, as `replay` takes it.
         rounds
-            Number of rounds of a run; None takes the scenario's, and in time as many as the log has displays.
+            Number of rounds of a run; None takes the scenario's, and in time as many as the log has displays, over the
+            whole of which fewer rounds are spread.
         seed, runs
             Seed, and number of independent runs. In a scenario of rounds they are those of `simulate`, to the bit; in
             time, rounds come at the times of its own log, as in an audit.
@@ -269,7 +287,9 @@ class World:
         policy
             ``random``, ``fixed:action=...`` or ``logging``, the policy that the world's logs are written by.
         rounds
-            Number of rounds, over which flights of a scenario are averaged; None takes the scenario's.
+            Number of rounds, over which flights of a scenario of rounds are averaged; None takes the scenario's. In
+            time, and in a world fitted to a log, the truth is that of all of its time, as `play` lives it; `log` draws
+            the first displays.
 
         Returns
         -------
@@ -279,9 +299,17 @@ class World:
         Raises
         ------
         ParameterError
-            The policy learns: what it earns depends on its luck. `play` it.
+            The policy learns: what it earns depends on its luck, `play` it. Or `rounds` is out of range, or given to a
+            world whose displays come in time.
         """
         described = as_description(policy)
+        if rounds is not None and not (is_whole(rounds, 1) and rounds <= _MOST_ROUNDS):
+            raise ParameterError(f"rounds={rounds}.", remedy=f"rounds is 1 to {_MOST_ROUNDS:,}.")
+        if rounds is not None and not self._counts_rounds:
+            raise ParameterError(
+                f"rounds={rounds}, but displays of {self.name!r} come in time.",
+                remedy="leave it out: the truth is that of all of its time.",
+            )
         if not isinstance(described, FixedAction | LoggingPolicy | RandomPolicy):
             raise ParameterError(
                 f"{described.spec} learns, or reads a log: what it earns is not known without playing.",

@@ -225,7 +225,7 @@ def test_a_row_that_breaks_a_rule_of_an_outcome_takes_its_conversion_along(tmp_p
         ('[outcomes.click]\ntime = "at"\n[outcomes.click.source]\nfiles = "e.csv"\n',
          r"`\$\.outcomes\.click\.source\.display` is missing"),
         ('[outcomes.refunds]\nindicator = "clicked"\nimmediate = true\n',
-         r"\[outcomes\.refunds\] has a name of conversions, of which refunds are below 0: rename it"),
+         r"\[outcomes\.refunds\] has a name of what a log has by itself: rename it"),
         ('[context]\ncolumns = ["clicked"]\n' + CLICK, r"'clicked', which is known only after the outcome"),
     ],
 )  # fmt: skip
@@ -246,7 +246,7 @@ def test_an_outcome_in_its_own_table_needs_an_id(tmp_path: Path) -> None:
 
 def test_messages_on_frames_speak_python() -> None:
     frame = pl.DataFrame({"t": [1, 2], "a": ["x", "y"], "s": [1, None], "late": [None, 9]})
-    with pytest.raises(SpecError, match=r"outcomes\['sales'\] has a name of conversions"):
+    with pytest.raises(SpecError, match=r"outcomes\['sales'\] has a name of what a log has by itself"):
         Log.from_frames(
             frame, time="t", action="a", conversion_time="s", unit="s", outcomes={"sales": {"time": "late"}}
         )
@@ -284,9 +284,11 @@ def test_show_and_validate_say_what_outcomes_there_are(tmp_path: Path) -> None:
     spec = in_folder(tmp_path, CLICK, OWN_TABLE)
     facts = show(spec)["log"]["outcomes"]
     assert facts == [
-        {"name": "click", "events": 3, "value_per_display": 0.6, "observed_until": 50, "attribution_window": 0,
+        {"name": "click", "events": 3, "value_per_display": 0.6, "reward": False, "told": False,
+         "observed_until": 50, "attribution_window": 0,
          "value_max": 1.0, "delay_quantiles": {"p25": 0, "p50": 0, "p75": 0, "p90": 0, "p99": 0}},
-        {"name": "left", "events": 4, "value_per_display": 1.0, "observed_until": 130, "attribution_window": 100,
+        {"name": "left", "events": 4, "value_per_display": 1.0, "reward": False, "told": False,
+         "observed_until": 130, "attribution_window": 100,
          "value_max": 2.5,
          "delay_quantiles": pytest.approx({"p25": 2.25, "p50": 6, "p75": 29.25, "p90": 65.7, "p99": 87.57})},
     ]  # fmt: skip

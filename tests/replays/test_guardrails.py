@@ -62,7 +62,7 @@ def test_per_cent_needs_to_say_of_what() -> None:
 def test_an_unknown_outcome_is_refused_before_the_run() -> None:
     with pytest.raises(UnknownNameError, match=r"'complant < 1': There is no outcome 'complant' in log 'test'\."):
         plan(with_complaints(plain()), "ucb1", guardrail="complant < 1")
-    with pytest.raises(UnknownNameError, match=r"has none but its reward\. Hint: a spec names outcomes as \[outc"):
+    with pytest.raises(UnknownNameError, match=r"Hint: known: revenue, sales\. A spec names outcomes as \[outc"):
         plan(plain(), "ucb1", guardrail="complaint < 1")
 
 

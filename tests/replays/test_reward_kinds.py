@@ -282,6 +282,25 @@ def test_the_command_that_audits_it_counts_it_too(tmp_path: Path) -> None:
     assert json.loads(run.out)["policies"][0]["live_value"] == found.policies[0].live_value
 
 
+def test_revenue_is_one_number() -> None:
+    log = damaged()
+    display = log.displays.append_column("cost", pa.array(np.full(N, 0.1)))
+    found = replay(replace(log, displays=display), "random", window=500, guardrails=["revenue > 0", "sales > 0"])
+    assert found.money is not None
+    revenue, sold = (answer.interval.estimate for answer in found.guardrails)
+    assert revenue == pytest.approx(found.money.revenue.estimate)
+    assert revenue < sold - 0.1
+    facts = log_facts(log)
+    assert facts.reward_per_display == pytest.approx(
+        (to_numpy(log.conversions["value"]).sum() + to_numpy(log.outcomes["value"]).sum()) / N
+    )
+    assert (facts.outcomes[0].reward, facts.outcomes[0].told) == (True, True)
+    with pytest.raises(ParameterError, match=r"no share of them is defined. Hint: .*'revenue < \+0.001'"):
+        replay(log, "random", window=500, guardrails=["revenue < +5%"])
+    with pytest.raises(EvaluatorError, match="has no cost"):
+        replay(log, "random", window=500, guardrails=["cost < 1"])
+
+
 def test_rewards_need_a_window() -> None:
     log = damaged(N - 1)
     with pytest.raises(LogError, match="nothing says how long after a display rewards may come"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -187,3 +188,25 @@ def test_numbers_out_of_range_are_refused() -> None:
         fitted.play("random", 10, runs=0)
     with pytest.raises(ParameterError, match="the world has 5 actions"):
         fitted.truth("fixed:action=5")
+
+
+@pytest.mark.parametrize("rounds", [0, -5, 2.5, "x", 10**12])
+def test_rounds_of_a_truth_are_a_number_that_fits(rounds: Any) -> None:
+    with pytest.raises(ParameterError, match="rounds is 1 to 10,000,000"):
+        World.from_toml("campaigns").truth("random", rounds=rounds)
+
+
+def test_a_truth_in_time_is_that_of_all_of_its_time() -> None:
+    with pytest.raises(ParameterError, match="come in time"):
+        World.from_toml("promotions").truth("random", rounds=20_000)
+
+
+def test_what_is_no_world_is_told_in_a_line() -> None:
+    with pytest.raises(ParameterError, match="A str is no model of a world"):
+        World("campaigns")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="A int is no scenario"):
+        World.from_toml(5)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="displays=0"):
+        World.fit(World.from_toml("campaigns").log(500), displays=0)
+    with pytest.raises(ParameterError, match=r"World\.truth"):
+        World.from_toml("campaigns").play("logging", 100)
