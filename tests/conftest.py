@@ -48,7 +48,7 @@ def pytest_collection_finish() -> None:
         A module replays something when it is imported.
     """
     loops = sys.modules.get("evaluator.engine.loops")
-    if any(getattr(getattr(loops, name, None), "signatures", ()) for name in ("match", "match_recorded", "serve")):
+    if any(getattr(getattr(loops, name, None), "signatures", ()) for name in ("match", "serve")):
         raise pytest.UsageError("a test module replays when it is imported: put what it needs into a fixture")
 
 

@@ -147,10 +147,6 @@ class MatchingReplay:
             self._step = loop.follow
         elif setting.among:
             self._step = loop_for(policy, among.match_among, among.match_among_uncached, among.match_among_interpreted)
-        elif recorded:
-            self._step = loop_for(
-                policy, loop.match_recorded, loop.match_recorded_uncached, loop.match_recorded_interpreted
-            )
         else:
             self._step = loop_for(policy, loop.match, loop.match_uncached, loop.match_interpreted)
         self.done = False
@@ -195,7 +191,7 @@ class MatchingReplay:
                 self._state, self._rng, batch, self._random_ties, self._held, setting.window, self._last, pending,
                 self._progress, accepted, choices,
             )  # fmt: skip
-        recorded = () if self._choices is None else (choices,)
+        recorded = () if self._step is loop.follow else (None if self._choices is None else choices,)
         return (
             self._state, self._rng, batch, setting.n_actions, setting.window, self._last, pending, self._progress,
             accepted, *recorded,

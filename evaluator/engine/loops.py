@@ -76,10 +76,12 @@ def _match(
     pending: PendingConversions,
     progress: ReplayCounters,
     accepted: npt.NDArray[np.int64],
+    choices: npt.NDArray[np.int32] | None,
 ) -> int:
     """Accept each display whose logged action is the round's choice; return how many displays were read.
 
-    The accepted displays' numbers within the batch go to `accepted` from its start on.
+    The accepted displays' numbers within the batch go to `accepted` from its start on. The choice at every display that
+    is read, thinned out or not, goes to `choices`; None asks for none, and is compiled without.
     """
     state, rng, batch, pending, progress = borrowed((state, rng, batch, pending, progress))
     written = i = 0
@@ -87,44 +89,21 @@ def _match(
         if progress.prepared[0] == 0:
             begin(state, rng)
             progress.prepared[0] = 1
-        i = _next_match(state, batch, i, n_actions)
-        if i < batch.action.shape[0]:
+        if choices is None:
+            i = _next_match(state, batch, i, n_actions)
+            matches = i < batch.action.shape[0]
+        else:
+            chosen = choose(state, batch.vectors[_place(batch, i)])
+            if chosen < 0 or chosen >= n_actions:
+                raise ValueError("the policy chose an impossible action")
+            choices[i] = chosen
+            matches = chosen == batch.action[i]
+        if matches:
             play_round(state, batch.vectors[_place(batch, i)], batch, i, _logged(batch, i), window, pending, progress)
             accepted[written] = i
             written += 1
-            i += 1
-    return i
-
-
-def _match_recorded(
-    state: Any,
-    rng: np.random.Generator,
-    batch: Batch,
-    n_actions: int,
-    window: int,
-    horizon: int,
-    pending: PendingConversions,
-    progress: ReplayCounters,
-    accepted: npt.NDArray[np.int64],
-    choices: npt.NDArray[np.int32],
-) -> int:
-    """Do as `_match` does, and write the choice at every display that is read, thinned out or not, to `choices`."""
-    state, rng, batch, pending, progress = borrowed((state, rng, batch, pending, progress))
-    written = i = 0
-    while i < batch.action.shape[0] and progress.rounds[0] < horizon:
-        if progress.prepared[0] == 0:
-            begin(state, rng)
-            progress.prepared[0] = 1
-        chosen = choose(state, batch.vectors[_place(batch, i)])
-        if chosen < 0 or chosen >= n_actions:
-            raise ValueError("the policy chose an impossible action")
-        choices[i] = chosen
-        if chosen == batch.action[i]:
-            play_round(state, batch.vectors[_place(batch, i)], batch, i, chosen, window, pending, progress)
-            accepted[written] = i
-            written += 1
         i += 1
-    return i
+    return min(i, batch.action.shape[0])
 
 
 @inlinable
@@ -232,12 +211,9 @@ def _follow(
 
 
 match = compiled(_match)
-match_recorded = compiled(_match_recorded)
 serve = compiled(_serve)
 follow = compiled(_follow)
 match_uncached = compiled_uncached(_match)
-match_recorded_uncached = compiled_uncached(_match_recorded)
 serve_uncached = compiled_uncached(_serve)
 match_interpreted = _match
-match_recorded_interpreted = _match_recorded
 serve_interpreted = _serve
