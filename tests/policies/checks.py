@@ -246,7 +246,7 @@ def check_interpreted_is_compiled(policy: Policy) -> None:
             shown = np.full(len(rounds), -1)
             pending = nothing_pending(len(batch.delay), setting.dimension, reach=int(batch.delay.max(initial=0)))
             rng = np.random.default_rng(7)
-            step(state, rng, batch, 4, setting.window, setting.horizon, pending, counters, shown)
+            step(state, rng, batch, 4, setting.window, setting.horizon, pending, counters, shown, None)
             accepted.append(shown)
             states.append(state)
             progress.append(counters)

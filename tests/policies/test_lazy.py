@@ -69,6 +69,7 @@ def matched_interpreted(policy: Policy, setting: Setting, rounds: LoggedRounds) 
         pending,
         progress,
         accepted,
+        None,
     )
     return accepted[: int(progress.rounds[0])]
 
@@ -231,6 +232,7 @@ def matched(policy: Policy, setting: Setting, batch: Batch) -> tuple[np.ndarray,
     pending = nothing_pending(len(batch.delay), setting.dimension, reach=setting.window)
     progress, accepted, state = loop.no_progress(), np.empty(len(batch.action), np.int64), policy.start(setting)
     rng = np.random.default_rng(6)
-    loop.match(state, rng, batch, setting.n_actions, setting.window, setting.horizon, pending, progress, accepted)
+    window, horizon = setting.window, setting.horizon
+    loop.match(state, rng, batch, setting.n_actions, window, horizon, pending, progress, accepted, None)
     part = state.optimist if hasattr(state, "optimist") else state.sampler
     return accepted[: int(progress.rounds[0])], part.ridge.theta
