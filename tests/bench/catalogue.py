@@ -6,17 +6,16 @@ from evaluator.policies import resolve
 from tests.bench.scenarios import large
 from tests.bench.tables import Row, print_table
 from tests.bench.timing import replay, seconds
-from tests.twins.eager import AskedLinUCB, EagerLinUCB
+from tests.twins.eager import EagerLinUCB
 
 K, D = 675, 16
 
 
 def rows(displays: int) -> list[Row]:
     setting, rounds = large((1, K, D), displays, n_actions=K)
-    few, fewer = rounds.first(displays // 10), rounds.first(displays // 100)
+    fewer = rounds.first(displays // 100)
     jobs = {
         "linucb scoring every action": (EagerLinUCB(), fewer),
-        "linucb asked at every display": (AskedLinUCB(), few),
         **{f"{name}, choice held": (resolve(name), rounds) for name in ("linucb", "otflinucb", "lints", "otflints")},
     }
     taken = seconds(
