@@ -106,7 +106,8 @@ class CheckReport(JsonDocument, ShownInNotebooks):
     assumption
         Clause that says what an estimate that uses these propensities rests on.
     left_out
-        Sentence on the rows that were left out of the log; empty without any.
+        Sentences on the rows that were left out of the log, and on rewards that some checks do not see; empty without
+        any.
     options
         Options of the checks, as they were asked for.
     replay

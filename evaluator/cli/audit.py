@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,7 +47,6 @@ def audit_command(
     from evaluator.arguments import as_descriptions
     from evaluator.audits.run import run_audit, steps
     from evaluator.comparisons.log_places import place_of
-    from evaluator.log.reward_kinds import rewards_alone
     from evaluator.log.users import LIKE_USERS
     from evaluator.outputs.kept_folder import KeptJobs
     from evaluator.reports.result_files import write_audit
@@ -63,7 +61,6 @@ def audit_command(
             # The fingerprint covers the whole log: with and without workers, results have the same keys.
             read = reading_options(reading, [LIKE_USERS])
             place = None if executor is None and store is None else place_of(source.log, named, read)
-            source = replace(source, log=rewards_alone(source.log))
             with o.progress(
                 "twins and runs",
                 {"Replaying twins": asked.twins, "Playing live": steps(len(descriptions), asked) - asked.twins},
