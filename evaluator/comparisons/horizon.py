@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.comparisons.lines import names_of
-from evaluator.engine.samplers import sure_rounds
+from evaluator.engine.log_replay import sure_rounds
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
