@@ -11,8 +11,7 @@ from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import plan_replay
-from evaluator.replays.shared_inputs import read_basis
+from evaluator.replays.planning import plan_replay, read_basis
 from evaluator.replays.warm_start import learned_among, numbered_as_learned
 
 Window = str | int | None

@@ -24,8 +24,8 @@ from evaluator.log.eligible import SetCodes
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import TakenActions
 from evaluator.policies.static import FixedAction
+from evaluator.replays.rounds.propensity import Thinning
 from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.thinning import Thinning
 
 if TYPE_CHECKING:
     from evaluator.replays.plan import ReplayPlan

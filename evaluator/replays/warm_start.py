@@ -22,7 +22,7 @@ from evaluator.replays.learned.about import LearnedFrom
 from evaluator.replays.learned.file import content_hash
 from evaluator.replays.learned.policy import LearnedPolicy, load_policy
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.rounds.window import ReplayWindow
+from evaluator.replays.rounds.clock import ReplayWindow
 from evaluator.results.json_documents import Count, Sha256, in_document, omitted
 from evaluator.units import NO_WINDOW
 

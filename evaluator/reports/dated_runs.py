@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from evaluator.comparisons import lines as variant_lines
 from evaluator.errors import SourceError
-from evaluator.replays.plan_document import with_label
+from evaluator.replays.plan import with_label
 from evaluator.reports.chapter import Chapter
 from evaluator.reports.manifest import AGAIN, MANIFEST, LogDates, log_dates, read_json
 

@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.engine.log_replay import Replay
 from evaluator.errors import NoRoundsError
-from evaluator.estimates.confidence import Interval
+from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.findings.codes import (
     ANY_ORDER,
     BURSTS,
     CLIPPED,
     ENDED_BY_ACTION,
     FEW_ROUNDS,
+    LARGEST_REWARD_SEEN,
     LITTLE_LEARNED,
     MOVING_SETS,
     QUEUE_RAN_DRY,
     RARE_REFERENCE,
     SHARE_OF_TRAFFIC,
     SHORT_OF_HORIZON,
+    SMALLEST_REWARD_SEEN,
+    TIME_STAMPS_DECIDE,
     WALL_CLOCK_OFF,
 )
 from evaluator.findings.finding import Finding
 from evaluator.replays.acceptance import (
     acceptance_warning,
     propensity_warning,
+    set_sizes_assumption,
+    set_sizes_warning,
     waiting_warning,
 )
-from evaluator.replays.findings.unknown_maximum import warn_of_bound
-from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.plan_document import with_label
-from evaluator.replays.repeats import RepeatEstimates, ended_by
+from evaluator.replays.one_scan import RepeatEstimates, ended_by
+from evaluator.replays.plan import ReplayPlan, with_label
+from evaluator.replays.result import ReplayResult
 from evaluator.replays.rounds.gaps_and_bursts import BURSTY, peak_within_delay
-from evaluator.replays.rounds.reorder import BLOCK
-from evaluator.replays.set_sizes import set_sizes_assumption, set_sizes_warning
+from evaluator.replays.rounds.stream import BLOCK
 from evaluator.replays.support import binding_display, leaves_out
+from evaluator.replays.values.rewards import References, observed_rewards
 from evaluator.units import format_duration
 
 _TOLD = ("generated", "delivered", "expired")
@@ -49,6 +57,7 @@ _SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 # So many rounds are not missed by chance: the probability is exp(-20) at most.
 _EXPECTED = 20.0
 _LONGER = "take a longer log, or fewer actions: `actions='top:n'`."
+_BEYOND = {"largest": "more than the largest reward seen", "smallest": "less than the smallest reward seen"}
 
 
 def little_learned(
@@ -349,3 +358,105 @@ def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, bes
             )
         )
     return [*findings, *warn_of_bound(plan)]
+
+
+def mean_reward(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:
+    """Return the mean reward of the displays of each repeat's rounds, over the repeats; nan without rounds."""
+    if not all(len(displays) for displays in shown):
+        return float("nan")
+    if plan.options.reward == "observed":
+        return float(np.mean([observed_rewards(plan, displays).mean() for displays in shown]))
+    return float(np.mean([references.logged(plan, len(d)).taken(d).mean() for d in shown]))
+
+
+def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> list[Finding]:
+    """Return a warning where the value depends on when, within their time stamps, conversions are told.
+
+    Parameters
+    ----------
+    plan
+        Plan of the replay.
+    value
+        Value with its interval.
+    ends
+        Values if conversions are told at the beginning of their stamps, and at the end; empty where stamps are fine.
+    """
+    half = (value.high - value.low) / 2.0
+    if not ends or not abs(ends[0] - ends[1]) > half:
+        return []
+    unit = format_duration(plan.survey.stamp * (plan.log.meta.tick_seconds or 1.0))
+    return [
+        TIME_STAMPS_DECIDE.found(
+            f"Time stamps decide this value. Times are multiples of {unit}, and conversions that are told at the "
+            f"beginning of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half "
+            f"the interval's width, {half:.2g}, which does not allow for it.",
+            "Log finer times; until then decide only what holds at both.",
+            at_beginning=ends[0],
+            at_end=ends[1],
+        )
+    ]
+
+
+def outside_seen(ends: Sequence[str]) -> str:
+    """Return what no display may earn where these bounds (`RewardRange.ends_seen`) are only what was seen."""
+    return " or ".join(_BEYOND[end] for end in ends)
+
+
+def ends_seen(results: Sequence[ReplayResult]) -> tuple[str, ...]:
+    """Return which bounds of a display's reward are only what was seen, in any of the results."""
+    return tuple(dict.fromkeys(end for result in results for end in result.plan["reward_bound"]["seen"]))
+
+
+def with_honest_kinds(plan: ReplayPlan, result: ReplayResult) -> ReplayResult:
+    """Return a result whose intervals claim no more than holds."""
+    if plan.bounded:
+        return result
+    money = result.money
+    if money is not None:
+        named = ("profit", "profit_per_cost")
+        money = replace(money, **{name: with_honest_kind(getattr(money, name)) for name in named})
+    best = replace(result.best_fixed_action, value=with_honest_kind(result.best_fixed_action.value))
+    return replace(
+        result,
+        value=with_honest_kind(result.value),
+        regret=with_honest_kind(result.regret),
+        uplift=with_honest_kind(result.uplift),
+        logging_value=with_honest_kind(result.logging_value),
+        best_fixed_action=best,
+        money=money,
+    )
+
+
+def warn_of_bound(plan: ReplayPlan) -> list[Finding]:
+    """Return what to read before the numbers of a log that names no largest reward."""
+    rewards = plan.rewards
+    findings = _warn_of_smallest(plan)
+    if rewards.known:
+        return findings
+    largest = f"The largest reward seen, {rewards.largest:g}, is taken as the largest possible"
+    if rewards.alike:
+        return [LARGEST_REWARD_SEEN.found(f"{largest}.", largest=rewards.largest), *findings]
+    return [
+        *findings,
+        LARGEST_REWARD_SEEN.found(
+            f"{largest}, which nobody knows: where larger ones are possible, and rare, the intervals of realised "
+            "values, regret, uplift and differences hold less often than they say, and not at any stopping time.",
+            "Name what a display can earn at most (`reward_max`, or reward_max in the spec), or have capped rewards "
+            "evaluated, of which they hold (`cap`).",
+            largest=rewards.largest,
+        ),
+    ]
+
+
+def _warn_of_smallest(plan: ReplayPlan) -> list[Finding]:
+    """Say so where refunds might take more than any did."""
+    if plan.rewards.smallest_known:
+        return []
+    return [
+        SMALLEST_REWARD_SEEN.found(
+            f"The least that a display earns by its conversions, {plan.rewards.smallest:g}, is the least seen: where "
+            "refunds may take more, the intervals hold less often than they say.",
+            "Name it (`reward_min`, or reward_min in the spec).",
+            smallest=plan.rewards.smallest,
+        )
+    ]

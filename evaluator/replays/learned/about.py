@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
@@ -18,10 +19,12 @@ from evaluator.errors import DataError, ParameterError, SourceError
 from evaluator.escape import escape
 from evaluator.log.encoder import ContextEncoder, encoder_of
 from evaluator.policies.base import Setting
-from evaluator.replays.learned.arrays import Arrays
 from evaluator.streams import stream_at
 from evaluator.units import NO_WINDOW
 from evaluator.version import __version__
+
+# Arrays of a file by their names.
+Arrays = dict[str, npt.NDArray[Any]]
 
 SCHEMA = "evaluate.policy/5"
 # The fourth kept inverses of regressions. The third said neither how contexts were encoded nor what it learned from.

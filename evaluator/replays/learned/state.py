@@ -17,7 +17,7 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import EvaluatorError, SourceError
 from evaluator.policies.base import Policy, Setting
-from evaluator.replays.learned.arrays import Arrays
+from evaluator.replays.learned.about import Arrays
 
 _OTHER = "replay and save the policy with this version."
 # The state of a shorter setting may be larger by a few sizes that compiled code then knows, not more.

@@ -13,7 +13,7 @@ from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import effective, spread_interval, too_few
 from evaluator.findings.codes import MIXED_HORIZONS, NO_SPREAD, PROPENSITIES_NOT_RESAMPLED, ordered
-from evaluator.replays.findings.clusters import few_clusters_warning
+from evaluator.replays.findings.plan import few_clusters_warning
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 

@@ -25,8 +25,7 @@ from evaluator.estimates.repeated import repeated_interval
 from evaluator.estimates.sparse import SparseRewards
 from evaluator.replays.guardrails import Guardrail, GuardrailAnswer, parse_guardrails, relative
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.subsampled_log import evened
-from evaluator.replays.values.rewards import RewardBounds, logged_rewards, reward_bounds
+from evaluator.replays.values.rewards import RewardBounds, evened, logged_rewards, reward_bounds
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, arrow_table, interval_cells, interval_columns
 
 Floats = npt.NDArray[np.float64]
