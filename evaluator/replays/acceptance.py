@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from evaluator.engine.log_replay import Replay
 from evaluator.estimates.martingales import combined, log_evidence, log_tail
-from evaluator.findings.codes import ACCEPTANCE_OFF, ELIGIBLE_SETS, LONG_WAIT, PROPENSITIES_OFF, TILTED_SETS
+from evaluator.findings import codes
 from evaluator.findings.finding import Finding
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.support import MUCH_SMALLER
@@ -53,13 +53,9 @@ _SLOPES = 2.0 ** -np.arange(-1.0, 12.0)
 class AcceptedDisplays:
     """The displays that a replay accepted, of those that it read.
 
-    Parameters
-    ----------
-    read, accepted
-        Number of displays read while each action was the policy's choice, and of those accepted, shape (K,); shape (1,)
-        where a policy reads contexts, so that nobody knows what it would have chosen at the others.
-    probability
-        Probability with which each such display should be accepted, of the same shape.
+    `read` and `accepted` count displays while each action was the policy's choice, and `probability` is that of
+    accepting each, shape (K,). Where a policy reads contexts, nobody knows what it would have chosen at the others: the
+    shapes are (1,).
     """
 
     read: npt.NDArray[np.int64]
@@ -80,14 +76,7 @@ def accepted_of(plan: ReplayPlan, replay: Replay, action: npt.NDArray[np.int32])
     with probability c_k. Without propensities all there is to compare with are the shares of the log's actions: this
     finds an order within the log, but not a logger that is another than was said. Queues accept nothing by chance, and
     propensities clipped at a quantile are accepted too rarely by intention; those clipped by the c of fitted ones lose
-    less than is negligible.
-
-    Parameters
-    ----------
-    plan, replay
-        Plan of the replay, and what it did.
-    action
-        Actions of the accepted displays, shape (T,).
+    less than is negligible. `action` holds the actions of the accepted displays, shape (T,).
     """
     if plan.sampler in ("queue", "logged") or not replay.read:
         return None
@@ -113,14 +102,8 @@ def most_suspicious(
     """Return what had been accepted when the evidence against it was largest, at the end or some time before.
 
     The evidence is a martingale, so that looking at it all along costs no more false alarms than looking once. An
-    action launched late is accepted as often as it should be in the end, but not until then.
-
-    Parameters
-    ----------
-    plan, replay, action
-        Plan of the replay, what it did, and the actions of the accepted displays, shape (T,), as in `accepted_of`.
-    found
-        Counts that `accepted_of` returned for the whole replay; None where it returned none.
+    action launched late is accepted as often as it should be in the end, but not until then. `found` is what
+    `accepted_of` returned for the whole replay.
     """
     if found is None or not len(action):
         return found
@@ -167,7 +150,7 @@ def acceptance_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> list
     known = "its share of the log promises" if plan.matched.propensities.rule is None else "the propensities promise"
     causes = _TOO_FEW if ratio[worst] < 1.0 else _TOO_MANY
     return [
-        ACCEPTANCE_OFF.found(
+        codes.ACCEPTANCE_OFF.found(
             f"{when}{accepted[worst]:,} of {read[worst]:,} displays were accepted instead of the "
             f"{read[worst] * c[worst]:,.0f} that {known}: more than chance explains, so the value may be far "
             f"off. Likely causes: {causes}.",
@@ -188,7 +171,7 @@ def waiting_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> list[Fi
     if not plan.usable[k] or not others or without < MUCH_SMALLER * rounds:
         return []
     return [
-        LONG_WAIT.found(
+        codes.LONG_WAIT.found(
             f"Waiting for action {plan.log.labels[k]} ({plan.usable[k]:,} displays) took {found.read[k]:,} of the "
             f"{read:,} displays read, for {found.accepted[k]:,} of {rounds:,} rounds: without it there would be about "
             f"{without:,.0f}.",
@@ -229,7 +212,7 @@ def propensity_warning(plan: ReplayPlan) -> list[Finding]:
     hole = bool((off[alarming] < 0).any())
     lost = " What an action earns is known only where it was shown." if hole else ""
     return [
-        PROPENSITIES_OFF.found(
+        codes.PROPENSITIES_OFF.found(
             f"The mean of 1/propensity over all displays is {named}{more}, where right propensities give {right}. "
             f"Likely causes: {_HOLE if hole else _TOO_MANY}.{lost}",
             "Run evaluate check on this log.",
@@ -240,19 +223,11 @@ def propensity_warning(plan: ReplayPlan) -> list[Finding]:
 
 @dataclass(frozen=True)
 class SetSizes:
-    """Sizes of the sets of accepted displays beside those of the displays that were read.
+    """Sizes |E| of the sets of accepted displays beside those of the displays read: number and mean, nan without.
 
-    Parameters
-    ----------
-    read, accepted
-        Number of displays read, and of those accepted.
-    mean_read, mean_accepted
-        Mean |E| of each; nan where there are none.
-    log_evidence
-        Log of the evidence that acceptance leans to large or to small sets, of mean 1 at most where it does not.
-    uneven
-        Whether the displays read are no even sample of the traffic: `mean_read` is then that of the traffic they stand
-        for, and there is no evidence, for how likely a display is accepted depends on what its set lost.
+    `log_evidence` is the log of the evidence that acceptance leans to large or to small sets, of mean 1 at most where
+    it does not. Where the displays read are no even sample of the traffic (`uneven`), `mean_read` is that of the
+    traffic they stand for, and there is no evidence: how likely a display is accepted depends on what its set lost.
     """
 
     read: int
@@ -269,23 +244,15 @@ class SetSizes:
 
 
 def set_sizes(read: Counts, accepted: Counts, *, probability: float, mean: float) -> SetSizes:
-    """Return how the sizes of accepted sets compare with those read. O(K).
+    """Return how the sizes of accepted sets compare with those read, both counted by |E| from 0, shape (K + 1,). O(K).
 
     With A_i whether display i is accepted, c its probability and d_i = |E_i| - `mean`, for every slope l
 
         exp(l sum A_i d_i) / prod (1 - c + c exp(l d_i))
 
     is a martingale of mean 1, and so is the mean over some slopes: it ever reaches 1 / alpha with probability alpha at
-    most (Ville), so that a replay may stop where it likes, and be looked at more than once.
-
-    Parameters
-    ----------
-    read, accepted
-        Number of displays read, and of those accepted, by |E| from 0, shape (K + 1,) each.
-    probability
-        Acceptance probability c of every display, in (0, 1].
-    mean
-        Mean |E| over the whole log, known without looking at what was accepted.
+    most (Ville), so that a replay may stop where it likes, and be looked at more than once. `mean` is that of |E| over
+    the whole log, known without looking at what was accepted.
     """
     size = np.arange(len(read))
     n, t = int(read.sum()), int(accepted.sum())
@@ -303,17 +270,9 @@ def set_sizes(read: Counts, accepted: Counts, *, probability: float, mean: float
 
 
 def uneven_set_sizes(read: int, accepted: Counts, *, mean: float) -> SetSizes:
-    """Return the sizes of accepted sets beside those of the traffic that an uneven sample stands for.
+    """Return the sizes of accepted sets, counted as above, beside those of the traffic that the sample stands for.
 
-    Parameters
-    ----------
-    read
-        Number of displays read.
-    accepted
-        Number of accepted displays by |E| from 0, shape (K + 1,).
-    mean
-        Mean |E| of the traffic: the mean of 1/p over the log's displays, for that of one action is 1 where it is
-        eligible.
+    The traffic's mean is that of 1/p over the log's displays, for that of one action is 1 where it is eligible.
     """
     size = np.arange(len(accepted))
     return SetSizes(read, int(accepted.sum()), mean, _mean(size, accepted), 0.0, uneven=True)
@@ -327,7 +286,7 @@ def sizes_by_count(sizes: npt.NDArray[np.integer], n_actions: int) -> Counts:
 def set_sizes_assumption(found: SetSizes) -> Finding:
     """Return what was compared."""
     of = "traffic that the log stands for" if found.uneven else "displays read"
-    return ELIGIBLE_SETS.found(
+    return codes.ELIGIBLE_SETS.found(
         f"displays have their own eligible actions: {found.mean_read:.4g} on average of the {of}, "
         f"{found.mean_accepted:.4g} of the rounds"
     )
@@ -345,7 +304,7 @@ def set_sizes_warning(found: SetSizes) -> list[Finding]:
         else "propensities that do not belong to these sets, or sets of another time than their displays"
     )
     return [
-        TILTED_SETS.found(
+        codes.TILTED_SETS.found(
             f"Accepted displays had {found.mean_accepted:.4g} eligible actions on average, where those read had "
             f"{found.mean_read:.4g}: more than chance explains. These rounds are not the log's traffic but lean to "
             f"{'small' if smaller else 'large'} sets, so the value may be far off. Likely causes: {causes}.",

@@ -37,13 +37,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class ReplayRun:
-    """One repeat of one plan on its way through the log: the first in the log's own order, the others each in another.
-
-    Parameters
-    ----------
-    plan, repeat
-        Plan that is replayed, and number of the repeat, from 0.
-    """
+    """One repeat of a plan on its way through the log: the first in the log's own order, the others in others."""
 
     def __init__(self, plan: ReplayPlan, repeat: int) -> None:
         self.plan = plan
@@ -133,24 +127,11 @@ def replay_all(
     batch_size: int = BATCH,
     advance: Callable[[int], None] = lambda displays: None,
 ) -> list[ReplayRun]:
-    """Replay every repeat of every plan in one scan of their log.
+    """Replay every repeat of every plan in one scan of their log; return the finished runs, plan by plan, by repeat.
 
-    Parameters
-    ----------
-    plans
-        Plans of replays on one log.
-    jobs
-        Number of threads. Neither their number nor `batch_size` changes any result: each replay sees the same displays
-        in the order of its repeat (`evaluator.replays.rounds.stream`), and draws from streams of its own.
-    batch_size
-        Number of displays read at a time, about.
-    advance
-        Function called with the number of displays read since the last call.
-
-    Returns
-    -------
-    list of ReplayRun
-        Finished runs, plan by plan, repeat by repeat.
+    Neither the number of threads `jobs` nor `batch_size`, about so many displays read at a time, changes any result:
+    each replay sees the same displays in the order of its repeat (`evaluator.replays.rounds.stream`), and draws from
+    streams of its own. `advance` is called with the number of displays read since the last call.
     """
     log = plans[0].log
     runs = [ReplayRun(plan, repeat) for plan in plans for repeat in range(plan.options.repeats)]

@@ -275,13 +275,7 @@ class ReplayOptions(BareReplayOptions):
 
 
 def held_out(used: int, text: str) -> int:
-    """Return how many of the displays that can be judged are left for the final policy.
-
-    Raises
-    ------
-    DataError
-        The share leaves none of them, or all: the log is too short for it.
-    """
+    """Return how many of the displays that can be judged are left for the final policy; DataError if none or all."""
     displays = round(final_share(text) * used)
     if not 0 < displays < used:
         raise DataError(

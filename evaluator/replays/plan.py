@@ -23,8 +23,8 @@ from evaluator.options.shared import ClockName
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.policy_delays import KnownDelays, followed_for
+from evaluator.replays.rounds.batch import EligibleSets
 from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow
-from evaluator.replays.rounds.eligible_actions import EligibleSets
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.propensity import Propensities, Thinning
 from evaluator.replays.rounds.reward_range import RewardEnd, RewardRange

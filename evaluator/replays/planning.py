@@ -38,8 +38,8 @@ from evaluator.replays.policy_delays import (
     steps_of,
     told_delays,
 )
+from evaluator.replays.rounds.batch import EligibleSets, read_sets
 from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow, resolve_window, start_clock
-from evaluator.replays.rounds.eligible_actions import EligibleSets, read_sets
 from evaluator.replays.rounds.maturity import Maturity, correct_by, judge_maturity
 from evaluator.replays.rounds.propensity import (
     Propensities,
@@ -292,12 +292,7 @@ def _sampler(
 def with_outcomes(plan: ReplayPlan, surveys: Mapping[str, Survey]) -> ReplayPlan:
     """Return a plan that values outcomes, and other kinds that guardrails limit, too, and warns where that is hard.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    surveys
-        Survey, by name of the outcome or kind, of the log whose conversions are its events.
+    `surveys` holds, by the name of each such kind, the survey of the log whose conversions are its events.
     """
     plans, outcomes = {name: _valued(plan, survey) for name, survey in surveys.items()}, plan.log.meta.outcomes
     said = [
@@ -331,13 +326,7 @@ def _maturity(plan: ReplayPlan, survey: Survey) -> Maturity:
 
 
 def refuse_on_sets(log: Log, policy: Any, options: ReplayOptions) -> None:
-    """Raise where a policy, or an option, cannot deal with a log in which not every action is always eligible.
-
-    Raises
-    ------
-    ParameterError
-        Naming what can.
-    """
+    """Raise ParameterError where a policy or an option cannot deal with displays that differ in what is eligible."""
     if isinstance(policy, LoggingPolicy):
         return
     where = f"the displays of log {log.meta.name!r} do not all have the same eligible actions"
@@ -398,10 +387,7 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
 def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
     """Return the objective of a replay: what was asked for, else the log's own, else profit where it has costs.
 
-    Raises
-    ------
-    ParameterError
-        Profit is asked for, and the log does not say what its displays cost.
+    Raise ParameterError if profit is asked for, and the log does not say what its displays cost.
     """
     if asked == "profit" and not has_costs(log):
         raise ParameterError(
@@ -412,13 +398,7 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
 
 
 def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:
-    """Refuse a policy whose definition has no place for what it would be told.
-
-    Raises
-    ------
-    ParameterError
-        The policy takes no costs, or no refunds, and would be told of some; names those that do.
-    """
+    """Raise ParameterError if a policy takes no costs, or no refunds, and is told some; it names those that do."""
     for takes, has, what, instead in (
         (
             "takes_costs",
@@ -437,13 +417,7 @@ def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> Non
 
 
 def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions) -> None:
-    """Refuse by name the options that average over all displays of a log that is no even sample of the traffic.
-
-    Raises
-    ------
-    ParameterError
-        Such an option was given; the message names it, the cause, and what to do instead.
-    """
+    """Raise ParameterError at options that average over all displays of a log that is no even sample of the traffic."""
     if not propensities.tilted:
         return
     weighted = propensities.weights is not None

@@ -36,13 +36,7 @@ _LEVELS = np.append(np.arange(1, 50) / 50.0, [0.99, 0.995, 0.999, 1.0])
 def fit_on_clock(delay: Ints, limit: Ints | None, clock: ReplayClock) -> DelayCDF | None:
     """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock.
 
-    Parameters
-    ----------
-    delay, limit
-        Delay of each conversion, and the longest that would have been seen, in displays, shape (c,); None where nothing
-        was cut off.
-    clock
-        Clock of the replay.
+    Delays, and the longest that would have been seen (None where nothing was cut off), are in displays, shape (c,).
     """
     if not len(delay):
         return None
@@ -67,25 +61,12 @@ def told_delays(
 ) -> DelayCDF | None:
     """Return the delay CDF that a policy is told; None where there are no conversions to fit one to.
 
-    Parameters
-    ----------
-    survey
-        Survey of the log that delays are fitted to: the replayed one, or as much of it as was known when the displays
-        that are left out for the final policy began.
-    known
-        Delays known before the log began, if no more is to be told; None to tell those of the log.
-    clock, window
-        Clock and window of the replay.
-    even
-        Numbers of the conversions that are an even sample of the traffic's, shape (e,), or a slice; on a resampled log
-        each as often as it is there.
-    cdf, tau
-        Delay CDF of that log on the replay's clock, None without conversions, and share of its conversions within the
-        window.
-    delays
-        Text that names the delay CDF, as `evaluator.replays.options.ReplayOptions.delays`.
-    horizon
-        Number of rounds that the policy is told of: it needs no longer delays.
+    The survey is of the log that delays are fitted to: the replayed one, or as much of it as was known when the
+    displays began that are left out for the final policy. `known` delays, those from before the log, are told in their
+    place where there are any. Of its conversions, `even` are an even sample of the traffic's: numbers, shape (e,), or a
+    slice; on a resampled log each as often as it is there. `cdf` and `tau` are their CDF on the clock, and their share
+    within the window; `delays` is the option of this name. A policy that is told of `horizon` rounds needs no longer
+    delays.
     """
     reach = min(window.rounds, max(horizon, 1))
     cut = window.ticks
@@ -143,17 +124,10 @@ def _known_cdf(text: str, clock: ReplayClock, reach: int) -> DelayCDF:
 
 @dataclass(frozen=True, eq=False)
 class KnownDelays:
-    """Delays seen by the time of a log's last display before the replayed period.
+    """Delays seen by the time of a log's last display before the replayed period; `displays` were shown until then.
 
-    Parameters
-    ----------
-    displays
-        Number of displays up to that time; the replay leaves them out.
-    delay, limit
-        Delay of each conversion seen by then, and the longest one that could have been seen, in displays of the
-        traffic, shape (c,).
-    delay_ticks, limit_ticks
-        Delays and limits of the same conversions in ticks, shape (c,).
+    Of each conversion seen by then, its delay and the longest one that could have been seen, in displays of the traffic
+    and in ticks, shape (c,) each.
     """
 
     displays: int
@@ -170,13 +144,7 @@ class KnownDelays:
 
 
 def known_delays(survey: Survey, share: float) -> KnownDelays:
-    """Return what was known once a share of the displays had been shown.
-
-    Raises
-    ------
-    DataError
-        No conversion had come by then.
-    """
+    """Return what was known once a share of the displays had been shown; DataError if no conversion had come."""
     first = max(round(share * len(survey.log)), 1)
     left = position_of(survey.log, first - 1) - survey.position
     now = int(to_numpy(survey.log.take(np.array([first - 1]), ["time"])["time"])[0])
@@ -201,16 +169,7 @@ def share_within(
 ) -> float:
     """Return the share of the conversions that come within the window, in its own unit; nan without conversions.
 
-    Parameters
-    ----------
-    survey
-        Survey of the log.
-    window
-        Window of the replay.
-    cdf
-        Delay CDF of the log on the replay's clock; None without conversions.
-    even
-        Numbers of the conversions that are an even sample of the traffic's, shape (e,), or a slice.
+    `cdf` is the delay CDF of the log on the replay's clock, of the conversions `even`.
     """
     return share_by(window, in_unit_of_window(survey, window, cdf, even))
 
@@ -218,10 +177,7 @@ def share_within(
 def in_unit_of_window(
     survey: Survey, window: ReplayWindow, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]
 ) -> DelayCDF | None:
-    """Return the delay CDF in the unit of the window: ticks where it is a duration, else rounds.
-
-    Parameters are those of `share_within`.
-    """
+    """Return the delay CDF in the unit of the window: ticks where it is a duration, else rounds."""
     if cdf is None or window.ticks is None:
         return cdf
     limit = survey.limit_ticks()
@@ -281,18 +237,10 @@ def of_conversions(followed: str | None) -> str:
 
 
 def even_conversions(log: Log, display: npt.NDArray[np.int64], seed: int) -> slice | npt.NDArray[np.int64]:
-    """Return which sales are an even sample of the traffic's, as an index: all where their weights are alike.
+    """Return which sales are an even sample of the traffic's, as an index: all where their displays' weights are alike.
 
-    Delays are those of sales: refunds have their own, and costs none.
-
-    Parameters
-    ----------
-    log
-        Log whose displays are weighted.
-    display
-        Number of each conversion's display, shape (c,).
-    seed
-        Seed of the draws where weights differ.
+    Delays are those of sales: refunds have their own, and costs none. `display` is the number of each conversion's
+    display, shape (c,).
     """
     sold = sales(log.conversions)
     every = slice(None) if sold is None else np.flatnonzero(sold)

@@ -6,14 +6,6 @@ from typing import Any
 
 from evaluator.engine.samplers import SamplerName
 from evaluator.findings import codes
-from evaluator.findings.codes import (
-    DELAYS_WITHIN_STAMPS,
-    INDEPENDENT_CLUSTERS,
-    INDEPENDENT_DISPLAYS,
-    LEARNS_FROM,
-    NO_WEAR_OUT,
-    OBJECTIVE,
-)
 from evaluator.findings.finding import Finding
 from evaluator.log.bounds import CapLoss
 from evaluator.log.column import Column
@@ -26,15 +18,15 @@ from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.survey import Survey
 from evaluator.units import format_duration
 
-UNWORN = NO_WEAR_OUT.found("a display's outcome does not depend on the user's earlier displays")
+UNWORN = codes.NO_WEAR_OUT.found("a display's outcome does not depend on the user's earlier displays")
 INDEPENDENT = "displays are independent and identically distributed over the log's time"
 
 
 def state_independence(clusters: Column | None) -> Finding:
     """Return what intervals assume about the dependence of displays, and which of them allow for it."""
     if clusters is None:
-        return INDEPENDENT_DISPLAYS.found(INDEPENDENT)
-    return INDEPENDENT_CLUSTERS.found(
+        return codes.INDEPENDENT_DISPLAYS.found(INDEPENDENT)
+    return codes.INDEPENDENT_CLUSTERS.found(
         f"displays of different clusters ({clusters.count:,} by {clusters.by}) are independent and identically "
         "distributed; within one they may hang together: intervals of expected and weighted values are for new "
         "clusters, those of realised values, of regret and of uplift for the clusters of this log",
@@ -220,14 +212,19 @@ def state_objective(plan: ReplayPlan) -> list[Finding]:
         return []
     if not plan.of_profit:
         own = "" if options.objective else ", as the log says of itself"
-        return [OBJECTIVE.found(f"values are of revenue: costs of displays are left out (`objective='revenue'`{own})")]
+        return [
+            codes.OBJECTIVE.found(f"values are of revenue: costs of displays are left out (`objective='revenue'`{own})")
+        ]
     chosen = "" if options.objective else ", for the log says what displays cost"
-    findings = [OBJECTIVE.found(f"values are of profit, a display's conversions less its cost{chosen}")]
+    findings = [codes.OBJECTIVE.found(f"values are of profit, a display's conversions less its cost{chosen}")]
     if not plan.policy.learns:
         return findings
     if options.learn_from == "revenue":
-        return [*findings, LEARNS_FROM.found("the policy learns from revenue alone (`learn_from='revenue'`)")]
-    return [*findings, LEARNS_FROM.found("the policy learns from profit: it is told the cost of a display at once")]
+        return [*findings, codes.LEARNS_FROM.found("the policy learns from revenue alone (`learn_from='revenue'`)")]
+    return [
+        *findings,
+        codes.LEARNS_FROM.found("the policy learns from profit: it is told the cost of a display at once"),
+    ]
 
 
 def state_drawn_delays(survey: Survey, policy: Any, sampler: SamplerName) -> list[Finding]:
@@ -236,7 +233,7 @@ def state_drawn_delays(survey: Survey, policy: Any, sampler: SamplerName) -> lis
         return []
     unit = format_duration(survey.stamp * (survey.log.meta.tick_seconds or 1.0))
     return [
-        DELAYS_WITHIN_STAMPS.found(
+        codes.DELAYS_WITHIN_STAMPS.found(
             f"times are multiples of {unit}, and most delays are shorter than ten of these: within a stamp they are "
             "drawn from the exponential law whose mean is that of the stamps between displays and their conversions, "
             "and displays are spread evenly"

@@ -11,20 +11,6 @@ from evaluator.engine.kernels.ridge import LARGEST_CONDITION
 from evaluator.errors import ParameterError
 from evaluator.estimates.standard_errors import clusters_text, effective, few_clusters, too_few
 from evaluator.findings import codes
-from evaluator.findings.codes import (
-    CLUSTERS_CHANGE_NOTHING,
-    COARSE_TIMES,
-    COARSE_TIMES_OF_TWINS,
-    COSTS_AND_DELAYS,
-    FEW_CLUSTERS,
-    LATE_REFUNDS,
-    NO_WEIGHTED_VALUE,
-    OUTCOME_FOLLOW_UP_UNKNOWN,
-    OUTCOME_MAXIMUM_UNKNOWN,
-    OUTCOME_NOT_FOLLOWED,
-    UNEVEN_WEIGHTS,
-    UNNAMED_CLUSTERS,
-)
 from evaluator.findings.finding import Finding
 from evaluator.log.column import Codes, Column
 from evaluator.log.schema import is_target, to_numpy
@@ -209,7 +195,7 @@ def said_of_parts(propensities: Propensities, policy: Any) -> list[Finding]:
     if propensities.weights is not None and propensities.weights.kept < 1.0:
         least, most = np.nanmin(propensities.weights.smallest), np.nanmax(propensities.weights.largest)
         said.append(
-            UNEVEN_WEIGHTS.found(
+            codes.UNEVEN_WEIGHTS.found(
                 f"Display weights reach from {least:.3g} to {most:.3g}. Thinning by them to an even sample of the "
                 f"traffic costs rounds: it leaves {propensities.weights.kept:.1%} of the displays.",
                 kept=propensities.weights.kept,
@@ -217,7 +203,7 @@ def said_of_parts(propensities: Propensities, policy: Any) -> list[Finding]:
         )
     if propensities.tilted and is_target(policy.reads):
         said.append(
-            NO_WEIGHTED_VALUE.found(
+            codes.NO_WEIGHTED_VALUE.found(
                 "IPS, SNIPS and DR of the policy's columns are left out: they average over all displays, and these "
                 "are no even sample of the traffic."
             )
@@ -233,13 +219,13 @@ def warn_of_stamps(plan: ReplayPlan) -> list[Finding]:
     unit = format_duration(survey.stamp * seconds)
     if window.ticks is not None and survey.blurs(window.ticks):
         known = f"Times are multiples of {unit}, so whether a conversion came within the window is known up to {unit}."
-        return [COARSE_TIMES.found(known)]
+        return [codes.COARSE_TIMES.found(known)]
     displays = plan.clock.rate * plan.clock.share * survey.stamp
     if window.ticks is None and window.rounds < displays and survey.stamp > 1:
         by = "the order of displays that share a time, which means nothing"
         by = by if survey.ends is None else "where conversions are drawn within their time stamp"
         return [
-            COARSE_TIMES.found(
+            codes.COARSE_TIMES.found(
                 f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
                 f"{window.rounds:,} rounds is decided by {by}."
             )
@@ -253,7 +239,7 @@ def warn_of_twins(plan: ReplayPlan) -> list[Finding]:
         return []
     unit = format_duration(plan.survey.stamp * (plan.log.meta.tick_seconds or 1.0))
     return [
-        COARSE_TIMES_OF_TWINS.found(
+        codes.COARSE_TIMES_OF_TWINS.found(
             f"Times are multiples of {unit}, and most delays are shorter than ten of these: twins have delays as a "
             "replay draws them, so that no error below says what the time stamps leave unknown. A replay does."
         )
@@ -261,13 +247,7 @@ def warn_of_twins(plan: ReplayPlan) -> list[Finding]:
 
 
 def check_clusters(clusters: Column | None, used: int) -> None:
-    """Refuse clusters whose spread nobody could know.
-
-    Raises
-    ------
-    ParameterError
-        The first `used` displays are worth fewer clusters of equal size than intervals need; names both.
-    """
+    """Raise ParameterError if the first `used` displays are worth too few clusters for anybody to know their spread."""
     if clusters is None:
         return
     code = clusters.code[:used]
@@ -288,7 +268,7 @@ def warn_of_few_clusters(plan: ReplayPlan, code: Codes | None, what: str) -> lis
 
 def few_clusters_warning(what: str, worth: float | None, by: str) -> Finding:
     """Return the warning that something has no interval, for its displays are worth too few clusters."""
-    return FEW_CLUSTERS.found(few_clusters(what, worth, by), about=by, clusters=worth)
+    return codes.FEW_CLUSTERS.found(few_clusters(what, worth, by), about=by, clusters=worth)
 
 
 def describe_clusters(plan: ReplayPlan) -> list[Finding]:
@@ -299,7 +279,7 @@ def describe_clusters(plan: ReplayPlan) -> list[Finding]:
     findings = []
     if not (options.bootstrap or plan.recorded or len(plan.held_out)):
         findings.append(
-            CLUSTERS_CHANGE_NOTHING.found(
+            codes.CLUSTERS_CHANGE_NOTHING.found(
                 f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this "
                 "log.",
                 "For new ones ask for the expected value (`bootstrap=200`), or the final policy's (`final`).",
@@ -308,7 +288,7 @@ def describe_clusters(plan: ReplayPlan) -> list[Finding]:
         )
     if clusters.unnamed:
         findings.append(
-            UNNAMED_CLUSTERS.found(
+            codes.UNNAMED_CLUSTERS.found(
                 f"{clusters.unnamed:,} of {len(clusters.code):,} displays have no value in {clusters.by}: each is "
                 "taken as a cluster of its own.",
                 about=clusters.by,
@@ -326,7 +306,7 @@ def warn_of_refunds(plan: ReplayPlan) -> list[Finding]:
     if told_costs and getattr(plan.policy, "divides_by_delays", False):
         cut = f", which the window leaves {plan.tau_window:.1%} of the sales" if plan.tau_window < 1.0 - _FEWER else ""
         findings.append(
-            COSTS_AND_DELAYS.found(
+            codes.COSTS_AND_DELAYS.found(
                 f"{plan.policy.name} divides all that it was told by the chance of having seen it{cut}, and so takes "
                 "costs, which it is told at once, for larger than they are.",
                 "Tell it of revenue alone, `learn_from='revenue'`, or take a policy that corrects no delays.",
@@ -359,7 +339,7 @@ def _warn_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[
         "better than they are"
     )  # fmt: skip
     return [
-        LATE_REFUNDS.found(
+        codes.LATE_REFUNDS.found(
             f"The window flatters: {within:.1%} of the {name} come within it, and {plan.tau_window:.1%} of the "
             f"sales. {name[0].upper()}{name[1:]} of {lost:.4g} a display, of those seen, come later. {what}.",
             within=within,
@@ -377,13 +357,13 @@ def warn_of_kind(name: str, plan: ReplayPlan, *, outcome: bool) -> list[Finding]
             meta.attribution_window, meta.tick_seconds
         )  # fmt: skip
         findings.append(
-            OUTCOME_NOT_FOLLOWED.found(
+            codes.OUTCOME_NOT_FOLLOWED.found(
                 f"{of}: no replayed display was followed for {long}, so nothing is known of it.", about=name
             )
         )
     elif not plan.maturity.known:
         findings.append(
-            OUTCOME_FOLLOW_UP_UNKNOWN.found(
+            codes.OUTCOME_FOLLOW_UP_UNKNOWN.found(
                 f"{of}: nothing says how long after a display such an event may come, and the log stops "
                 "looking: young displays count with what was seen of them, too little.",
                 "Name its attribution_window.",
@@ -393,7 +373,7 @@ def warn_of_kind(name: str, plan: ReplayPlan, *, outcome: bool) -> list[Finding]
     for end in plan.rewards.ends_seen:
         most = getattr(plan.rewards, end)
         findings.append(
-            OUTCOME_MAXIMUM_UNKNOWN.found(
+            codes.OUTCOME_MAXIMUM_UNKNOWN.found(
                 f"{of}: the {end} value of a display seen, {most:g}, is taken as the {end} possible, which "
                 f"nobody knows: where {end.removesuffix('st')}r ones are, its intervals, and what guardrails say by "
                 "them, hold less often than they say.",

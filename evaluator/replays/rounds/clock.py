@@ -81,10 +81,7 @@ class ReplayClock:
 def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, acceptance: float) -> ReplayClock:
     """Return the clock of a replay that accepts this share of the logged displays.
 
-    Raises
-    ------
-    ParameterError
-        The traffic share is not above 0, or is given for the wall clock, which has its own.
+    Raise ParameterError if the traffic share is not above 0, or is given for the wall clock, which has its own.
     """
     if not _LEAST_SHARE <= traffic_share <= 1.0 / _LEAST_SHARE:
         raise ParameterError(
@@ -105,10 +102,7 @@ def start_clock(survey: Survey, kind: ClockName, *, traffic_share: float, accept
 def on_clock(displays: npt.NDArray[np.int64], clock: ReplayClock) -> npt.NDArray[np.int64]:
     """Return a number of displays, as delays count them, in rounds of the policy, to the nearest round.
 
-    Raises
-    ------
-    ParameterError
-        A delay takes more rounds than floating point counts one by one.
+    Raise ParameterError if a delay takes more rounds than floating point counts one by one.
     """
     if clock.share == 1.0:
         return displays
@@ -175,23 +169,10 @@ class ReplayWindow:
 
 
 def resolve_window(text: str | int | None, clock: ReplayClock, survey: Survey) -> ReplayWindow:
-    """Return the window a user asked for.
+    """Return the window a user asked for: rounds (``2000``), a duration (``7d``), or None for no cut-off.
 
-    Parameters
-    ----------
-    text
-        Text that the user asked for: rounds (``2000``), a duration (``7d``), or None for no cut-off. On the wall clock
-        rounds are logged displays.
-    clock
-        Clock of the replay.
-    survey
-        Survey of the log, which tells how many displays a duration spans.
-
-    Raises
-    ------
-    ParameterError
-        The text is zero, negative, no number, a duration on a log of rounds, or one shorter than the log's time stamps
-        tell.
+    On the wall clock rounds are logged displays. Raise ParameterError if the text is zero, negative, no number, a
+    duration on a log of rounds, or one shorter than the log's time stamps tell.
     """
     if text is None:
         return ReplayWindow(NO_WINDOW, None, "none")

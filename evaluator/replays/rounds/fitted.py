@@ -143,15 +143,7 @@ class LoggerModel:
 
 @dataclass(frozen=True, eq=False)
 class FittedLogger:
-    """The logging policy as cross-fitted models of the context have it.
-
-    Parameters
-    ----------
-    models
-        Model for each group of displays, fitted to the others.
-    fitted_to
-        Number of displays that the models were fitted to.
-    """
+    """The logging policy by cross-fitted models of contexts: one for each group of displays, fitted to the others."""
 
     models: tuple[LoggerModel, ...]
     fitted_to: int

@@ -68,12 +68,8 @@ class Maturity:
 def judge_maturity(survey: Survey, window: ReplayWindow, clock: ReplayClock, rule: str) -> Maturity:
     """Return which displays were followed long enough, and what becomes of the others.
 
-    Raises
-    ------
-    DataError
-        No display was followed long enough; or ``correct`` on a log without conversions: there is no delay to fit.
-    ParameterError
-        The delays are to be corrected by a column that the log does not have, or whose values are no groups.
+    Raise DataError if no display was, or there are no conversions to fit a correction to; ParameterError if delays are
+    to be corrected by a column that the log does not have, or whose values are no groups.
     """
     columns = correct_by(rule)
     log, n = survey.log, len(survey.log)
@@ -130,16 +126,8 @@ def _followed(survey: Survey, last: int, in_displays: bool) -> int:
 class FollowUp(NamedTuple):
     """How long the displays of a log were followed for events of a kind.
 
-    Parameters
-    ----------
-    kind
-        Kind of the events.
-    until
-        Time (ticks), or number in the traffic of the last display, until which the log followed its displays.
-    needed
-        Follow-up after which a display weighs 1, in ticks or displays.
-    in_displays
-        Whether delays are counted in displays: of every kind, or of none.
+    They were followed `until` a time in ticks, or the number in the traffic of the last display; a display that was
+    followed for `needed` weighs 1. Either counts displays for every kind, or ticks for all.
     """
 
     kind: RewardKind
@@ -213,15 +201,7 @@ class Correction:
         )
 
     def refitted(self, survey: Survey, times: npt.NDArray[np.integer]) -> Correction:
-        """Return the correction of the same displays with CDFs fitted to a resampled log.
-
-        Parameters
-        ----------
-        survey
-            Survey of the log.
-        times
-            Number of times that each of the log's conversions is in the resampled one, shape (c,).
-        """
+        """Return the same correction fitted to a resampled log, which has each conversion `times` times, shape (c,)."""
         groups = int(self.group.max()) + 1
         kinds = ((of, _delays_within(survey, self.group, of, times, groups) or delays) for of, delays in self.kinds)
         return replace(self, kinds=tuple(kinds))
@@ -253,14 +233,8 @@ def correct_by(rule: str) -> tuple[str, ...] | None:
 def fit_correction(survey: Survey, follow_ups: Sequence[FollowUp], columns: tuple[str, ...]) -> Correction:
     """Return the correction of displays that were followed so long for each kind of event.
 
-    The slowest group decides which displays are left out: those of which less than `LEAST_SEEN` would show.
-
-    Raises
-    ------
-    DataError
-        The log has no conversions.
-    ParameterError
-        A column is not in the log, or its values are no groups.
+    The slowest group decides which displays are left out: those of which less than `LEAST_SEEN` would show. Raise
+    DataError if the log has no conversions, ParameterError if a column is not in the log or its values are no groups.
     """
     group = _groups(survey, columns)
     times = np.ones(len(survey.display), np.int64)

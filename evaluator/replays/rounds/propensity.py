@@ -370,14 +370,9 @@ def _multinomial(log: Log) -> Propensities:
 
 @dataclass(frozen=True, eq=False)
 class Thinning:
-    """Keep each display with probability min(1, c / propensity).
+    """Keep each display with probability min(1, c / propensity), with a number c for each action, shape (K,).
 
-    Parameters
-    ----------
-    propensities
-        Propensities of the displays, known or estimated; when absent everything is kept.
-    c
-        Number c of each action, shape (K,): one number for all, or one an action.
+    Without propensities everything is kept.
     """
 
     propensities: Propensities
@@ -407,19 +402,10 @@ class Thinning:
 
 
 def thinning(log: Log, propensities: Propensities, *, per_action: bool, quantile: float = 0.0) -> Thinning:
-    """Return how a log is thinned.
+    """Return how a log is thinned: with a c for each action (non-contextual policies), or one for all.
 
-    Parameters
-    ----------
-    log
-        Log to thin.
-    propensities
-        Propensities of the log's displays.
-    per_action
-        Whether there is a c for each action (non-contextual policies) instead of one for all.
-    quantile
-        Quantile of the propensities that c is (Dudik et al. 2012): 0, the smallest, is exact; more keeps more rounds at
-        the price of bias.
+    c is a quantile of the propensities (Dudik et al. 2012): 0, the smallest, is exact; more keeps more rounds at the
+    price of bias.
     """
     k = log.n_actions
     if propensities.rule is None:
@@ -431,16 +417,9 @@ def thinning(log: Log, propensities: Propensities, *, per_action: bool, quantile
 
 @dataclass(frozen=True, eq=False)
 class DisplayWeights:
-    """The weights of a log's displays, read in one pass.
+    """The weights of a log's displays, read in one pass: one over the probability of being in the log.
 
-    Parameters
-    ----------
-    displays
-        Number of displays of the log.
-    of_action
-        Sum of the weights of each action's displays, shape (K,).
-    smallest, largest
-        Smallest and largest weight of each action's displays, shape (K,); nan for actions never shown.
+    Their sum, and the smallest and largest, of each action's displays, shape (K,); nan for actions never shown.
     """
 
     displays: int

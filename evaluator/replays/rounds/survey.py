@@ -180,10 +180,7 @@ class Survey:
 def survey(log: Log) -> Survey:
     """Return what one pass over a log finds.
 
-    Raises
-    ------
-    LogError
-        Some conversions are past the last display and all displays share one time: there is no traffic rate.
+    Raise LogError if conversions are past the last display and all displays share one time: there is no traffic rate.
     """
     k = log.n_actions
     shown = np.zeros(k, np.int64)

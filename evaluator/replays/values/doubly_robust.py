@@ -107,13 +107,8 @@ def robust_value(
 ) -> tuple[WeightedValue, list[Finding]]:
     """Return the doubly robust value of a plan's policy that asks for it, and what goes with it.
 
-    Parameters
-    ----------
-    plan, replays
-        Plan, and its replays, one a repeat.
-    frozen
-        Doubly robust value of a policy that does not learn, other than the logging policy, whose weights are all 1;
-        None of one that learns.
+    Of a policy that does not learn, other than the logging policy, whose weights are all 1, it is that of the `frozen`
+    one.
     """
     clusters = None if plan.clusters is None else plan.clusters.code
     findings = []
@@ -173,15 +168,9 @@ def running_value(plan: ReplayPlan, replays: Sequence[Replay]) -> WeightedValue:
 class RewardModel:
     """A cross-fitted ridge regression of the reward: of each group of displays one fit, made on other groups.
 
-    Parameters
-    ----------
-    bounds
-        First display of each group, and one past the last display, shape (groups + 1,).
-    theta
-        Coefficients of each group and block, the constant's last, shape (groups, blocks, d + 1): a block an action, or
-        one for all.
-    n_actions
-        Number of actions K.
+    `bounds` are the first display of each group, and one past the last display, shape (groups + 1,); `theta` the
+    coefficients of each group and block, the constant's last, shape (groups, blocks, d + 1): a block an action, or one
+    for all.
     """
 
     bounds: npt.NDArray[np.int64]
@@ -189,15 +178,10 @@ class RewardModel:
     n_actions: int
 
     def values(self, first: int, n: int, vectors: npt.NDArray[np.floating]) -> Floats:
-        """Return q^(x_i, a) of the displays from number `first` on, shape (n, K).
+        """Return q^(x_i, a) of the `n` displays from number `first` on, shape (n, K).
 
-        Parameters
-        ----------
-        first, n
-            Number of the first display, and how many displays follow from there.
-        vectors
-            Vectors of these displays, as `evaluator.replays.rounds.stream.LogPiece` has them: shape (n, K, d), (n, 1,
-            d), or (1, ...) for all.
+        Vectors are as `evaluator.replays.rounds.stream.LogPiece` has them: shape (n, K, d), (n, 1, d), or (1, ...) for
+        all.
         """
         out = np.empty((n, self.n_actions))
         for group, part in _cut(self.bounds, first, n):
@@ -214,17 +198,8 @@ def fit_reward_model(log: Log, rewards: SparseRewards, *, to: FittedTo) -> Rewar
     """Fit the model in one scan of a log, to normal equations: no more memory for a longer log.
 
     theta of a group = (RIDGE I + sum f f')^-1 sum f Y over the displays it is fitted to, f the shown action's features
-    with mean 0 and variance 1 there, and a constant: predictions do not depend on the units of the columns.
-
-    Parameters
-    ----------
-    log
-        Log whose rewards are modelled.
-    rewards
-        Rewards of the log's first ``rewards.n`` displays, corrected for what the log could not see; the others are not
-        looked at.
-    to
-        Rule that says which groups a group's model is fitted to.
+    with mean 0 and variance 1 there, and a constant: predictions do not depend on the units of the columns. Rewards are
+    those of the log's first displays, corrected for what the log could not see; the others are not looked at.
     """
     name, k, n = readable_vectors(log), log.n_actions, rewards.n
     shape = LogRounds(log, n, name, np.zeros(0, np.int64))

@@ -23,16 +23,10 @@ LOGGED: SamplerName = "logged"
 
 @dataclass(frozen=True, eq=False)
 class ResampledValues:
-    """Values of one plan's replays of resampled logs.
+    """Values of one plan's replays of resampled logs, shape (B,): mean reward per round.
 
-    Parameters
-    ----------
-    values
-        Mean reward per round in each resampled log, shape (B,).
-    short
-        Number of resampled logs in which the rounds were not reached.
-    clusters
-        Number of clusters of equal size that the rounds are worth; None where displays were drawn one by one.
+    In `short` of them the rounds were not reached. The rounds are worth so many clusters of equal size; None where
+    displays were drawn one by one.
     """
 
     values: npt.NDArray[np.float64]

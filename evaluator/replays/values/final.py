@@ -137,18 +137,9 @@ class _Displays(NamedTuple):
 
 
 def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], models: RewardModels) -> FinalValue:
-    """Estimate what the final policy of some repeats of a plan would earn, in one scan of the displays it is judged on.
+    """Estimate what the final policy of some repeats of a plan would earn, in one scan of its `held_out` displays.
 
     One more scan of the log fits the model of the rewards, where `models` does not hold it yet.
-
-    Parameters
-    ----------
-    plan
-        Plan whose `held_out` displays are read.
-    replays
-        Replays of the plan, one a repeat.
-    models
-        Models of the rewards of plans on this log.
     """
     judged, policy, options = plan.held_out, plan.policy, plan.options
     frozen, shares = None, None if policy.learns else policy.shares(plan.log.n_actions)

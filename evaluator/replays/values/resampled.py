@@ -76,17 +76,10 @@ class Lived(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Values of the replays of some resampled logs.
+    """Mean rewards per round of the replays of some resampled logs, shape (logs, plans) each.
 
-    Parameters
-    ----------
-    values
-        Mean reward per round of each plan in each resampled log, shape (logs, plans).
-    complete
-        Whether all repeats of a plan reached the rounds of the original replays, shape (logs, plans).
-    compared
-        Mean reward of each plan's first rounds, as many as replays are compared by, shape (logs, plans); nan where none
-        are.
+    Whether all repeats of a plan reached the rounds of the original replays is `complete`. Of the first rounds, as many
+    as replays are compared by, the means are `compared`; nan where none are.
     """
 
     values: Floats
@@ -134,16 +127,10 @@ class Resampling:
         self._asked = [_Asked(plan, of, _rewards(plan)) for plan, of in zip(plans, lived, strict=True)]
 
     def draws(self, numbers: range, *, jobs: int = 1, advance: Callable[[int], None] = lambda displays: None) -> Draws:
-        """Replay all plans on the resampled logs with these numbers, from 0.
+        """Replay all plans on the resampled logs with these numbers, from 0, in steps of 1.
 
-        Parameters
-        ----------
-        numbers
-            Numbers of the resampled logs, each step 1.
-        jobs
-            Number of threads; no result depends on it.
-        advance
-            Function called with the number of displays drawn since the last call.
+        No result depends on the number of threads `jobs`; `advance` is called with the displays drawn since the last
+        call.
         """
         shape = len(numbers), len(self._asked)
         values, complete, compared = np.full(shape, np.nan), np.zeros(shape, np.bool_), np.full(shape, np.nan)
@@ -214,20 +201,12 @@ def _drawn(rng: np.random.Generator, n: int) -> Numbers:
 
 
 class _ResampledLog:
-    """One resampled log and the replays that read it.
-
-    Parameters
-    ----------
-    number
-        Number b of the resampled log.
-    asked
-        Plans that are replayed, and how far their original replays came.
-    """
+    """One resampled log, by its number b, and the replays that read it."""
 
     def __init__(self, number: int, asked: list[_Asked]) -> None:
         self.number = number
         self.asked = asked
-        self._lanes: list[_Lane] = []
+        self._runs: list[_ResampledRun] = []
 
     @property
     def thinnings(self) -> list[Thinning]:
@@ -237,7 +216,7 @@ class _ResampledLog:
     @property
     def done(self) -> bool:
         """Whether no replay needs another display."""
-        return all(lane.done for lane in self._lanes)
+        return all(run.done for run in self._runs)
 
     def draws(self, lap: int, *more: int) -> np.random.Generator:
         """Return the stream that draws displays in a lap through the log, or, for a repeat, that thins them."""
@@ -253,9 +232,11 @@ class _ResampledLog:
         """Get ready to go through the log; return whether that is needed."""
         repeats = self.asked[0].plan.options.repeats
         if lap == 0:
-            self._lanes = [_Lane(asked, self.number, repeat) for asked in self.asked for repeat in range(repeats)]
-        for lane in self._lanes:
-            lane.laps = lap
+            self._runs = [
+                _ResampledRun(asked, self.number, repeat) for asked in self.asked for repeat in range(repeats)
+            ]
+        for run in self._runs:
+            run.laps = lap
         self._draw = self.drawing(lap)
         self._thins = [self.draws(lap, repeat) for repeat in range(repeats)]
         self._orders = [self._order(lap, repeat) for repeat in range(1, repeats)]
@@ -272,59 +253,53 @@ class _ResampledLog:
         n = len(as_drawn)
         orders = [as_drawn, *(as_drawn[order.next(n)] for order in self._orders)]
         uniform = [rng.random(n) for rng in self._thins]
-        shared: dict[tuple[object, ...], list[_Lane]] = {}
-        for lane in self._lanes:
-            if not lane.done:
-                shared.setdefault(lane.key, []).append(lane)
-        for lanes in shared.values():
-            drawn = orders[lanes[0].repeat]
-            own = drawn[_kept(piece, drawn, lanes[0], uniform[lanes[0].repeat])]
-            for lane in lanes:
-                if lane.follows:
-                    lane.follow(piece.first + own)
-            lanes = [lane for lane in lanes if not lane.follows]
-            vectors = {lane.plan.rounds.vectors for lane in lanes}
-            for at in range(0, len(own) if lanes else 0, _PART):
+        shared: dict[tuple[object, ...], list[_ResampledRun]] = {}
+        for run in self._runs:
+            if not run.done:
+                shared.setdefault(run.key, []).append(run)
+        for runs in shared.values():
+            drawn = orders[runs[0].repeat]
+            own = drawn[_kept(piece, drawn, runs[0], uniform[runs[0].repeat])]
+            for run in runs:
+                if run.follows:
+                    run.follow(piece.first + own)
+            runs = [run for run in runs if not run.follows]
+            vectors = {run.plan.rounds.vectors for run in runs}
+            for at in range(0, len(own) if runs else 0, _PART):
                 part = own[at : at + _PART]
-                lanes = [lane for lane in lanes if not lane.done]
-                if not lanes:
+                runs = [run for run in runs if not run.done]
+                if not runs:
                     break
                 gathered = gather(piece, piece.action, part, vectors)
-                for lane in lanes:
-                    lane.read(piece.first + part, gathered)
+                for run in runs:
+                    run.read(piece.first + part, gathered)
 
     def values(self) -> list[tuple[float, bool, float]]:
         """Return the value of each plan over all its repeats' rounds, whether all reached these, and over the first."""
         repeats = self.asked[0].plan.options.repeats
-        lanes, self._lanes = self._lanes, []
-        return [_mean_over(lanes[at : at + repeats]) for at in range(0, len(lanes), repeats)]
+        runs, self._runs = self._runs, []
+        return [_mean_over(runs[at : at + repeats]) for at in range(0, len(runs), repeats)]
 
 
-def _mean_over(repeats: Sequence[_Lane]) -> tuple[float, bool, float]:
-    values, compared = zip(*(lane.values() for lane in repeats), strict=True)
-    rounds = [lane.rounds for lane in repeats]
+def _mean_over(repeats: Sequence[_ResampledRun]) -> tuple[float, bool, float]:
+    values, compared = zip(*(run.values() for run in repeats), strict=True)
+    rounds = [run.rounds for run in repeats]
     whole = float(np.average(values, weights=rounds)) if min(rounds) else float("nan")
-    return whole, all(lane.complete for lane in repeats), float(np.mean(compared))
+    return whole, all(run.complete for run in repeats), float(np.mean(compared))
 
 
-def _kept(piece: LogPiece, drawn: Numbers, lane: _Lane, uniform: Floats) -> npt.NDArray[np.bool_]:
+def _kept(piece: LogPiece, drawn: Numbers, run: _ResampledRun, uniform: Floats) -> npt.NDArray[np.bool_]:
     """Return which drawn displays are used and left by the thinning."""
-    kept: npt.NDArray[np.bool_] = piece.first + drawn < lane.used
-    matched = lane.plan.matched
+    kept: npt.NDArray[np.bool_] = piece.first + drawn < run.used
+    matched = run.plan.matched
     if not matched.keeps_all:
         columns = {name: piece.displays[name][drawn] for name in ("action", *matched.propensities.reads)}
         kept &= matched.kept(columns, uniform)
     return kept
 
 
-class _Lane:
-    """One replay of a resampled log.
-
-    Parameters
-    ----------
-    asked, number, repeat
-        Plan that is replayed, number of the resampled log, and number of the repeat.
-    """
+class _ResampledRun:
+    """One replay of a resampled log."""
 
     def __init__(self, asked: _Asked, number: int, repeat: int) -> None:
         self.plan = plan = asked.plan
@@ -425,18 +400,9 @@ def rests_on_frequencies(plan: ReplayPlan) -> bool:
 def refitted(
     plan: ReplayPlan, shown: npt.NDArray[np.int64], times: npt.NDArray[np.integer], rng: np.random.Generator
 ) -> ReplayPlan:
-    """Return a plan as a resampled log makes it.
+    """Return a plan as a resampled log makes it, of whose actions so many displays are `shown`, shape (K,).
 
-    Parameters
-    ----------
-    plan
-        Plan made for the log itself.
-    shown
-        Number of displays of each action in the resampled log, shape (K,).
-    times
-        Number of times that each of the log's conversions is there, shape (c,).
-    rng
-        Random stream that draws from what was known of the delays before the log.
+    Each of the log's conversions is there `times` times, shape (c,); `rng` draws from the delays known before the log.
     """
     if _told_fit(plan):
         known = None if plan.known is None else plan.known.drawn(rng)
@@ -461,15 +427,7 @@ def _told_fit(plan: ReplayPlan) -> bool:
 
 
 class ClusterDraws:
-    """What one resampled log has drawn, for one time through the log. Memory: 2 bytes a cluster.
-
-    Parameters
-    ----------
-    clusters
-        Clusters of the log's displays.
-    rng
-        Random stream that all of it is drawn from.
-    """
+    """What one resampled log has drawn, for one time through the log, from one stream. Memory: 2 bytes a cluster."""
 
     def __init__(self, clusters: Column, rng: np.random.Generator) -> None:
         g = clusters.count
@@ -493,14 +451,8 @@ class ClusterDraws:
 def told_anew(plan: ReplayPlan, known: KnownDelays | None, times: npt.NDArray[np.integer]) -> DelayCDF | None:
     """Return the delay CDF that a plan's policy is told on a resampled log; None where no conversion was drawn.
 
-    Parameters
-    ----------
-    plan
-        Plan whose policy is told what was fitted to the log.
-    known
-        Delays known before the log, resampled, if no more is told; None to tell those of the log.
-    times
-        Number of times that each of the log's conversions is in the resampled one, shape (c,).
+    `known` are the delays known before the log, resampled, if no more is told. Each conversion is there `times` times,
+    shape (c,).
     """
     survey, clock, window = plan.told, plan.clock, plan.window
     if survey is not plan.survey:

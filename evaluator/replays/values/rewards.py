@@ -21,7 +21,7 @@ from evaluator.log.eligible import sizes
 from evaluator.log.reward_kinds import sales
 from evaluator.log.schema import ELIGIBLE, WEIGHT, consecutive, to_numpy
 from evaluator.replays.acceptance import SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
-from evaluator.replays.learned.about import LearnedFrom
+from evaluator.replays.learned.metadata import LearnedFrom
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.warm_start import displays_of
 from evaluator.streams import Stream, random_stream
@@ -32,13 +32,8 @@ T = TypeVar("T")
 def logged_rewards(plan: ReplayPlan, *, rounds: int) -> SparseRewards:
     """Return the reward of each used display, as the result counts it.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    rounds
-        Number of rounds T, for rewards observed by the horizon: a conversion counts with the share of T rounds from
-        which it would be revealed by round T.
+    Where rewards are those observed by the horizon, a conversion counts with the share of T `rounds` from which it
+    would be revealed by round T.
     """
     if plan.options.reward == "observed":
         return _summed(plan, _shown_in_time(plan, rounds), plan.rounds.used)
@@ -97,13 +92,7 @@ def reward_bounds(plan: ReplayPlan) -> RewardBounds:
 
 
 class ArmSample:
-    """The displays of each action that estimate its value, counted while a log is read.
-
-    Parameters
-    ----------
-    plan
-        Plan of the replay, whose used displays count.
-    """
+    """The displays of each action that estimate its value, of those that a plan uses, counted while a log is read."""
 
     def __init__(self, plan: ReplayPlan) -> None:
         self._used = plan.rounds.used
@@ -195,7 +184,7 @@ def count_ranks(
 
 
 class References:
-    """What lanes are measured against, estimated once for all lanes with the same logged rewards."""
+    """What runs are measured against, estimated once for all runs with the same logged rewards."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[object, ...], Any] = {}
@@ -302,14 +291,7 @@ def _all_sizes(plan: ReplayPlan) -> npt.NDArray[np.unsignedinteger]:
 def evened(log: Log, rewards: SparseRewards, seed: int) -> SparseRewards:
     """Return the rewards of an even sample of the traffic among the first displays of a log; all without weights.
 
-    Parameters
-    ----------
-    log
-        Log whose displays are weighted.
-    rewards
-        Rewards of the log's first `rewards.n` displays.
-    seed
-        Seed of the draws: a display is kept with probability weight / largest weight.
+    A display is kept with probability weight / largest weight.
     """
     if WEIGHT not in log.schema.names:
         return rewards

@@ -50,14 +50,7 @@ def segment_values(
 ) -> tuple[tuple[SegmentValues, ...], Finding]:
     """Return the values of the groups of a plan's columns, and what they rest on; O(rounds + displays) a group.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay, which has such columns.
-    displays
-        Displays of the rounds of each repeat, in order, shape (T_r,).
-    logged
-        Reward of each used display.
+    `displays` are those of the rounds of each repeat, in order, shape (T_r,); `logged` the reward of each used display.
     """
     rewards = [logged.taken(one) for one in displays]
     total = sum(len(split.labels) for split in plan.splits)
@@ -114,17 +107,7 @@ def test_of(split: Column, groups: Sequence[Sequence[WeightedSum]], *, level: fl
 def group_sums(
     split: Column, displays: Sequence[Ints], rewards: Sequence[Floats], bounds: RewardBounds
 ) -> list[RewardSums]:
-    """Return the sums of each group's rounds, mean over repeats.
-
-    Parameters
-    ----------
-    split
-        Groups of the log's displays.
-    displays, rewards
-        Displays of each repeat's rounds, and what they earned, shape (T_r,) each.
-    bounds
-        Smallest and largest possible reward of a round.
-    """
+    """Return the sums of each group's rounds, mean over repeats, from their displays and rewards, shape (T_r,) each."""
     codes = [split.code[one] for one in displays]
     return [
         mean_sums([sums_of(x[code == g], **bounds._asdict()) for x, code in zip(rewards, codes, strict=True)])
