@@ -29,8 +29,8 @@ from evaluator.replays.references import References
 from evaluator.replays.repeats import estimate_repeat
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import shown_columns, summarise_repeats
+from evaluator.worlds.twins.disk_column import mean_in_blocks
 from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
-from evaluator.worlds.twins.means_in_blocks import mean_in_blocks
 from evaluator.worlds.twins.truth import LogTruth, fit_log
 from evaluator.worlds.twins.twin_log import TwinLog, draw_twin, replay_seed
 
