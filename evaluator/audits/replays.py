@@ -15,7 +15,7 @@ import numpy.typing as npt
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
 from evaluator.comparisons.run import plan_comparison
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName
 from evaluator.estimates.confidence import Interval
 from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone

@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from evaluator.engine.eligible_loop import best_among, own_vector
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
-from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable
-from evaluator.engine.kernels.memory import borrowed
-from evaluator.engine.kernels.precompile import LoopCall
+from evaluator.engine.kernels.compiling import LoopCall, compiled, compiled_uncached, inlinable
+from evaluator.engine.kernels.intrinsics import borrowed
 from evaluator.engine.kernels.ridge import row
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import begin, begin_among, choose, shown, told, told_sum
