@@ -15,7 +15,7 @@ import numpy.typing as npt
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
 from evaluator.comparisons.run import plan_comparison
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName
 from evaluator.estimates.confidence import Interval
 from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
@@ -27,8 +27,8 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import shown_columns, summarise_repeats
 from evaluator.replays.values.rewards import References
+from evaluator.worlds.twins.disk_column import mean_in_blocks
 from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
-from evaluator.worlds.twins.means_in_blocks import mean_in_blocks
 from evaluator.worlds.twins.truth import LogTruth, fit_log
 from evaluator.worlds.twins.twin_log import TwinLog, draw_twin, replay_seed
 

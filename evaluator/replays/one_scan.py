@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.engine.kernels.precompile import LoopCall, compile_ahead
+from evaluator.engine.kernels.compiling import LoopCall, compile_ahead
 from evaluator.engine.log_replay import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.log.eligible import unpack
 from evaluator.log.reward_kinds import cost_events

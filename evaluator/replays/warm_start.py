@@ -19,8 +19,8 @@ from evaluator.log.relabel_actions import in_order
 from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.file import content_hash
-from evaluator.replays.learned.metadata import LearnedFrom
 from evaluator.replays.learned.policy import LearnedPolicy, load_policy
+from evaluator.replays.learned.policy_metadata import LearnedFrom
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.clock import ReplayWindow
 from evaluator.results.json_documents import Count, Sha256, in_document, omitted

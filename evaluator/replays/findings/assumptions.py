@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName
 from evaluator.findings import codes
 from evaluator.findings.finding import Finding
 from evaluator.log.bounds import CapLoss

@@ -34,7 +34,7 @@ from evaluator.errors import EvaluatorError, ParameterError, SourceError, Unknow
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import resolve
 from evaluator.policies.running import is_plain_python
-from evaluator.replays.learned.metadata import Arrays, PolicyDescription, read_metadata, written
+from evaluator.replays.learned.policy_metadata import Arrays, PolicyDescription, read_metadata, written
 
 _WAITING = ("due", "delay", "action", "value", "vector")
 # Of a file with compressed members, all together. A kilobyte of them may stand for a megabyte.

@@ -25,7 +25,7 @@ from evaluator.policies.base import Policy, Setting
 from evaluator.policies.running import blamed, has_random_ties, reward_unit
 from evaluator.replays.learned.displays import Display, Eligible, Truths, display_vectors, shown_vectors, told_eligible
 from evaluator.replays.learned.file import PolicyContent, copied, fill_file, read_file, refuse_unsavable
-from evaluator.replays.learned.metadata import LearnedFrom, PolicyDescription, summary
+from evaluator.replays.learned.policy_metadata import LearnedFrom, PolicyDescription, summary
 from evaluator.replays.rounds.batch import stated_actions
 
 _SAVE_AGAIN = "replay the policy and save it again."

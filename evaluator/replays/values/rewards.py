@@ -21,7 +21,7 @@ from evaluator.log.eligible import sizes
 from evaluator.log.reward_kinds import sales
 from evaluator.log.schema import ELIGIBLE, WEIGHT, consecutive, to_numpy
 from evaluator.replays.acceptance import SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
-from evaluator.replays.learned.metadata import LearnedFrom
+from evaluator.replays.learned.policy_metadata import LearnedFrom
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.warm_start import displays_of
 from evaluator.streams import Stream, random_stream
