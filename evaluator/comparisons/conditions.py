@@ -79,28 +79,10 @@ def find_verdict(
     what these runs earned; else the difference of expected values, from the common resampled logs. Each at 1 - alpha /
     m, for m variants; alpha is that of the look (`evaluator.comparisons.verdict.level_at`).
 
-    Parameters
-    ----------
-    plans, results
-        Plans and results of the variants; guardrails are answered for all together.
-    found
-        Differences of pairs (lower number, higher number). Where a pair has neither a weighted nor a realised one, its
-        values cannot be compared, whatever is expected of them.
-    at
-        Results as they were at the common horizon, with their values on resampled logs
-        (`evaluator.comparisons.expected.at_horizon`).
-    baseline
-        Number of the variant that the others are compared with.
-    horizon
-        Common horizon of the differences.
-    rule
-        Rule that was stated before the run.
-    plausible
-        Differences with the largest rewards that are plausible; None where bounds are known.
-    look
-        Planned look that it is; None for one alone.
-    harmed
-        Groups for which each variant is worse than the baseline, by its number.
+    Where a pair in `found` has neither a weighted nor a realised difference, its values cannot be compared, whatever is
+    expected of them. `at` has the results as they were at the common horizon, with their values on resampled logs
+    (`at_horizon`); `plausible` the differences with the largest rewards that are plausible, None where bounds are
+    known; `harmed`, by variant, the groups for which it is worse than the baseline.
     """
     others = [i for i in range(len(plans)) if i != baseline]
     if not others:

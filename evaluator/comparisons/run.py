@@ -124,19 +124,15 @@ def execute_comparison(
 
     Parameters
     ----------
-    plans
-        Plans of the variants, in their order.
-    baseline
-        Number of the variant that others are compared with.
-    rule
-        Rule by which a variant ships; None for any uplift.
-    look
-        Planned look that the verdict is; None for one alone.
+    plans, baseline
+        Plans of the variants in their order, and the number of the one that others are compared with.
+    rule, look
+        Rule by which a variant ships, None for any uplift; planned look that the verdict is, None for one alone.
     log
         Log as it was read, before costs were taken off its rewards, to be checked; None for that of the plans.
     runs
-        Replays of these plans: what of them is there, who computes the rest, and where it is kept; None for all of
-        them, in this process.
+        What of the replays is there, who computes the rest, and where it is kept; None for all of them, in this
+        process.
     advance
         Function called with the number of displays read since the last call: of the replays (`VariantRuns.totals`),
         then of all that are checked.

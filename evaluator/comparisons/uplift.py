@@ -225,17 +225,8 @@ def _days_after(plan: ReplayPlan) -> float | None:
 def share_of_baseline(difference: Callable[[float], Interval], baseline: Interval, *, level: float) -> Interval | None:
     """Return a difference as a share of the baseline's value; None where that value is not told to lie above 0.
 
-    Parameters
-    ----------
-    difference
-        Function that returns the difference to the baseline with its interval at a level.
-    baseline
-        Value of the baseline.
-    level
-        Probability with which the interval holds.
+    The function returns the difference to the baseline with its interval at a level.
 
-    Examples
-    --------
     >>> known, value = Interval(0.1, 0.05, 0.15, 100, 0.95, "known"), Interval(0.5, 0.5, 0.5, 100, 0.95, "known")
     >>> found = share_of_baseline(lambda level: known, value, level=0.95)
     >>> round(found.low, 3), round(found.estimate, 3), round(found.high, 3)

@@ -9,7 +9,7 @@ is a martingale in t: a round of another group adds 0, and which rounds add is k
 ticks with g's rounds only, it is what `evaluator.estimates.confidence.mean_sequence` takes, and that holds at every
 number of rounds at once, and so at the random number at which the replay stops: however the policy learned from the
 rewards of all groups. The logged displays of a group are the same case, and so are the differences of two replays that
-read the log in its order (`evaluator.estimates.contrast`), of which a display of another group adds 0.
+read the log in its order (`evaluator.estimates.paired`), of which a display of another group adds 0.
 
 *All groups at once.* With m groups each interval has the m-th part of the error (Bonferroni): all hold with the run's
 level, whatever they have in common. Within a group, what is computed of J sums has the J-th part of that for each.
@@ -44,8 +44,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.confidence import Interval, crossing_boundary, mixture_rho
-from evaluator.estimates.contrast import Contrast
-from evaluator.estimates.paired import RewardSums
+from evaluator.estimates.paired import Contrast, RewardSums
 
 Floats = npt.NDArray[np.float64]
 
@@ -197,3 +196,30 @@ def _ends(sums: Floats, *, threshold: float, rho: float) -> tuple[Floats, Floats
     # fmax and fmin: what is not known may be anything that is possible.
     ends = np.stack([weight * np.fmax(total - radius, least), weight * np.fmin(total + radius, most)])
     return ends.min(axis=0).sum(axis=-1), ends.max(axis=0).sum(axis=-1)
+
+
+def holm(p: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return p-values adjusted for their number: rejecting those <= alpha errs at all with probability <= alpha.
+
+    The i-th smallest of m is multiplied by m - i + 1, and never falls below a smaller one's. Valid whatever the
+    dependence of the tests.
+
+    Parameters
+    ----------
+    p
+        P-values of all tests made, shape (m,).
+
+    References
+    ----------
+    Holm. A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6(2), 1979.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).round(3)
+    array([0.03, 0.06, 0.06])
+    """
+    p = np.asarray(p, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)
+    return adjusted

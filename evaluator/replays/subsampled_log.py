@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.errors import ParameterError
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.confidence import SparseRewards
 from evaluator.findings.codes import NO_WEIGHTED_VALUE, UNEVEN_WEIGHTS
 from evaluator.findings.finding import Finding
 from evaluator.log import Log

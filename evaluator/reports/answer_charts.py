@@ -20,10 +20,9 @@ from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.words import first_positive, last_shown, words
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.chapter import Spec
 from evaluator.reports.chart_parts import CORRECTED, GREY, NAIVE, delay_axis, drawable
-from evaluator.reports.decision_charts import first_and_last
 from evaluator.reports.decision_words import MOST_ROWS
+from evaluator.reports.document import Spec
 from evaluator.reports.numbers import percent_text, significant_text
 from evaluator.reports.small_charts import (
     FONT,
@@ -31,6 +30,7 @@ from evaluator.reports.small_charts import (
     WIDTH,
     Row,
     axis_words,
+    first_and_last,
     intervals_chart,
     row_words,
     shares_chart,

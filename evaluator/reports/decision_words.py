@@ -52,12 +52,8 @@ class Tile(NamedTuple):
 class CandidateRow(NamedTuple):
     """A row of the table of candidates; an empty decision is that of the baseline.
 
-    Parameters
-    ----------
-    name, earned, difference, decision
-        Name of the policy, reward of a display with it, its difference to the baseline, and the decision.
-    against
-        What stands in the way beside the difference; empty where nothing does.
+    `earned` is the reward of a display, `against` what stands in the way beside the difference; empty where nothing
+    does.
     """
 
     name: str
@@ -328,3 +324,13 @@ def _rounded(of: Interval) -> Interval:
     digits = 1 - math.floor(math.log10(half))
     estimate, low, high = (round(end, digits) for end in (of.estimate, of.low, of.high))
     return replace(of, estimate=estimate, low=low, high=high)
+
+
+def limit_of(verdict: Verdict) -> float | None:
+    """Return the limit of the rule in reward per display; None for a share of what is not known."""
+    if not verdict.rule.relative:
+        return verdict.rule.limit
+    of = verdict.candidate
+    if of.uplift is None or of.uplift.share is None or of.difference is None or not of.uplift.share.estimate:
+        return None
+    return verdict.rule.limit * of.difference.estimate / of.uplift.share.estimate

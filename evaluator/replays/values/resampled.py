@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.log_replay import MatchingReplay, QueueReplay, begin
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.confidence import SparseRewards
 from evaluator.log.schema import ELIGIBLE
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.reorder import GatheredDisplays, LogOrder, gather

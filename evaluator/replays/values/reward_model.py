@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.solving import solved, varying
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.confidence import SparseRewards
 from evaluator.log import Log
 from evaluator.log.vectors_of_displays import readable_vectors
 from evaluator.replays.rounds.stream import LogRounds, pieces

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.compiling import compiled
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.confidence import SparseRewards
 from evaluator.log.reward_kinds import sales
 from evaluator.log.schema import consecutive, to_numpy
 from evaluator.replays.plan import ReplayPlan

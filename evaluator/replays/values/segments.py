@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.confidence import ANYTIME, Interval, with_honest_kind
+from evaluator.estimates.confidence import ANYTIME, Interval, SparseRewards, with_honest_kind
 from evaluator.estimates.paired import RewardSums, sums_of
 from evaluator.estimates.repeated import REPEATED, mean_sums
 from evaluator.estimates.simultaneous import (
@@ -24,7 +24,6 @@ from evaluator.estimates.simultaneous import (
     says_something,
     simultaneous_interval,
 )
-from evaluator.estimates.sparse import SparseRewards
 from evaluator.findings.codes import GROUPS, ordered
 from evaluator.log.column import Column
 from evaluator.replays.plan import ReplayPlan
