@@ -101,21 +101,33 @@ class Difference:
         )
 
 
-def turned(of: Interval) -> Interval:
-    """Return the interval of a difference seen from the other side."""
-    return replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
-
-
 def _turned(of: Interval | None) -> Interval | None:
-    return None if of is None else turned(of)
+    """Return the interval of a difference seen from the other side."""
+    return None if of is None else replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
 
 
 class FoundDifferences(NamedTuple):
-    """Differences of pairs (variant, reference), the evidence of realised ones, and what weighted ones rest on."""
+    """Differences of pairs, the lower number first, the evidence of realised ones, and what weighted ones rest on."""
 
     differences: dict[Pair, Difference]
     evidence: dict[Pair, RealisedEvidence]
     weighted: dict[Pair, PairedValues]
+
+    def between(self, i: int, j: int) -> Difference:
+        """Return the difference of variant i less variant j."""
+        return self.differences[i, j] if i < j else self.differences[j, i].turned()
+
+    def realised_between(self, i: int, j: int, level: float) -> Interval | None:
+        """Return the realised difference of i less j at a level; None without evidence."""
+        evidence = self.evidence.get((min(i, j), max(i, j)))
+        found = None if evidence is None else evidence.interval(1.0 - level)
+        return found if i < j else _turned(found)
+
+    def weighted_between(self, i: int, j: int, level: float) -> WeightedDifference | None:
+        """Return the weighted difference of i less j at a level; None where either learns."""
+        values = self.weighted.get((min(i, j), max(i, j)))
+        found = None if values is None else values.difference(level)
+        return found if i < j or found is None else found.turned()
 
 
 def find_differences(

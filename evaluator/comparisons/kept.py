@@ -99,13 +99,7 @@ class KeptResults:
         return self._with_parts(found, parts, plans, numbers) if parts else found
 
     def keep(self, plan: ReplayPlan, result: ReplayResult) -> None:
-        """Write a result of a plan on the log that results were looked for.
-
-        Raises
-        ------
-        OutputError
-            The folder cannot be written.
-        """
+        """Write a result of a plan on the log that results were looked for."""
         key = self.questions.key(plan)
         write_kept(self.folder, kept_name, key, written(result, key))
 

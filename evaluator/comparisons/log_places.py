@@ -29,13 +29,7 @@ class LogPlace:
     content: str
 
     def opened(self) -> Log:
-        """Return the log, if it is the one that was meant.
-
-        Raises
-        ------
-        WorkerError
-            It is not there for this worker, or another log is there; the message names worker and log.
-        """
+        """Return the log, if it is the one that was meant; WorkerError, which names worker and log, if it is not."""
         try:
             in_folder(self.folder)
             log = read(self.dataset, **dict(self.reading)).log

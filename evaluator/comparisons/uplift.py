@@ -222,7 +222,9 @@ def _days_after(plan: ReplayPlan) -> float | None:
     return clock.days(float(np.quantile(delay, _IN))) if len(delay) else 0.0
 
 
-def share_of_baseline(difference: Callable[[float], Interval], baseline: Interval, *, level: float) -> Interval | None:
+def share_of_baseline(
+    difference: Callable[[float], Interval | None], baseline: Interval, *, level: float
+) -> Interval | None:
     """Return a difference as a share of the baseline's value; None where that value is not told to lie above 0.
 
     The function returns the difference to the baseline with its interval at a level.
@@ -234,7 +236,7 @@ def share_of_baseline(difference: Callable[[float], Interval], baseline: Interva
     """
     error = 1.0 - level
     of, value = difference(1.0 - (1.0 - _OF_BASELINE) * error), _at_error(baseline, _OF_BASELINE * error)
-    if not value.low > 0.0:
+    if of is None or not value.low > 0.0:
         return None
     low = of.low / (value.high if of.low > 0.0 else value.low)
     high = of.high / (value.low if of.high > 0.0 else value.high)

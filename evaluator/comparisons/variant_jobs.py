@@ -165,10 +165,7 @@ def study_on(
 ) -> StudyWorkers:
     """Return the workers of an executor for a study of some policies on the log at a place.
 
-    Raises
-    ------
-    UsageError
-        A policy has no name by which workers could load it.
+    UsageError if a policy has no name by which workers could load it.
     """
     questions = Questions(policies)
     questions.log = place.content

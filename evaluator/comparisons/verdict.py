@@ -36,7 +36,7 @@ ConditionName = Literal["difference", "guardrails", "checks", "propensities", "a
 _RESTS_ON: tuple[ConditionName, ...] = ("checks", "propensities", "audit", "users")
 # So many variants that tie with another are named.
 _NAMED = 2
-_EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
+EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
 _START = {"ship": "Ship", "wait": "Wait with", "don't": "Don't ship"}
 
 
@@ -329,7 +329,7 @@ def _headline(of: Candidate, candidates: Sequence[Candidate], name: str, baselin
     found = of.difference
     if found is None:
         return f"{start}: it has no difference to {baseline} to judge by"
-    earns = _EARNS[of.target]
+    earns = EARNS[of.target]
     number = f"{found.estimate:+.3g} [{found.low:+.3g}, {found.high:+.3g}]{at}"
     return f"{start}: it {earns} {number} per {'display' if of.target == 'weighted' else 'round'} beyond {baseline}"
 

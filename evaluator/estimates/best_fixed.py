@@ -213,18 +213,10 @@ class BestOrder(BestFixedAction):
 
 
 class OrderSample:
-    """What a log says on orders of its actions, counted while it is read.
+    """What a log says on orders of its actions, counted while it is read, of the displays that may have a reward.
 
-    Memory: some numbers an action, and the set of each display with a reward.
-
-    Parameters
-    ----------
-    n_actions
-        Number of actions K.
-    rewarded
-        Numbers of the displays that may have a reward, increasing, shape (c,).
-    seed
-        Seed that divides the displays into halves, which look at no reward.
+    Their numbers increase, shape (c,); the seed divides the displays into halves, which look at no reward. Memory: some
+    numbers an action, and the set of each display with a reward.
     """
 
     def __init__(self, n_actions: int, rewarded: Ints, *, seed: int = 0) -> None:

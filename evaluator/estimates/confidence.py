@@ -243,14 +243,8 @@ def interval_ends(
 ) -> tuple[Floats, Floats]:
     """Return the ends of the intervals of `mean_sequence` from what they need of the rewards.
 
-    Parameters
-    ----------
-    sums, variation
-        Sum of the rewards, and V_t, up to each checkpoint, shape (k,), in units of `upper` - `lower`.
-    at
-        Checkpoints in numbers of rounds, shape (k,).
-    upper, lower, alpha, tuned_for
-        Largest and smallest reward, error and tuning, as in `mean_sequence`.
+    That is the sum of the rewards, and V_t, up to each checkpoint, shape (k,), in units of `upper` - `lower`, and the
+    checkpoints in numbers of rounds, shape (k,). Bounds, error and tuning are those of `mean_sequence`.
     """
     sums, at = np.asarray(sums, dtype=np.float64), np.asarray(at)
     rounds = np.maximum(at, 1)
@@ -326,15 +320,8 @@ def _one_sided(alpha: float) -> float:
 def crossing_boundary(v: Floats, *, threshold: Floats | float, rho: float) -> Floats:
     """Return the boundary of one mixture for several levels: `gamma_exponential_boundary` with its rho held.
 
-    Parameters
-    ----------
-    v
-        Intrinsic times V_t >= 0, of any shape.
-    threshold
-        Number log(1/alpha) of each time, one-sided, of a shape that broadcasts against that of `v`. The boundary
-        increases with it.
-    rho
-        Parameter rho of the mixture, from `mixture_rho`.
+    Intrinsic times V_t >= 0 are of any shape; the threshold log(1/alpha) of each, one-sided, broadcasts against that,
+    and the boundary increases with it. The parameter rho is that of `mixture_rho`.
     """
     target = np.asarray(threshold)
     u = target + np.sqrt(2.0 * target * (v + rho))
@@ -399,16 +386,9 @@ def _checked(x: ArrayLike, upper: float, lower: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class SparseRewards:
-    """Rewards of n rounds, stored where they are not zero.
+    """Rewards of n rounds, stored where they are not zero: conversions are rare, and logs are long.
 
-    Parameters
-    ----------
-    n
-        Number of rounds, those without a reward among them.
-    at
-        Numbers of the rounds with a reward, counted from 0, strictly increasing, shape (c,).
-    value
-        Rewards of these rounds, shape (c,).
+    The rounds with a reward are counted from 0, strictly increasing, shape (c,), and so are their rewards, shape (c,).
     """
 
     n: int

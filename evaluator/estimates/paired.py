@@ -132,14 +132,7 @@ def discordant(
 ) -> tuple[RewardSums, RewardSums]:
     """Return the sums of the rewards of the displays that only A and that only B showed.
 
-    Parameters
-    ----------
-    shown_a, shown_b
-        Numbers of the displays of each replay's first T rounds, in the order of its rounds, shape (T,).
-    reward_a, reward_b
-        Rewards of these rounds, shape (T,), in [`lower`, `upper`].
-    upper, lower
-        Largest and smallest possible reward of a display.
+    Displays and rewards are those of each replay's first T rounds, in the order of its rounds, shape (T,).
     """
     alone_a, alone_b = shown_alone(shown_a, shown_b)
     return (
@@ -158,14 +151,8 @@ def shown_alone(
 def rounds_of(displays: Ints, shown: Ints) -> Ints:
     """Return the round, counted from 0, in which each of some displays was shown, -1 where it was not, shape (n,).
 
-    O(T log T) time, nothing where displays were shown in the order of the log; memory of the rounds, not of the log.
-
-    Parameters
-    ----------
-    displays
-        Numbers of the displays asked about, shape (n,).
-    shown
-        Numbers of the displays shown, in the order of the rounds, no two the same, shape (T,).
+    Displays shown are in the order of the rounds, no two the same, shape (T,). O(T log T) time, nothing where that is
+    the order of the log; memory of the rounds, not of the log.
     """
     if not len(shown):
         return np.full(len(displays), -1, np.int64)
@@ -236,25 +223,15 @@ def difference_of_sums(
 
 
 def p_values(a: RewardSums, b: RewardSums, *, alpha: float, ratio: Floats | float = 1.0) -> Floats:
-    """Return the anytime-valid p-value of "A and B have the same mean" for each of several pairs.
+    """Return the anytime-valid p-value of "A and B have the same mean" for each of several pairs, shape (P,).
 
     The smallest error at which the interval of the difference excludes 0, where the mixture behind its boundary is held
     at the one that the interval uses at `alpha`. Held, so that the intervals are nested: a mixture tuned anew for each
-    error would give intervals that are not, and p-values that promise nothing.
+    error would give intervals that are not, and p-values that promise nothing. The interval at `alpha` excludes 0 if
+    and only if the p-value is below it.
 
-    Parameters
-    ----------
-    a, b
-        Sums of the rewards of A and of B, one entry a pair, shape (P,), as in `difference_of_sums`.
-    alpha
-        Error at which the interval excludes 0 if and only if the p-value is below it.
-    ratio
-        Number of rounds of A over that of B, shape (P,), as in `difference_of_sums`.
-
-    Returns
-    -------
-    p
-        P-value of each pair, shape (P,), in [1e-300, 1]. P(p <= x) <= x for every x where the means are the same.
+    Sums and ratio are those of `difference_of_sums`, one entry a pair, shape (P,). The p-values lie in [1e-300, 1], and
+    P(p <= x) <= x for every x where the means are the same.
     """
     # Two sides of two intervals.
     parts = 4.0
@@ -285,10 +262,8 @@ class Contrast(NamedTuple):
 
     Parameters
     ----------
-    total
-        Sum of the differences Y_i, mean over repeats.
-    variation
-        Sum V of the squared errors of their predictions, mean over repeats.
+    total, variation
+        Sum of the differences Y_i, and V of the squared errors of their predictions, mean over repeats.
     least, most
         Smallest and largest sum that the signs of the differences allow.
     n

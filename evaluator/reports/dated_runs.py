@@ -22,7 +22,6 @@ from evaluator.reports.decision_words import (
     baseline_of,
     counted_word,
     limit_of,
-    name_of,
     planned_looks,
     ranked,
     rule_words,
@@ -261,7 +260,7 @@ def joint_sections(study: Study, blocks: Sequence[VerdictBlock]) -> Iterator[tup
             about = "more a display in each run, the latest last; green: the rule is met"
             if number == 1 and len(runs) > MOST_RUNS:
                 about += f"; the last {MOST_RUNS} of {len(runs)} runs"
-            title = name_of(of.line, latest.verdict)
+            title = latest.verdict.name_of(of.line)
             part = section(title, paragraph(about, style="dim"), half=True)
             yield replace(part, charts=(name,)), {name: chart}
     changes = [*_changes(study, verdicts)] or ["No verdict changed from run to run."]
@@ -286,7 +285,7 @@ def _together(blocks: Sequence[VerdictBlock]) -> str:
     open_ = len(known) - above - below
     sides = ((above, "lies above 0"), (below, "lies below 0"), (open_, "is not told from 0"))
     said = " and ".join(f"{does} in {number}" for number, does in sides if number)
-    name = name_of(latest.candidate.line, latest)
+    name = latest.name_of(latest.candidate.line)
     runs = counted_word(len(found))
     any_number = "Each interval holds for its own run at any number of looks."
     looks = planned_looks([block.verdict for block in blocks]) or any_number
@@ -302,7 +301,7 @@ def _changes(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
             if was is None or was.decision == of.decision:
                 continue
             why = next((f": {limit.what}" for limit in of.limits), "") if of.decision != "ship" else ""
-            yield f"{_short(later)}: {name_of(of.line, after)} was {was.decision}, now {of.decision}{why}."
+            yield f"{_short(later)}: {after.name_of(of.line)} was {was.decision}, now {of.decision}{why}."
 
 
 def _chart(study: Study, verdicts: Sequence[Verdict], of: Candidate) -> Spec | None:

@@ -24,8 +24,8 @@ from evaluator.reports.decision_words import (
     head,
     left_out,
     limit_of,
-    name_of,
     next_title,
+    ranked,
     reward_of,
     sentences,
     steps,
@@ -85,7 +85,7 @@ def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
     """Yield the four charts, each with a question for a title and a line on what it shows."""
     of, base = verdict.candidate, baseline_of(verdict)
     together = ", all together" if len(verdict.candidates) > 1 else ""
-    name = name_of(of.line, verdict)
+    name = verdict.name_of(of.line)
     shown = f"; the first {MOST_ROWS} of {len(verdict.candidates)}" if len(verdict.candidates) > MOST_ROWS else ""
     yield picture(
         "How much more a display?",
@@ -230,7 +230,7 @@ def _without_difference(verdict: Verdict) -> Iterator[str]:
     for of in verdict.candidates:
         if of.difference is None and of.line.variant != verdict.variant:
             (why,) = [one.what for one in of.conditions if one.name == "difference"]
-            yield f"{name_of(of.line, verdict)} has no difference: {why}."
+            yield f"{verdict.name_of(of.line)} has no difference: {why}."
 
 
 def _worth(found: Sequence[Tile]) -> list[str]:
@@ -255,13 +255,7 @@ def closing_section(verdict: Verdict, assumptions: int, layout: Layout) -> Secti
 
 def _intervals(comparison: Comparison, verdict: Verdict, layout: Layout) -> Grid:
     """Return the candidates, the headline's first, each with its interval as text and in numbers."""
-
-    def standing(of: Interval | None) -> float:
-        return -math.inf if of is None or math.isnan(of.estimate) else of.estimate
-
-    candidates = sorted(
-        verdict.candidates, key=lambda of: (of.line.variant != verdict.variant, -standing(of.difference))
-    )
+    candidates = ranked(verdict)
     base, limit = verdict.baseline, limit_of(verdict)
     axis = _axis([of.difference for of in candidates if of.difference is not None], limit)
     rows: list[list[Cell]] = []
@@ -270,8 +264,8 @@ def _intervals(comparison: Comparison, verdict: Verdict, layout: Layout) -> Grid
         ends = f"[{low}, {high}]" if low else ""
         decision = run(of.decision, VERDICT_STYLES[of.decision])
         bar = "" if of.difference is None or axis is None else draw_interval(of.difference, axis, limit, layout)
-        rows.append([name_of(of.line, verdict), bar, number, ends, decision])
-    rows.append([name_of(base, verdict), run("baseline", "dim"), "", "", ""])
+        rows.append([verdict.name_of(of.line), bar, number, ends, decision])
+    rows.append([verdict.name_of(base), run("baseline", "dim"), "", "", ""])
     columns = [column(""), column(_scale(axis, layout), "whole"), column("difference", "number")]
     columns += [column(f"{100 * verdict.level:g} %", "number"), column("verdict", "whole")]
     if layout.wide:

@@ -133,13 +133,7 @@ def page_of(chapters: Sequence[Chapter]) -> str:
 
 
 def notebook_html(result: object) -> str:
-    """Return the report of a result, a plan or a log as HTML with its most telling chart; options have Python names.
-
-    Raises
-    ------
-    TypeError
-        The object is neither a result nor a plan nor a log.
-    """
+    """Return the report of a result, a plan or a log as HTML with its most telling chart; options have Python names."""
     sections = document_of(result).sections
     # The drawing library escapes what it writes, and its pictures hold no scripts.
     chart = Markup("".join(figures(first_chart(result)).values()))

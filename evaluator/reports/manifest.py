@@ -195,14 +195,9 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, *, most_names: int | None = None) -> dict[str, Any]:
-    """Return the content of a JSON file of a result, which is an object.
+    """Return the content of a JSON file of a result, an object, none of which has more than `most_names` names.
 
-    No object of it may have more than `most_names` names.
-
-    Raises
-    ------
-    SourceError
-        The file cannot be read, holds something else, or holds more than any result.
+    SourceError if it cannot be read, holds something else, or holds more than any result.
     """
 
     def named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -272,13 +267,7 @@ def write_chapter(folder: Path, chapter: Chapter) -> None:
 
 
 def read_chapter(folder: Path) -> Chapter:
-    """Return the chapter in the folder of a result.
-
-    Raises
-    ------
-    SourceError
-        The folder has no chapter, or the file was changed after a command wrote it.
-    """
+    """Return the chapter in the folder of a result; SourceError without one as a command writes it."""
     from pydantic import TypeAdapter, ValidationError
 
     from evaluator.reports.chart_schema import MOST_CHARTS, check_charts, place_of

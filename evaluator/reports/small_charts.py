@@ -22,7 +22,6 @@ from evaluator.reports.decision_words import (
     MOST_ROWS,
     groups_of,
     limit_of,
-    name_of,
     ranked,
     reward_of,
     rule_words,
@@ -84,7 +83,7 @@ def intervals_chart(
     ends = [origin[0], *([] if zone is None else [zone]), *filter(math.isfinite, ends),
             *(end for _, of in finite for end in (of.low, of.high))]  # fmt: skip
     room = 0.04 * (max(ends) - min(ends)) or 1.0
-    domain = [min(ends) - room, max(ends) + room]
+    domain = (min(ends) - room, max(ends) + room)
     height = ROW * len(finite) + 24
     values: list[Row] = [
         {
@@ -98,8 +97,7 @@ def intervals_chart(
         for i, (name, of) in enumerate(finite)
     ]  # fmt: skip
     base = alt.Chart(alt.InlineData(values))
-    y: Row = {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
-    x: Row = {"scale": alt.Scale(domain=domain, nice=False, zero=False), "axis": None}
+    x, y = axes_of(domain, height)
     colour = alt.Color("colour:N", scale=None)
     layers = []
     if zone is not None:
@@ -125,6 +123,12 @@ def intervals_chart(
         below = [{"at": mark.at, "y": height - 9.0, "said": mark.said}]
         layers.append(axis_words(below, x, y, align=mark.align, dx=mark.dx))
     return small_chart(alt.layer(*layers), about, height)
+
+
+def axes_of(domain: tuple[float, float], height: float) -> tuple[Row, Row]:
+    """Return the keywords of both axes of a chart that has its words beside its marks."""
+    x: Row = {"scale": alt.Scale(domain=list(domain), nice=False, zero=False), "axis": None}
+    return x, {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
 
 
 def row_words(base: Any, field: str, y: Row, *, x: Any, align: Any) -> Any:
@@ -365,7 +369,7 @@ def seen_chart(comparison: Comparison) -> Spec | None:
     if verdict is None:
         return None
     of, base = comparison.results[verdict.variant], comparison.results[comparison.baseline]
-    bars: list[tuple[str, Any]] = [(name_of(verdict.baseline, verdict), np.asarray(base.action_share, np.float64))]
+    bars: list[tuple[str, Any]] = [(verdict.name_of(verdict.baseline), np.asarray(base.action_share, np.float64))]
     name = short_name(verdict.candidate.line, verdict, _LETTERS_OF_NAME)
     first, last = (None, None) if verdict.candidate.target == "weighted" else first_and_last(of)
     if first is None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.estimates import arms as estimated
+from evaluator.estimates import best_fixed as estimated
 from evaluator.estimates.best_fixed import BestFixedAction, best_fixed_action
 from evaluator.estimates.confidence import Interval, SparseRewards, mean_interval
 
