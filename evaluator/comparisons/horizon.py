@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.comparisons.variants import names_of
-from evaluator.engine.samplers import sure_rounds
+from evaluator.engine.log_replay import sure_rounds
 from evaluator.estimates.confidence import mean_sequence
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
