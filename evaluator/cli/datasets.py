@@ -30,7 +30,7 @@ _MAKE = (
     "evaluate replay -d criteo_twin --path twin.tsv.gz --actions top:10 -p ucb1 --propensity estimate:context"
 )
 _MADE = r"shop, a small example of files of your own; criteo_twin; or a spec.toml with a \[twin] section."
-_JOBS = "Threads; with two or more a large log of many Parquet files is written in parts, which hold the same"
+_JOBS = "Threads; with two or more a large log is written in parts, which hold the same"
 Name = Annotated[str, argument(_NAME, completes="dataset")]
 
 

@@ -49,11 +49,8 @@ def convert(
         Whether a converted log that is there already is replaced: a folder on disk that holds nothing else, and nothing
         that is read.
     jobs
-        Number of threads. With two or more, Parquet files whose ends say from when to when their rows are get read
-        several at once, and the log of 4 million displays or more is written in parts, which are the log in one file:
-        the same rows, the same fingerprint. It holds what it takes by itself for each of them. Rows that break a rule
-        are told by one pass over all, and a choice of actions, a limit, a quarantine and eligible actions take one,
-        too.
+        Number of threads. With two or more, a log of more than 4 million displays is written in parts, several at once,
+        which are the log in one file: the same rows, the same fingerprint. A choice of actions is written in one file.
     advance
         Function called with the number of rows read since the last call.
 

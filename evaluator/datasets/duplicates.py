@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 
 import numpy as np
 import polars as pl
 
 from evaluator.datasets.labels import value_texts
-from evaluator.datasets.spool import Spool, Waiting, split
+from evaluator.datasets.spool import Spool, split
 
 ID, HASH = "id", "hash"
 # So many hashes are sorted in memory.
@@ -51,7 +50,6 @@ class SeenIds:
     def __init__(self, new_spool: Callable[[], Spool]) -> None:
         self._new_spool = new_spool
         self._spool = new_spool()
-        self._joined: list[Spool] = []
         self._rows = 0
 
     def add(self, ids: pl.DataFrame) -> None:
@@ -59,17 +57,6 @@ class SeenIds:
         found = ids.select(HASH).drop_nulls()
         self._rows += found.height
         self._spool.add(found)
-
-    @property
-    def waiting(self) -> Waiting:
-        """The hashes of this pass."""
-        self._spool.close()
-        return Waiting(self._spool, self._rows)
-
-    def join(self, other: Waiting) -> None:
-        """Add the ids of another pass."""
-        self._joined.append(other.spool)
-        self._rows += other.rows
 
     def suspects(self) -> pl.Series:
         """Return the hashes met more than once."""
@@ -83,16 +70,13 @@ class SeenIds:
     def _parts(self) -> Iterator[Iterable[pl.DataFrame]]:
         """Yield all hashes, equal ones together, as many at a time as are sorted in memory."""
         parts = min(self._rows // SORTED_HASHES + 1, MOST_PARTS)
-        own = (self._spool, *self._joined)
-        frames = chain.from_iterable(spool.frames() for spool in own)
         if parts == 1:
-            yield frames
+            yield self._spool.frames()
         else:
-            for spool in by_hash(frames, parts, self._new_spool):
+            for spool in by_hash(self._spool.frames(), parts, self._new_spool):
                 yield spool.frames()
                 spool.discard()
-        for spool in own:
-            spool.discard()
+        self._spool.discard()
 
 
 def repeated(chunks: Iterable[pl.DataFrame], column: str, suspects: pl.Series) -> pl.DataFrame:

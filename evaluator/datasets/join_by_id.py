@@ -17,7 +17,7 @@ from evaluator.datasets.frames import Chunks
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.part import TablePart
-from evaluator.datasets.spool import Spool, Waiting
+from evaluator.datasets.spool import Spool
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.time_section import Time
 from evaluator.datasets.zones import ZonesSeen
@@ -49,7 +49,6 @@ class AskedDisplays:
 
     def __init__(self, named: NamedIds, new_spool: Callable[[], Spool]) -> None:
         self.named, self._spool = named, new_spool()
-        self._joined: list[tuple[Waiting, int]] = []
         self.rows = 0
         self.sample: tuple[str, ...] = ()
 
@@ -70,44 +69,20 @@ class AskedDisplays:
         self._spool.add(found.select(ID, HASH, ASKED))
         return found.drop(ID, HASH)
 
-    @property
-    def waiting(self) -> Waiting:
-        """The ids of this pass."""
-        self._spool.close()
-        return Waiting(self._spool, self.rows, self.sample)
-
-    def join(self, following: Waiting) -> int:
-        """Add the displays of a pass that follows; return the number that its first one gets."""
-        before = self.rows
-        self._joined.append((following, before))
-        self.rows += following.rows
-        self.sample = self.sample or following.sample
-        return before
-
     def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield the ids of all displays, with their hashes and numbers."""
+        """Yield the ids of all displays that may be named, with their hashes and numbers."""
         yield from self._spool.frames()
-        for waiting, before in self._joined:
-            for frame in waiting.spool.frames():
-                yield frame.with_columns(pl.col(ASKED) + before)
 
     def discard(self) -> None:
         """Free what the ids take."""
-        for spool in (self._spool, *(waiting.spool for waiting, _ in self._joined)):
-            spool.discard()
+        self._spool.discard()
 
 
 class NamedIds:
-    """The ids of a table, as two bits of each (Bloom 1970): an id that is there always passes, another one seldom.
+    """The ids of a table, as two bits of each (Bloom 1970): an id that is there always passes, another one seldom."""
 
-    Parameters
-    ----------
-    bits
-        Those of ids that are known, `BITS` of them, shape (BITS // 8,); None for no ids.
-    """
-
-    def __init__(self, bits: npt.NDArray[np.uint8] | None = None) -> None:
-        self.bits = np.zeros(BITS // 8, np.uint8) if bits is None else bits
+    def __init__(self) -> None:
+        self.bits = np.zeros(BITS // 8, np.uint8)
 
     def add(self, hashes: pl.Series) -> None:
         """Add ids by their hashes, uint64 without nulls."""

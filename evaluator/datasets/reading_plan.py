@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
 import polars as pl
 
 from evaluator.datasets.cells import Kind, merged_kinds
@@ -113,11 +112,6 @@ class ReadingPlan:
         return share_of(self.asked.quarantine_at_most)
 
     @property
-    def in_stretches(self) -> bool:
-        """Whether stretches of time may be read by themselves: what is left out, or beyond a limit, is not."""
-        return len(self.files) > 1 and not self.listed and self.limit is None
-
-    @property
     def notes(self) -> list[str]:
         """What the log must say of where its rows are from."""
         parts = [*self.files, *(part for of in self.others.values() for part in of), *self.of_sets]
@@ -174,7 +168,7 @@ class ReadingPlan:
         def read(limit: int | None) -> Iterable[pl.DataFrame]:
             # Sorting needs every row before the first n are known.
             first = None if self.sort else limit
-            found = self._chunks(self.files, first)
+            found = self._chunks(first)
             return SortedChunks(found, spec.display.time, limit, new_spool) if self.sort else found
 
         # Which displays of one time are the first n is known when all of them are.
@@ -188,16 +182,10 @@ class ReadingPlan:
 
         return chunks
 
-    def rows_of(self, files: Sequence[int]) -> Iterator[pl.DataFrame]:
-        """Yield the rows of some files, which keep their numbers among all."""
-        number = np.array(files, np.int32)
-        for frame in self._chunks([self.files[i] for i in files], None):
-            yield frame.with_columns(pl.Series(FILE, number[frame[FILE].to_numpy()]))
-
-    def _chunks(self, files: list[TablePart], limit: int | None) -> Chunks:
+    def _chunks(self, limit: int | None) -> Chunks:
         spec = self.spec
         return Chunks(
-            files, spec.source, self.kinds, limit, spec.time, spec.display.eligible_separator, self.passed_over,
+            self.files, spec.source, self.kinds, limit, spec.time, spec.display.eligible_separator, self.passed_over,
             self.zones, frozenset(self._lacking),
         )  # fmt: skip
 
@@ -220,7 +208,6 @@ class ReadingPlan:
         *,
         sets: SetSource | None = None,
         tables: Mapping[str, TakenFromTable] | None = None,
-        before: int = 0,
         again: pl.DataFrame = NONE,
     ) -> Intake:
         """Return an intake that has seen nothing; arguments as of `Intake`, `again` of its `repeated`."""
@@ -246,7 +233,6 @@ class ReadingPlan:
             keep={name: Labels() for name, column in self.kept.items() if column not in self.numbers},
             numbers=tuple(name for name, column in self.kept.items() if column in self.numbers),
             limit=self.limit,
-            before=before,
             ids=SeenIds(new_spool),
         )
 

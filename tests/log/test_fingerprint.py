@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evaluator.datasets import convert, load, partitions, writing
+from evaluator.datasets import assembly, convert, load, writing
 from evaluator.datasets.canonical import open_canonical
 from evaluator.datasets.writing import write_canonical
 from evaluator.log import Log, fingerprint
@@ -233,8 +233,7 @@ def test_parts_have_that_of_one_file(
 def test_threads_write_that_of_one_pass(tmp_path: Path, known: str) -> None:
     parquet_of_categories(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitions, "STRETCH_ROWS", 40)
-        patch.setattr(partitions, "PART_ROWS", 64)
+        patch.setattr(assembly, "PART_ROWS", 64)
         patch.setattr(fingerprint, "BLOCK", 32)
         found = [convert(tmp_path / "spec.toml", tmp_path / f"{jobs}", jobs=jobs, keep=KEEP).log for jobs in (1, 2)]
     assert len(found[1].paths) == 7  # type: ignore[attr-defined]
