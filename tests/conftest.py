@@ -64,7 +64,7 @@ def redirected_at_its_own_width() -> Iterator[None]:
 def _compiled_without_helpers() -> Iterator[None]:
     """Have a worker compile what it calls alone: the other one is busy, and finds it in the cache that both share."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evaluator.engine.kernels.precompile._processors", lambda: 1)
+        patch.setattr("evaluator.engine.kernels.compiling._processors", lambda: 1)
         yield
 
 

@@ -13,9 +13,9 @@ from evaluator.audits.live_runs import Floats, LiveRuns, Task
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import Fitted, IntervalAndTruth, TwinReplay, TwinReplays, fit, replay_twin
 from evaluator.audits.shown_displays import MeasuredDifference
+from evaluator.comparisons.differences import RealisedEvidence
+from evaluator.comparisons.kept import Questions
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.comparisons.question import Questions
-from evaluator.comparisons.realised import RealisedEvidence
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
 from evaluator.errors import WorkerError

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
 from evaluator.comparisons.run import plan_comparison
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName
 from evaluator.estimates.confidence import Interval
 from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
@@ -29,8 +29,8 @@ from evaluator.replays.references import References
 from evaluator.replays.repeats import estimate_repeat
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import shown_columns, summarise_repeats
+from evaluator.worlds.twins.disk_column import mean_in_blocks
 from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
-from evaluator.worlds.twins.means_in_blocks import mean_in_blocks
 from evaluator.worlds.twins.truth import LogTruth, fit_log
 from evaluator.worlds.twins.twin_log import TwinLog, draw_twin, replay_seed
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import DetectableDifference
 from evaluator.checks.result import CheckResult
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.options import ObjectiveName
 from evaluator.replays.plan_document import with_label

@@ -60,13 +60,13 @@ def compare_command(
     differences are told from 0, regret curves, and what was assumed.
     """
     from evaluator.arguments import as_description, as_descriptions
-    from evaluator.comparisons.candidates import pairs_to_expect
+    from evaluator.comparisons.conditions import pairs_to_expect
+    from evaluator.comparisons.expected import may_decide
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
     from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import MOST, VariantRuns
-    from evaluator.comparisons.weighted_pairs import may_decide
     from evaluator.log.users import LIKE_USERS
     from evaluator.policies.static import LoggingPolicy
 

@@ -311,7 +311,7 @@ def progress(
 
 
 def _announce_compiling(say: Callable[[str], None]) -> AbstractContextManager[None]:
-    from evaluator.engine.kernels.announcing import announced
+    from evaluator.engine.kernels.compiling import announced
 
     return announced(say)
 

@@ -13,20 +13,18 @@ import numpy as np
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.run import check_log
 from evaluator.comparisons.assumed_bound import honest_difference, honest_ranking, plausible_differences
-from evaluator.comparisons.candidates import TO_CHECK, find_verdict
-from evaluator.comparisons.curves import draw_curve
+from evaluator.comparisons.conditions import TO_CHECK, find_verdict, with_checks
 from evaluator.comparisons.differences import Difference, find_differences, to_widest_window
-from evaluator.comparisons.expected import at_horizon, expected_difference, why_not_expected
+from evaluator.comparisons.expected import at_horizon, expected_difference, reward_cut, why_not_expected
 from evaluator.comparisons.horizon import (
     CommonHorizon,
     FirstRounds,
     asked_horizon,
     common_horizon,
     comparable,
+    draw_curve,
     first_rounds,
 )
-from evaluator.comparisons.lines import names_of
-from evaluator.comparisons.log_conditions import with_checks
 from evaluator.comparisons.ranking import rank, ranked_pairs
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import (
@@ -35,8 +33,7 @@ from evaluator.comparisons.segment_differences import (
 )
 from evaluator.comparisons.ship_rule import ANY_UPLIFT, Look, ShipRule
 from evaluator.comparisons.variant_runs import VariantRuns
-from evaluator.comparisons.variants import Variants, assumed_by, pairs_of
-from evaluator.comparisons.weighted_pairs import reward_cut
+from evaluator.comparisons.variants import Variants, assumed_by, names_of, pairs_of
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
 from evaluator.findings.finding import Finding

@@ -10,12 +10,11 @@ from itertools import zip_longest
 import numpy as np
 import pyarrow as pa
 
-from evaluator.comparisons.differences import on_displays_of_both, why_none
+from evaluator.comparisons.differences import IN_ORDER, IN_ORDERS, SAME, in_order, on_displays_of_both, why_none
+from evaluator.comparisons.expected import WeightedPairs
 from evaluator.comparisons.horizon import FirstRounds
-from evaluator.comparisons.realised import IN_ORDER, IN_ORDERS, SAME, in_order
 from evaluator.comparisons.ship_rule import Look
 from evaluator.comparisons.verdict import Harm, Target, level_at
-from evaluator.comparisons.weighted_pairs import WeightedPairs
 from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.contrast import Contrast, contrast_of
 from evaluator.estimates.paired import UNPAIRED, RewardSums, shown_alone

@@ -10,9 +10,8 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from evaluator.arguments import as_description, loaded_by
-from evaluator.comparisons.kept import read_back, written
+from evaluator.comparisons.kept import Questions, read_back, written
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.comparisons.question import Questions
 from evaluator.comparisons.variants import Variants, Window, pairs_of
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import Job

@@ -23,9 +23,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from evaluator.comparisons.lines import Line
 from evaluator.comparisons.ship_rule import Look, ShipRule
 from evaluator.comparisons.uplift import Uplift
+from evaluator.comparisons.variants import Line
 from evaluator.estimates.confidence import Interval
 from evaluator.results.json_documents import Count, Level, Text, in_document, several
 

@@ -14,9 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, check_score, goes_first, tie_key
-from evaluator.engine.kernels.bits import LAST_BIT, bits_below, count_bits, lowest_bit, not_negative
 from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable
-from evaluator.engine.kernels.memory import borrowed, one_row, prefetch
+from evaluator.engine.kernels.intrinsics import (
+    LAST_BIT,
+    bits_below,
+    borrowed,
+    count_bits,
+    lowest_bit,
+    not_negative,
+    one_row,
+    prefetch,
+)
 from evaluator.engine.loops import ReplayCounters, play_round
 from evaluator.engine.pending import PendingConversions
 from evaluator.policies.dispatch import begin_among, choose_among, score_among, scores

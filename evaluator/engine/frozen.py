@@ -29,7 +29,7 @@ import numpy.typing as npt
 from evaluator.engine import frozen_among as among
 from evaluator.engine.kernels.argmax import check_score
 from evaluator.engine.kernels.compiling import compiled, compiled_uncached
-from evaluator.engine.kernels.memory import borrowed
+from evaluator.engine.kernels.intrinsics import borrowed
 from evaluator.policies.dispatch import begin, choose, estimate, has_estimates, holds_choice
 from evaluator.policies.running import blamed, has_random_ties, is_plain_python, loop_for
 from evaluator.replays.rounds.batch import EligibleActions, read_only, read_only_sets

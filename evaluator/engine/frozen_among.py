@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evaluator.engine.eligible_loop import best_among, listed
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, check_score, tie_key
 from evaluator.engine.kernels.compiling import compiled, compiled_uncached
-from evaluator.engine.kernels.memory import borrowed
+from evaluator.engine.kernels.intrinsics import borrowed
 from evaluator.policies.dispatch import begin_among, estimate
 from evaluator.replays.rounds.batch import EligibleActions
 

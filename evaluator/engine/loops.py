@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable
-from evaluator.engine.kernels.memory import borrowed, prefetch_logged
+from evaluator.engine.kernels.intrinsics import borrowed, prefetch_logged
 from evaluator.engine.kernels.ridge import row
 from evaluator.engine.pending import PendingConversions, push, take
 from evaluator.policies.dispatch import begin, choose, held_choice, shown, told, told_sum, wins

@@ -16,10 +16,18 @@ import numpy.typing as npt
 
 from evaluator.engine.kernels.compiling import inlinable
 from evaluator.engine.kernels.exposure import Exposure, add_pull, start_exposure
-from evaluator.engine.kernels.kl_index import poisson_index, poisson_slope
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.delayed_online import OnlineCounts, OnlineGeometric, start_online
-from evaluator.policies.indices import NOTHING_DUE, Indices, estimate_rates, implement_index, start_indices, touch
+from evaluator.policies.indices import (
+    NOTHING_DUE,
+    Indices,
+    estimate_rates,
+    implement_index,
+    poisson_index,
+    poisson_slope,
+    start_indices,
+    touch,
+)
 from evaluator.units import NO_WINDOW
 
 

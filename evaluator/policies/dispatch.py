@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from evaluator.engine.kernels.argmax import check_score, goes_first
 from evaluator.engine.kernels.compiling import inlinable, overloads
-from evaluator.engine.kernels.memory import DISPLAYS_AHEAD, prefetch
+from evaluator.engine.kernels.intrinsics import DISPLAYS_AHEAD, prefetch
 from evaluator.engine.kernels.ridge import row
 
 Vectors = npt.NDArray[np.floating]

@@ -8,7 +8,7 @@ winner is unique.
 is accepted; a policy says at which scale. Where all actions are eligible, a round draws theta~ of every block before
 its first display. Where each display has its own eligible actions and each action its own block, few of the blocks are
 ever asked: the round then draws a key, and the score of action a at vector x is <x, theta^> + scale ||x|| z, the norm
-in V⁻¹ of its block, z normal number a of the key's stream (`evaluator.engine.kernels.normals`): a round that asks ten
+in V⁻¹ of its block, z normal number a of the key's stream (`evaluator.engine.kernels.ridge`): a round that asks ten
 of a thousand actions spends ten draws, and whoever asks again in the round sees the same ones. At any one display that
 is the law of <x, theta~>, of all eligible actions together: blocks are drawn independently of each other. Rejection
 accepts a display with the same chance whatever the round has drawn, so the accepted one is such a display.
@@ -25,7 +25,6 @@ import numpy.typing as npt
 
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.engine.kernels.compiling import inlinable
-from evaluator.engine.kernels.normals import numbered_normal, stream_key
 from evaluator.engine.kernels.ridge import (
     Ridge,
     add_display,
@@ -33,11 +32,13 @@ from evaluator.engine.kernels.ridge import (
     block,
     estimate_rewards,
     length,
+    numbered_normal,
     predict,
     row,
     sample_theta,
     squared_norm,
     start_ridge,
+    stream_key,
 )
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.dispatch import implement

@@ -10,9 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.compiling import inlinable
-from evaluator.engine.kernels.kl_index import bernoulli_index, bernoulli_slope
 from evaluator.policies.base import Policy, Setting, parameter
-from evaluator.policies.indices import Indices, implement_index, mean_conversions, start_indices, touch
+from evaluator.policies.indices import (
+    Indices,
+    bernoulli_index,
+    bernoulli_slope,
+    implement_index,
+    mean_conversions,
+    start_indices,
+    touch,
+)
 
 
 class NaiveState(NamedTuple):

@@ -25,10 +25,9 @@ import numpy.typing as npt
 
 from evaluator.engine.kernels.argmax import argmax
 from evaluator.engine.kernels.compiling import inlinable
-from evaluator.engine.kernels.kl_index import bernoulli_index
 from evaluator.policies.base import Need, Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
-from evaluator.policies.indices import estimate_rates
+from evaluator.policies.indices import bernoulli_index, estimate_rates
 
 _NONE = -1
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.kernels.announcing import compiling_for
 from evaluator.engine.kernels.argmax import NanScoreError
-from evaluator.engine.kernels.compiling import why_not_compiled
+from evaluator.engine.kernels.compiling import compiling_for, why_not_compiled
 from evaluator.errors import SEE_TRACEBACK, EvaluatorError, ParameterError, PolicyError
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.columns import ColumnsPolicy

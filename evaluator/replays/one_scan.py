@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.kernels.precompile import LoopCall, compile_ahead
+from evaluator.engine.kernels.compiling import LoopCall, compile_ahead
 from evaluator.engine.log_replay import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.log.reward_kinds import cost_events
 from evaluator.log.schema import ELIGIBLE

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.log.bounds import CapLoss

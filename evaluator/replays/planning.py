@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.engine.samplers import SamplerName, choose_sampler, sure_rounds
+from evaluator.engine.log_replay import SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log

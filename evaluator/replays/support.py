@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName
 from evaluator.escape import shortened
 from evaluator.findings.codes import (
     INDEX_OR_LABEL,

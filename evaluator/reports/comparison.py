@@ -9,9 +9,8 @@ from typing import Literal
 import numpy as np
 
 from evaluator.comparisons.differences import Difference
-from evaluator.comparisons.lines import names_of, window_text
 from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.variants import VariantInputs
+from evaluator.comparisons.variants import VariantInputs, names_of, window_text
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of

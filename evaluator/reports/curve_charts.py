@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.audits.result import Audit
-from evaluator.comparisons.curves import checkpoints
+from evaluator.comparisons.horizon import checkpoints
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.conversion_share import of_conversions

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluator.comparisons import lines as variant_lines
+from evaluator.comparisons.variants import Line as VariantLine
 from evaluator.errors import SourceError
 from evaluator.replays.plan_document import with_label
 from evaluator.reports.chapter import Chapter
@@ -229,7 +229,7 @@ def _difference(result: Mapping[str, Any], variant: int) -> Ends | None:
 def _named(variants: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the name of each variant, as the report of their comparison has it."""
     lines = [
-        variant_lines.Line(
+        VariantLine(
             i, one["policy"], str(one["plan"]["options"]["window"] or "none"),
             with_label(one["policy"], [*one["action_share"]]),
         )

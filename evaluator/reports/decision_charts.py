@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from evaluator.comparisons.lines import Line
 from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import Verdict
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.chapter import Spec

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from evaluator.comparisons.lines import Line
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import SegmentDifferences
 from evaluator.comparisons.uplift import LiveTest
+from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import Candidate, Decision, Verdict, level_text
 from evaluator.escape import escape, shortened
 from evaluator.estimates.confidence import Interval

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluator.comparisons.log_conditions import with_audit, with_checks
+from evaluator.comparisons.conditions import with_audit, with_checks
 from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import ParameterError, SourceError
 from evaluator.reports.chapter import Chapter, read_chapter

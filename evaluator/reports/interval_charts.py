@@ -9,8 +9,8 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from evaluator.comparisons.lines import names_of
 from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.variants import names_of
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer, parse_guardrail
 from evaluator.replays.result import ReplayResult

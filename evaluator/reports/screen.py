@@ -11,6 +11,7 @@ import io
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from rich.console import Console
 
@@ -65,8 +66,13 @@ def fit_lines(document: Document, console: Console, most: int = LINES) -> Docume
 
 def _height(part: Section, console: Console) -> int:
     """Return the number of lines of a section."""
+    return _lines_at(console.width, part)
+
+
+@lru_cache(maxsize=32)  # a table of thousands of rows is printed once, not at every cut elsewhere
+def _lines_at(width: int, part: Section) -> int:
     file = io.StringIO()
-    plain = ReportConsole(file=file, width=console.width, color_system=None, force_terminal=False)
+    plain = ReportConsole(file=file, width=width, color_system=None, force_terminal=False)
     print_document(plain, Document("", "", (part,)))
     return file.getvalue().count("\n")
 
@@ -134,7 +140,7 @@ def _cut_rows(part: Section, too_many: int, console: Console) -> Section:
         return replace(part, blocks=tuple(blocks))
 
     wanted = _height(part, console) - too_many
-    most = len(longest.rows) - 2
+    most = max(min(len(longest.rows) - 2, wanted), _FEW)  # a row takes a line or more
     kept = bisect_right(range(_FEW, most + 1), wanted, key=lambda kept: _height(with_rows(kept), console))
     return with_rows(max(_FEW + kept - 1, _FEW))
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import given_cdf, told_cdf
-from evaluator.engine.kernels.precompile import compile_ahead
+from evaluator.engine.kernels.compiling import compile_ahead
 from evaluator.errors import ParameterError
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.engine.log_replay import run
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName, run
 from evaluator.policies.base import Setting
 from tests.logged_rounds import LoggedRounds
 

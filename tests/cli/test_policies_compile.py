@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.engine.kernels.precompile import LoopCall
+from evaluator.engine.kernels.compiling import LoopCall
 from evaluator.policies.registry import POLICIES
 from evaluator.replays import one_scan
 from tests.cli.runs import evaluate

@@ -14,7 +14,7 @@ import pytest
 
 from evaluator import replay
 from evaluator.arguments import as_description
-from evaluator.comparisons.question import NO_MATTER, question_key
+from evaluator.comparisons.kept import NO_MATTER, question_key
 from evaluator.comparisons.study_file import READING
 from evaluator.datasets import load
 from evaluator.delays.cdf import DelayCDF

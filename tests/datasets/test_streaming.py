@@ -228,7 +228,7 @@ PEAK = """
 import json, resource, sys
 from evaluator.datasets import sorting
 from evaluator.datasets import frames as scan
-scan.CHUNK_ROWS, sorting.RANGE_ROWS = 20_000, 50_000
+scan.CHUNK_ROWS, sorting.RANGE_ROWS = 10_000, 25_000
 from evaluator.datasets import convert, validate
 spec, out, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 if out == "validate":
@@ -248,7 +248,7 @@ def peak_mb(spec: Path, out: str, **options: Any) -> int:
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, job: str) -> None:
     peaks = []
     # Both larger than what is sorted at once.
-    small, large = 200_000, 600_000
+    small, large = 100_000, 300_000
     context = {"columns": ["user", "city"], "dimensions": 128}
     for n in (small, large):
         folder = tmp_path / str(n)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluator.engine.samplers import choose_sampler, safe_horizon
+from evaluator.engine.log_replay import choose_sampler, safe_horizon
 from evaluator.errors import ParameterError
 from evaluator.policies import resolve
 

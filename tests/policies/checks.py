@@ -15,9 +15,8 @@ import pytest
 from evaluator.engine import frozen as frozen_loop
 from evaluator.engine import loops as loop
 from evaluator.engine.frozen import FrozenPolicy
-from evaluator.engine.log_replay import Replay, run
+from evaluator.engine.log_replay import Replay, SamplerName, run
 from evaluator.engine.pending import nothing_pending
-from evaluator.engine.samplers import SamplerName
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import declaration
 from evaluator.policies import describe, dispatch, resolve

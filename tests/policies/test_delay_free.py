@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.engine.log_replay import run
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName, run
 from evaluator.policies.base import NO_WINDOW
 from evaluator.policies.registry import resolve
 from tests.logged_rounds import LoggedRounds

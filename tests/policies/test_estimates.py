@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.engine.frozen import FrozenPolicy
-from evaluator.engine.log_replay import run
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName, run
 from evaluator.errors import PolicyError
 from evaluator.policies import dispatch, names, resolve
 from evaluator.policies.base import Setting

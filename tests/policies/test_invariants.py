@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.engine.log_replay import Replay, run
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import Replay, SamplerName, run
 from evaluator.errors import ParameterError
 from evaluator.policies import dispatch, names, resolve
 from evaluator.policies.base import NO_WINDOW, Need, Setting

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluator.engine.log_replay import Replay, run
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import Replay, SamplerName, run
 from evaluator.errors import ParameterError, PolicyError, SourceError, UnknownNameError
 from evaluator.policies import names, resolve
 from evaluator.policies.registry import as_policy

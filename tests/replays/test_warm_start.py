@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator import audit, compare, load, load_policy, plan, replay, simulate
-from evaluator.comparisons.question import question_key
+from evaluator.comparisons.kept import question_key
 from evaluator.errors import EvaluatorError, ParameterError, UsageError
 from evaluator.log import Log
 from evaluator.log.relabel_actions import in_order

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from evaluator.comparisons.lines import Line
 from evaluator.comparisons.ship_rule import parse_ship_rule
 from evaluator.comparisons.uplift import LiveTest, Uplift
+from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import Candidate, Condition, Verdict, decide
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.decision_charts import limit_of

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from evaluator import compare
+from evaluator.comparisons.differences import p_values_of, weigh
 from evaluator.comparisons.horizon import first_rounds
-from evaluator.comparisons.realised import p_values_of, weigh
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.run import execute_comparison, plan_comparison
 from evaluator.estimates.multiplicity import holm

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName
 from evaluator.estimates.confidence import Interval
 from evaluator.findings.codes import COARSE_TIMES, COARSE_TIMES_OF_TWINS, DELAYS_WITHIN_STAMPS, TIME_STAMPS_DECIDE
 from evaluator.findings.finding import Finding

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.samplers import SamplerName
+from evaluator.engine.log_replay import SamplerName
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import effective, spread_interval, too_few

@@ -206,7 +206,7 @@ def _of_money(truth: LogTruth, plan: ReplayPlan) -> MoneyClaim:
     refunds = ClaimsByLaw((claim_of(truth, plan),), np.zeros(k, np.int64))
     if money.refunds is not None and _late(plan):
         laws = tuple(claim_of(replace(truth, cdf=cdf), plan) for cdf in money.refunds.totals)
-        refunds = ClaimsByLaw(laws, money.refunds.laws[1])
+        refunds = ClaimsByLaw(laws, money.refunds.pairs[1])
     cost = money.costs.means if plan.of_profit and money.costs is not None else np.zeros(k)
     unit, costs = truth.mean_value, bool(cost.any())
     if money.outcomes and plan.options.reward == "observed":

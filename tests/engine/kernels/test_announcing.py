@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.engine.kernels.announcing import announced, compiling_for
-from evaluator.engine.kernels.compiling import compiled_uncached, inlinable
+from evaluator.engine.kernels.compiling import announced, compiled_uncached, compiling_for, inlinable
 
 Floats = npt.NDArray[np.float64]
 

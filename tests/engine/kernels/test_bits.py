@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 from numba import njit
 
-from evaluator.engine.kernels.bits import bits_below, count_bits, lowest_bit
+from evaluator.engine.kernels.intrinsics import bits_below, count_bits, lowest_bit
 
 WORDS = np.array([1, 2, 3, 1 << 63, (1 << 64) - 1, 0b1011 << 40, 0x8000000000000001], np.uint64)
 

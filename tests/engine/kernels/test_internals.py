@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.engine.kernels import internals
+from evaluator.engine.kernels import compiling
 from evaluator.engine.kernels.argmax import NanScoreError, check_score
 from evaluator.engine.kernels.compiling import compiled_uncached, inlinable
 from tests.golden.replays import RECORD
@@ -21,11 +21,11 @@ ROOT = Path(__file__).parents[3]
 UNTESTED = """
 import json, numba
 numba.__version__ = "0.99.0"
-from evaluator.engine.kernels import internals, memory
+from evaluator.engine.kernels import compiling, intrinsics
 from evaluator import replay
 from tests.golden import replays
-assert not internals.TESTED
-assert memory._compile_prefetch(None, None, None) is memory.prefetch
+assert not compiling.TESTED
+assert intrinsics._compile_prefetch(None, None, None) is intrinsics.prefetch
 replays.ARMS, replays.LINEAR = ("ucb1",), ("linucb",)
 print(json.dumps(replays.found()))
 """
@@ -43,7 +43,7 @@ def test_an_untested_numba_finds_the_same() -> None:
 def test_no_later_version_is_installed_than_was_tested() -> None:
     bound = re.search(r'"numba>=[\d.]+,<(\d+)\.(\d+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert bound is not None
-    assert (int(bound[1]), int(bound[2])) == (internals.LAST_TESTED[0], internals.LAST_TESTED[1] + 1)
+    assert (int(bound[1]), int(bound[2])) == (compiling.LAST_TESTED[0], compiling.LAST_TESTED[1] + 1)
 
 
 @inlinable

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import lambertw
 
-from evaluator.engine.kernels.kl_index import bernoulli_index, poisson_index
+from evaluator.policies.indices import bernoulli_index, poisson_index
 from tests.twins.divergences import bernoulli_divergence, index_by_bisection, poisson_divergence
 
 Divergence = Callable[[Decimal, Decimal], Decimal]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from evaluator.engine.kernels.compiling import compiled_uncached
-from evaluator.engine.kernels.memory import borrowed, one_row, prefetch
+from evaluator.engine.kernels.intrinsics import borrowed, one_row, prefetch
 
 Floats = npt.NDArray[np.float64]
 

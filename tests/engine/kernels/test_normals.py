@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from evaluator.engine.kernels.compiling import compiled_uncached
-from evaluator.engine.kernels.normals import normal_quantile, numbered_bits, numbered_normal, stream_key
+from evaluator.engine.kernels.ridge import normal_quantile, numbered_bits, numbered_normal, stream_key
 
 Floats = npt.NDArray[np.float64]
 ROUNDS, ACTIONS = 2_000, 50

@@ -9,30 +9,30 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.engine.kernels import precompile
+from evaluator.engine.kernels import compiling
 from evaluator.engine.kernels.compiling import compiled_uncached
 
 ROOT = Path(__file__).parents[3]
 # With nothing but help: this process takes no job, and then finds all of them in the cache.
 HELPED = """
 import numpy as np
-from evaluator.engine.kernels import precompile
+from evaluator.engine.kernels import compiling
 from evaluator.replays.values.rewards import count_ranks
 
 def calls():
     for action in (np.int32, np.int64):
-        yield precompile.LoopCall("ranks", count_ranks, (np.zeros(3, action), *np.zeros((3, 3), np.int64)))
+        yield compiling.LoopCall("ranks", count_ranks, (np.zeros(3, action), *np.zeros((3, 3), np.int64)))
 
-precompile._processors = lambda: 2
-taken, take = [], precompile._Left.take
+compiling._processors = lambda: 2
+take = compiling._next_job
 def only_for_helpers(left):
     import threading
     return None if threading.current_thread() is threading.main_thread() else take(left)
-precompile._Left.take = only_for_helpers
-assert precompile.compile_ahead(calls()) == ["ranks", "ranks"]
+compiling._next_job = only_for_helpers
+assert compiling.compile_ahead(calls()) == ["ranks", "ranks"]
 assert not count_ranks.overloads
-assert all(precompile._missing(call) is None for call in calls())
-assert precompile.compile_ahead(calls()) == []
+assert all(compiling._missing(call) is None for call in calls())
+assert compiling.compile_ahead(calls()) == []
 for call in calls():
     count_ranks(*call.arguments)
 assert sum(count_ranks.stats.cache_hits.values()) == 2
@@ -45,11 +45,11 @@ def test_helpers_compile_into_the_cache(tmp_path: Path) -> None:
 
 
 def test_what_no_cache_holds_is_left_to_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precompile, "_processors", lambda: 1)
+    monkeypatch.setattr(compiling, "_processors", lambda: 1)
     loop = compiled_uncached(lambda x: x)
     assert (
-        precompile.compile_ahead([precompile.LoopCall("mine", loop, (1,)), precompile.LoopCall("mine", loop, (1.0,))])
+        compiling.compile_ahead([compiling.LoopCall("mine", loop, (1,)), compiling.LoopCall("mine", loop, (1.0,))])
         == []
     )
-    assert precompile.compile_ahead([precompile.LoopCall("interpreted", abs, (1,))], least=1) == []
+    assert compiling.compile_ahead([compiling.LoopCall("interpreted", abs, (1,))], least=1) == []
     assert not loop.overloads

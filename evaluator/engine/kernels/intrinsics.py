@@ -1,7 +1,7 @@
-"""Three things about memory that the replay loop needs and Numba does not offer.
+"""What loops need of the processor and Numba does not offer: arrays borrowed, rows asked for ahead, bits counted.
 
-All are nothing or plain NumPy when interpreted, and where Numba's version is not one that was tested
-(`evaluator.engine.kernels.internals`): loops are slower then, and find the same.
+What concerns memory is nothing or plain NumPy when interpreted, and where Numba's version is not one that was tested
+(`evaluator.engine.kernels.compiling`): loops are slower then, and find the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from numba.core import cgutils
 from numba.core.datamodel.models import StructModel
 from numba.extending import lower_cast, register_model
 
-from evaluator.engine.kernels.compiling import instruction, overloads
-from evaluator.engine.kernels.internals import TESTED
+from evaluator.engine.kernels.compiling import TESTED, inlinable, instruction, overloads
 
 T = TypeVar("T")
 
@@ -187,3 +186,55 @@ def _compile_one_row(vectors: Any, r: Any) -> Any:
     # Nobody counts the references of a borrowed array, and of rows that lie one after the other a row is whole.
     plain = not isinstance(vectors, BorrowedArray) or vectors.layout != "C"
     return one_row if plain else lambda vectors, r: _one_row(vectors, r)
+
+
+# The highest bit of a word, which stands in where none is set.
+LAST_BIT = np.uint64(1 << 63)
+
+
+def count_bits(word: Any) -> Any:
+    """Return how many bits of a word are set."""
+    return int(word).bit_count()
+
+
+def lowest_bit(word: Any) -> Any:
+    """Return the place of the lowest bit that is set, in a word that is not empty."""
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+@inlinable
+def bits_below(word: Any, place: Any) -> Any:
+    """Return how many bits of a word are set below a place of 0 to 63."""
+    return count_bits(word & ((np.uint64(1) << np.uint64(place)) - np.uint64(1)))
+
+
+@inlinable
+def not_negative(index: Any) -> Any:
+    """Return an index below 2^31 so that compiled code knows that it does not count from the end, and need not look."""
+    return index & 0x7FFF_FFFF
+
+
+@instruction
+def _count(typing_context: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@instruction
+def _lowest(typing_context: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
+
+    return types.int64(types.uint64), generate
+
+
+@overloads(count_bits)
+def _compile_count_bits(word: Any) -> Any:
+    return lambda word: _count(word)
+
+
+@overloads(lowest_bit)
+def _compile_lowest_bit(word: Any) -> Any:
+    return lambda word: _lowest(word)
