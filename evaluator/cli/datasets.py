@@ -13,8 +13,7 @@ from evaluator.cli.command_parameters import argument, option, options_of
 from evaluator.cli.help import App
 from evaluator.cli.output import finish, new_folder, this_command
 from evaluator.cli.reading import one_log, reads_log
-from evaluator.datasets.make_options import MakeOptions
-from evaluator.datasets.options import ReadingOptions
+from evaluator.datasets.options import MakeOptions, ReadingOptions
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
 from evaluator.options.shared import DATASET, JOBS, KEPT, WHICH_LOG

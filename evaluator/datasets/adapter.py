@@ -25,25 +25,23 @@ from evaluator.datasets.assembly import (
     on_disk,
     write_parts,
 )
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.duplicates import repeated
+from evaluator.datasets.candidate_sets import SetSource
+from evaluator.datasets.canonical import open_canonical, write_rest
 from evaluator.datasets.event_rows import REWARDS, EventRules
 from evaluator.datasets.frames import missing_values
 from evaluator.datasets.intake import TIME, Intake
-from evaluator.datasets.join_by_id import SecondTable
+from evaluator.datasets.join_by_id import SecondTable, repeated
 from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.outcomes import Outcomes, event_table, find_outcomes
 from evaluator.datasets.per_action_columns import TakenFromTable, taken_from_tables
-from evaluator.datasets.quarantine import left_out_note, refuse_many
 from evaluator.datasets.reading_plan import NONE, ReadingPlan, plan_reading
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
+from evaluator.datasets.row_rules import left_out_note, refuse_many
 from evaluator.datasets.set_readers import find_sets, set_breaches
-from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import SPOOL, Spool, spools
-from evaluator.datasets.writing import write_rest
 from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.events import CONVERSION, mark_kind
@@ -86,7 +84,7 @@ def read_tables(
     Parameters
     ----------
     spec, asked, into, contexts, advance
-        Spec, options, folder, and the rest, as `evaluator.datasets.opening.read_spec_tables` takes them.
+        Spec, options, folder, and the rest, as `evaluator.datasets.resolve.read_spec_tables` takes them.
     tables, others, of_sets
         Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
         calendar or the candidates.

@@ -13,6 +13,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from evaluator.datasets.candidate_sets import SET, SetSource
+from evaluator.datasets.canonical import DisplayWriter, displays_table
 from evaluator.datasets.contexts import CODE, ContextVectors
 from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import (
@@ -27,9 +29,7 @@ from evaluator.datasets.labels import (
 )
 from evaluator.datasets.meta_file import DISPLAYS, part_name
 from evaluator.datasets.per_action_columns import target_of, target_places, vector_places, vectors_of
-from evaluator.datasets.set_sources import SET, SetSource
 from evaluator.datasets.spool import FILE_ROWS
-from evaluator.datasets.writing import DisplayWriter, displays_table
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
 from evaluator.log.ragged_vectors import uneven_lists

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evaluator.datasets.candidate_sets import SET, SET_PROPENSITY, SetSource
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import ContextCodes
-from evaluator.datasets.duplicates import SeenIds, hashed
 from evaluator.datasets.event_rows import REWARDS, EventRules, event_rows
-from evaluator.datasets.join_by_id import AskedDisplays
+from evaluator.datasets.join_by_id import AskedDisplays, SeenIds, hashed
 from evaluator.datasets.labels import KEPT, Labels
 from evaluator.datasets.per_action_columns import (
     TakenFromTable,
@@ -24,10 +24,8 @@ from evaluator.datasets.per_action_columns import (
     target_codes,
     vector_codes,
 )
-from evaluator.datasets.quarantine import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
-from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
-from evaluator.datasets.set_sources import SET, SET_PROPENSITY, SetSource
+from evaluator.datasets.row_rules import LeftOut, TimeOrder, check_cells, check_displays, says_converted
 from evaluator.datasets.sorting import TieShuffler
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spool import Spool

@@ -9,13 +9,13 @@ from functools import cached_property
 
 import polars as pl
 
+from evaluator.datasets.candidate_sets import SetSource
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.contexts import ContextCodes, Features, choose_features
-from evaluator.datasets.duplicates import SeenIds
 from evaluator.datasets.event_rows import EventRules, event_columns, event_kinds
 from evaluator.datasets.frames import Chunks, column_names, number_columns
 from evaluator.datasets.intake import Intake
-from evaluator.datasets.join_by_id import AskedDisplays
+from evaluator.datasets.join_by_id import AskedDisplays, SeenIds
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.options import ReadingOptions, share_of
@@ -29,13 +29,12 @@ from evaluator.datasets.per_action_columns import (
 )
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches
 from evaluator.datasets.row_rules import TimeOrder
-from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.sorting import SortedChunks, whole_ties
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.spec_sections import Time
 from evaluator.datasets.spool import Spool
-from evaluator.datasets.time_section import Time
 from evaluator.datasets.vw.decision_frames import FORMATS, has_times
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import UsageError

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import assembly, convert, spool, validate, writing
+from evaluator.datasets import assembly, canonical, convert, spool, validate
 from evaluator.datasets import frames as scan
 from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError, SourceError
 from evaluator.log import StoredLog
@@ -29,7 +29,7 @@ def pieces_of(rows: int, group: int = 8) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spool, "FILE_ROWS", rows)
         patch.setattr(scan, "CHUNK_ROWS", 5)
-        patch.setattr(writing, "ROWS_PER_GROUP", group)
+        patch.setattr(canonical, "ROWS_PER_GROUP", group)
         patch.setattr(assembly, "PART_ROWS", 2 * group)
         yield
 
