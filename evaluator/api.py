@@ -12,7 +12,8 @@ from evaluator.arguments import PolicyLike, as_description, as_descriptions, fro
 from evaluator.audits.options import AuditOptions
 from evaluator.blas import one_blas_thread
 from evaluator.checks.options import CheckOptions
-from evaluator.comparisons.candidates import pairs_to_expect
+from evaluator.comparisons.conditions import pairs_to_expect
+from evaluator.comparisons.expected import may_decide
 from evaluator.comparisons.log_places import at_a_place
 from evaluator.comparisons.options import CompareOptions
 from evaluator.comparisons.result import Comparison
@@ -20,7 +21,6 @@ from evaluator.comparisons.run import execute_comparison, find_baseline, plan_co
 from evaluator.comparisons.study_file import read_study
 from evaluator.comparisons.variant_jobs import study_on
 from evaluator.comparisons.variant_runs import VariantRuns, execute_in_jobs, refuse_nothing_to_spread
-from evaluator.comparisons.weighted_pairs import may_decide
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log

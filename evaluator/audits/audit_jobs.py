@@ -13,17 +13,15 @@ from evaluator.audits.live_runs import Floats, LiveRuns, Task
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import Fitted, IntervalAndTruth, TwinReplay, TwinReplays, fit, replay_twin
 from evaluator.audits.shown_displays import MeasuredDifference
+from evaluator.comparisons.differences import RealisedEvidence
+from evaluator.comparisons.kept import Questions
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.comparisons.question import Questions
-from evaluator.comparisons.realised import RealisedEvidence
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
 from evaluator.errors import WorkerError
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.contrast import Contrast
-from evaluator.estimates.paired import RewardSums
-from evaluator.jobs.run_jobs import Job
-from evaluator.jobs.serialise import as_text, from_text
+from evaluator.estimates.paired import Contrast, RewardSums
+from evaluator.jobs.run_jobs import Job, as_text, from_text
 from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.fingerprint import content_hash

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.audits.shown_displays import MeasuredDifference
-from evaluator.comparisons.realised import p_values_of, radii
+from evaluator.comparisons.differences import p_values_of, radii
 from evaluator.estimates.standard_errors import widened_by
 from evaluator.results.json_documents import Share
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.comparisons.realised import RealisedEvidence, in_order, weigh
+from evaluator.comparisons.differences import RealisedEvidence, in_order, weigh
 from evaluator.estimates.confidence import Interval
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan

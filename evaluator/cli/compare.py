@@ -10,8 +10,8 @@ import typer
 
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import option, options_of
+from evaluator.cli.options import one_log, open_log, reading_options, reads_log
 from evaluator.cli.output import finish, kept_output, save_result
-from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
 from evaluator.comparisons.options import CompareOptions
 from evaluator.options.shared import POLICIES
 from evaluator.replays.options import ReplayOptions
@@ -60,13 +60,13 @@ def compare_command(
     differences are told from 0, regret curves, and what was assumed.
     """
     from evaluator.arguments import as_description, as_descriptions
-    from evaluator.comparisons.candidates import pairs_to_expect
+    from evaluator.comparisons.conditions import pairs_to_expect
+    from evaluator.comparisons.expected import may_decide
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
     from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import MOST, VariantRuns
-    from evaluator.comparisons.weighted_pairs import may_decide
     from evaluator.log.users import LIKE_USERS
     from evaluator.policies.static import LoggingPolicy
 

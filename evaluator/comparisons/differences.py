@@ -1,4 +1,4 @@
-"""How much more one of two replays earned than the other, at the common horizon."""
+"""How much more one of two replays earned than the other, at the common horizon, with interval and p-value."""
 
 from __future__ import annotations
 
@@ -10,11 +10,21 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.comparisons.expected import WeightedPairs, reward_cut
 from evaluator.comparisons.horizon import FirstRounds
-from evaluator.comparisons.realised import SAME, RealisedEvidence, in_order, p_values_of, weigh
-from evaluator.comparisons.weighted_pairs import WeightedPairs, reward_cut
-from evaluator.estimates.confidence import Interval
-from evaluator.estimates.paired import UNPAIRED
+from evaluator.estimates.confidence import ANYTIME, Interval, crossing_boundary, mixture_rho
+from evaluator.estimates.paired import (
+    PAIRED,
+    UNPAIRED,
+    Contrast,
+    RewardSums,
+    contrast,
+    difference_of_sums,
+    discordant,
+    p_values,
+    sums_of,
+)
+from evaluator.estimates.repeated import mean_sums
 from evaluator.estimates.weighted_difference import PairedValues, WeightedDifference
 from evaluator.log.schema import consecutive
 from evaluator.replays.plan import ReplayPlan
@@ -30,6 +40,11 @@ _OBSERVED = "unpaired: rewards are those observed by the horizon"
 _OF_LOG = "unpaired: the logging policy's value is of all displays that the other read"
 
 Pair = tuple[int, int]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+IN_ORDER = f"one sum in the order of the log, {ANYTIME}"
+IN_ORDERS = "one sum in the order of each repeat, at its end (Howard et al. 2021; Vovk, Wang 2021)"
+SAME = "both runs showed the same displays: 0 by definition, nothing was measured"
 
 
 @dataclass(frozen=True)
@@ -86,21 +101,33 @@ class Difference:
         )
 
 
-def turned(of: Interval) -> Interval:
-    """Return the interval of a difference seen from the other side."""
-    return replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
-
-
 def _turned(of: Interval | None) -> Interval | None:
-    return None if of is None else turned(of)
+    """Return the interval of a difference seen from the other side."""
+    return None if of is None else replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
 
 
 class FoundDifferences(NamedTuple):
-    """Differences of pairs (variant, reference), the evidence of realised ones, and what weighted ones rest on."""
+    """Differences of pairs, the lower number first, the evidence of realised ones, and what weighted ones rest on."""
 
     differences: dict[Pair, Difference]
     evidence: dict[Pair, RealisedEvidence]
     weighted: dict[Pair, PairedValues]
+
+    def between(self, i: int, j: int) -> Difference:
+        """Return the difference of variant i less variant j."""
+        return self.differences[i, j] if i < j else self.differences[j, i].turned()
+
+    def realised_between(self, i: int, j: int, level: float) -> Interval | None:
+        """Return the realised difference of i less j at a level; None without evidence."""
+        evidence = self.evidence.get((min(i, j), max(i, j)))
+        found = None if evidence is None else evidence.interval(1.0 - level)
+        return found if i < j else _turned(found)
+
+    def weighted_between(self, i: int, j: int, level: float) -> WeightedDifference | None:
+        """Return the weighted difference of i less j at a level; None where either learns."""
+        values = self.weighted.get((min(i, j), max(i, j)))
+        found = None if values is None else values.difference(level)
+        return found if i < j or found is None else found.turned()
 
 
 def find_differences(
@@ -115,26 +142,14 @@ def find_differences(
     """Return the realised difference of each pair (variant, reference), each once, and the weighted one of rules.
 
     The realised one is paired: what both showed cancels, where the same display earns the same in both. Where both
-    replays read the log in its order and T is fixed, by one sum along it (`evaluator.estimates.contrast`); else by two
-    (`evaluator.estimates.paired`), unpaired where rewards are those observed by the horizon. Where rewards end with the
-    policy's window, and the windows differ, there is none. O(T) a pair and repeat. The weighted one, of policies that
-    do not learn: `evaluator.comparisons.weighted_pairs`.
+    replays read the log in its order and T is fixed, by one sum along it; else by two (`evaluator.estimates.paired`),
+    unpaired where rewards are those observed by the horizon. Where rewards end with the policy's window, and the
+    windows differ, there is none. O(T) a pair and repeat. The weighted one, of policies that do not learn:
+    `WeightedPairs`.
 
-    Parameters
-    ----------
-    plans
-        Plans of the variants, in their order.
-    lived
-        First rounds of each variant's replay; all of the logging policy's, whose first ones are the log's first
-        displays: the other's are from all that it read, and so are those that are compared with them.
-    pairs
-        Pairs (variant, reference) to compare.
-    rounds
-        Number of rounds T that are compared.
-    fixed
-        Whether T was fixed before any outcome.
-    jobs
-        Number of threads; no result depends on it.
+    T is `rounds`, `fixed` where no outcome moved it. `lived` has the first T rounds of each variant, but all of the
+    logging policy's: its first ones are the log's first displays, the other's are from all that it read, and so are
+    those that are compared with them.
     """
     pairs = list(dict.fromkeys(pairs))
     weights = WeightedPairs(plans)
@@ -240,3 +255,140 @@ def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:
     if a.options.reward == "observed":
         return "rewards are those observed within the window, and the windows differ"
     return "rewards end with the window (the log names no attribution window), and the windows differ"
+
+
+@dataclass(frozen=True)
+class RealisedEvidence:
+    """What the rewards of two replays' first T rounds say of their difference.
+
+    Parameters
+    ----------
+    sums
+        Sum of the differences along the log, or two sums of rewards where the log was not read in its order, or T is
+        not fixed; mean over repeats.
+    n, displays
+        Number of displays that may add to the difference, summed over repeats; number of different ones among them.
+    repeats, rounds
+        Number of repeats of the replays, and of rounds T of each.
+    width
+        Largest possible reward of a round less the smallest.
+    kind
+        Name of the method in reports.
+    ratio
+        Number of rounds of the variant over that of the reference: 1, unless either is the logging policy.
+    """
+
+    sums: Contrast | tuple[RewardSums, RewardSums]
+    n: int
+    displays: int
+    repeats: int
+    rounds: int
+    width: float
+    kind: str
+    ratio: float = 1.0
+
+    def interval(self, alpha: float) -> Interval:
+        """Return the difference of the mean rewards with its interval, which fails with probability `alpha` at most."""
+        if self.n == 0:
+            return Interval(0.0, 0.0, 0.0, 0, 1.0 - alpha, SAME)
+        of, share = self.sums, self.width / self.rounds
+        if isinstance(of, Contrast):
+            radius = of.radius(alpha=alpha)
+            low, high = max(of.total - radius, of.least), min(of.total + radius, of.most)
+            return Interval(share * of.total, share * low, share * high, self.displays, 1.0 - alpha, self.kind)
+        return difference_of_sums(
+            *self.sums, rounds=self.rounds, upper=self.width, alpha=alpha, kind=self.kind, displays=self.displays,
+            ratio=self.ratio,
+        )  # fmt: skip
+
+
+def radii(evidence: Sequence[RealisedEvidence], alpha: Floats, *, tuned_at: float, more: float = 0.0) -> Floats:
+    """Return the difference that a test tells from 0 by the p-values of `p_values_of`, for each of several logs.
+
+    The evidence is on one pair of policies, from n logs that are alike; the test on each has an error, shape (n,), and
+    the mixture is tuned for that of one test alone. `more` is the variance that the difference is to have beyond that
+    seen, in squared units of the difference.
+    """
+    share = np.array([of.width / of.rounds for of in evidence])
+    extra = more / share**2
+    one = isinstance(evidence[0].sums, Contrast)
+    v = np.array([[of.sums.variation] if isinstance(of.sums, Contrast) else [s.variation for s in of.sums]
+                  for of in evidence])  # fmt: skip
+    parts = 2.0 if one else 4.0
+    v = np.maximum(v + extra[:, None] / (1 if one else 2), v / 4)
+    ends = crossing_boundary(v, threshold=np.log(parts / alpha)[:, None], rho=mixture_rho(tuned_at / parts))
+    return np.asarray(share * ends.sum(axis=1))
+
+
+def p_values_of(evidence: Sequence[RealisedEvidence], *, alpha: float) -> Floats:
+    """Return the p-value of "no realised difference" of each; below `alpha` just where its interval leaves 0 out."""
+    p = np.ones(len(evidence))
+    two = []
+    for i, of in enumerate(evidence):
+        if isinstance(of.sums, Contrast):
+            p[i] = of.sums.p(tuned_at=alpha) if of.n else 1.0
+        else:
+            two.append((i, of.sums))
+    if two:
+        a, b = (
+            RewardSums(*(np.array([getattr(of[side], name) for _, of in two]) for name in RewardSums._fields))
+            for side in (0, 1)
+        )
+        ratio = np.array([evidence[i].ratio for i, _ in two])
+        p[[i for i, _ in two]] = p_values(a, b, alpha=alpha, ratio=ratio)
+    return p
+
+
+def in_order(a: ReplayPlan, b: ReplayPlan) -> bool:
+    """Whether both replays decide on each display of the log in turn: all but those that keep a queue."""
+    return "queue" not in (a.sampler, b.sampler)
+
+
+def weigh(
+    shown_a: Sequence[Ints],
+    rewards_a: Sequence[Floats],
+    shown_b: Sequence[Ints],
+    rewards_b: Sequence[Floats],
+    *,
+    rounds: int,
+    upper: float,
+    lower: float = 0.0,
+    ordered: bool,
+    shared: bool,
+) -> RealisedEvidence:
+    """Return what two replays' rewards say of their difference.
+
+    Displays and rewards are those of the first T rounds of both, repeat by repeat, shape (T,) each; of the logging
+    policy, whose rounds are the log's displays in their order, those of all its rounds. They are `ordered` where both
+    decided on one display after the other, in an order that they shared, and T was fixed before any outcome; `shared`
+    where a display earns the same in both.
+    """
+    repeats = len(shown_a)
+    width = upper - lower
+    ratio = len(shown_a[0]) / len(shown_b[0])
+    if ratio != 1.0:
+        # Its first rounds would be of other days than those of the other, so nothing is paired.
+        ordered = shared = False
+    different = 0 if repeats == 1 else _different(shown_a, shown_b, shared=shared)
+    # What a later round has not revealed yet may be a sale or a refund.
+    if ordered and (shared or lower == 0.0):
+        sums = contrast(shown_a, rewards_a, shown_b, rewards_b, upper=upper, lower=lower, shared=shared)
+        kind = f"paired, {IN_ORDER if repeats == 1 else IN_ORDERS}"
+        return RealisedEvidence(sums, sums.n, different or sums.n, repeats, rounds, width, kind)
+    each = zip(shown_a, rewards_a, shown_b, rewards_b, strict=True)
+    pairs = [
+        discordant(*of, upper=upper, lower=lower)
+        if shared
+        else (sums_of(of[1], upper=upper, lower=lower), sums_of(of[3], upper=upper, lower=lower))
+        for of in each
+    ]
+    n = sum(int(s.n) for pair in pairs for s in pair)
+    a, b = (mean_sums(side) for side in zip(*pairs, strict=True))
+    kind = PAIRED if shared else UNPAIRED
+    return RealisedEvidence((a, b), n, different or n, repeats, len(shown_a[0]), width, kind, ratio)
+
+
+def _different(shown_a: Sequence[Ints], shown_b: Sequence[Ints], *, shared: bool) -> int:
+    """Return how many different displays may add to the difference in any repeat."""
+    told = [np.setxor1d(a, b) if shared else np.union1d(a, b) for a, b in zip(shown_a, shown_b, strict=True)]
+    return len(np.unique(np.concatenate(told)))

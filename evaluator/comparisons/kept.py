@@ -1,21 +1,25 @@
 """Finished results of a study that was interrupted, kept until all of it is written.
 
-A result is one Parquet file: its trajectory, and all else in the metadata, under ``result``.
+A result is one Parquet file: its trajectory, and all else in the metadata, under ``result``. Its name is the key of all
+that fixes it to the bit: who asks the same question again gets the same answer.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pyarrow as pa
 
-from evaluator.comparisons.question import Questions
+from evaluator.jobs.workers import software
 from evaluator.log import Log
+from evaluator.log.fingerprint import content_hash
 from evaluator.outputs.kept_folder import (
     kept_files,
     kept_name,
@@ -26,6 +30,7 @@ from evaluator.outputs.kept_folder import (
     unpack_table,
     write_kept,
 )
+from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.resampled import Draws
@@ -36,24 +41,16 @@ DrawsFound = dict[int, tuple[float, bool, float, int]]
 _NOT_WRITTEN = ("trajectory", "plan", "learned")
 # Columns of a table of them.
 _COLUMNS = ["variant", "number", "value", "complete", "compared", "rounds"]
+# Options on which no result depends.
+NO_MATTER = ("jobs",)
 
 
 @dataclass(frozen=True)
 class FoundResults:
-    """What of a study was kept.
+    """What of a study was kept, by the number of the plan: results, bare ones, and values of resampled replays.
 
-    Parameters
-    ----------
-    results
-        Results that were found, by the number of their plan.
-    damaged
-        Number of files that answered a plan and are not what was written; they are removed.
-    others
-        Number of files that answer none of the plans.
-    bare
-        Results without the expected values that the plans ask for, by the number of their plan.
-    draws
-        Values of resampled replays, by the number of their plan.
+    Bare ones lack the expected values that the plan asks for. `damaged` counts files that answer a plan and are not
+    what was written, which are removed; `others` those that answer none.
     """
 
     results: dict[int, ReplayResult]
@@ -72,14 +69,8 @@ class KeptResults:
     """Results in a folder, one file each, named by all that they depend on and by a checksum of their content.
 
     A result is found again only for the same log, variant, options, code and versions, and only as it was written.
-    Files appear whole or not at all, whenever the process is killed.
-
-    Parameters
-    ----------
-    folder
-        Folder of the results; made with the first of them.
-    policies
-        Descriptions of the policies, just loaded: their code, and what is installed, may change while they run.
+    Files appear whole or not at all, whenever the process is killed. The policies were just loaded: their code, and
+    what is installed, may change while they run.
     """
 
     def __init__(self, folder: Path, policies: Sequence[Any]) -> None:
@@ -108,13 +99,7 @@ class KeptResults:
         return self._with_parts(found, parts, plans, numbers) if parts else found
 
     def keep(self, plan: ReplayPlan, result: ReplayResult) -> None:
-        """Write a result of a plan on the log that results were looked for.
-
-        Raises
-        ------
-        OutputError
-            The folder cannot be written.
-        """
+        """Write a result of a plan on the log that results were looked for."""
         key = self.questions.key(plan)
         write_kept(self.folder, kept_name, key, written(result, key))
 
@@ -221,3 +206,55 @@ def _rebuilt(hint: Any, value: Any) -> Any:
         return value
     hints = get_type_hints(kind)
     return kind(**{name: _rebuilt(hints[name], x) for name, x in value.items()})  # type: ignore[operator]
+
+
+def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
+    """Return the SHA-256, in hex, of all that the result of a plan depends on.
+
+    The log is the hash of the one planned for (`evaluator.log.fingerprint.content_hash`): how it was read, and by which
+    spec, shows in what it holds. The code is versions and hashes of what runs, as it was when it was loaded.
+    """
+    planned = plan.to_dict()
+    for option in NO_MATTER:
+        del planned["options"][option]
+    policy = plan.policy
+    depends = {
+        "log": log,
+        "plan": planned,
+        "policy": [type(policy).__module__, type(policy).__qualname__, policy.spec, policy.parameters],
+        "code": list(code),
+        # With the content of a file of delays.
+        "told": plan.setting,
+    }
+    return hashlib.sha256(json.dumps(depends, sort_keys=True, default=_as_key).encode()).hexdigest()
+
+
+class Questions:
+    """Keys of what is asked of one log by policies that were just loaded: their code may change while they run.
+
+    On a worker, `told` has the hashes of their code where the command runs; WorkerError, if it is another one here.
+    """
+
+    def __init__(self, policies: Sequence[Any], told: Sequence[CodeOfPolicy] | None = None) -> None:
+        if told is not None:
+            refuse_other_code(policies, told)
+        self.software = software()
+        self.codes = codes_of(policies) if told is None else tuple(told)
+        self._code = {policy.spec: (*self.software, of.run) for policy, of in zip(policies, self.codes, strict=True)}
+        self.log = ""
+
+    def of_log(self, log: Log) -> None:
+        """Say which log they are asked of, as it was read."""
+        self.log = content_hash(log)
+
+    def key(self, plan: ReplayPlan) -> str:
+        """Return the key of a plan (`question_key`)."""
+        return question_key(plan, self.log, self._code[plan.policy.spec])
+
+
+def _as_key(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return secrets.token_hex()  # it can never be recognised

@@ -12,10 +12,11 @@ from typing import Annotated, ClassVar
 import pyarrow as pa
 
 from evaluator.checks.run import CheckReport
-from evaluator.comparisons.curves import VariantCurve, curve_table
 from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.horizon import (
     CommonHorizon,
+    VariantCurve,
+    curve_table,
 )
 from evaluator.comparisons.ranking import Ranking
 from evaluator.comparisons.segment_differences import (

@@ -1,19 +1,20 @@
-"""The variants of a study: every policy with every window, planned one by one on what all of them share."""
+"""The variants of a study: every policy with every window, planned one by one on what all share, and their names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from evaluator.log import Log
 from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import plan_replay
-from evaluator.replays.shared_inputs import read_basis
+from evaluator.replays.planning import plan_replay, read_basis
+from evaluator.replays.result import ReplayResult
 from evaluator.replays.warm_start import learned_among, numbered_as_learned
+from evaluator.results.json_documents import Count, omitted
 
 Window = str | int | None
 
@@ -40,17 +41,7 @@ def _is_logging(policy: Any) -> bool:
 
 
 class Variants:
-    """Policies with windows on one log, numbered from 0 in the order of `pairs_of`.
-
-    Parameters
-    ----------
-    log
-        The log that all are replayed on.
-    policies, windows
-        Descriptions of the policies, and the windows that each is replayed with, as `ReplayOptions.window`.
-    options
-        Options that all variants share; their own window is not used.
-    """
+    """Policies with windows on one log, numbered from 0 in the order of `pairs_of`; `options.window` is not used."""
 
     def __init__(self, log: Log, policies: Sequence[Any], windows: Sequence[Window], options: ReplayOptions) -> None:
         own = learned_among(policies, options)
@@ -102,3 +93,51 @@ def assumed_by(plan: ReplayPlan) -> VariantInputs:
         delay_cdf=cdf.source if cdf is not None and Need.DELAY_CDF in plan.policy.needs else None,
         horizon=plan.setting.horizon if Need.HORIZON in plan.policy.needs else None,
     )
+
+
+@dataclass(frozen=True)
+class Line:
+    """A variant as reports name it.
+
+    Parameters
+    ----------
+    variant
+        Number of the variant, from 0; people count from 1.
+    policy, window
+        Policy and window, as they were asked for.
+    title
+        Policy as sentences write it, with the label of a fixed action; empty where that is `policy`.
+    """
+
+    variant: Count
+    policy: str
+    window: str
+    title: Annotated[str, *omitted] = ""
+
+    def named_among(self, lines: Iterable[Line]) -> str:
+        """Return the name that tells it from others: its policy, with its window where windows differ.
+
+        The logging policy is one line, whatever the windows: no window is its own.
+        """
+        alike = {self.window, *(line.window for line in lines)} == {self.window}
+        title = self.title or self.policy
+        return title if alike or self.policy == "logging" else f"{title}, window {self.window}"
+
+
+def names_of(results: Sequence[ReplayResult]) -> list[str]:
+    """Return the names of all variants of a comparison."""
+    lines = [line_of(i, result) for i, result in enumerate(results)]
+    return [line.named_among(lines) for line in lines]
+
+
+def line_of(variant: int, result: ReplayResult) -> Line:
+    """Return a variant as reports name it."""
+    return Line(variant, result.plan["policy"], window_text(result), result.title)
+
+
+def window_text(result: ReplayResult) -> str:
+    """Return the window of a variant as reports name it."""
+    window, ticks = result.plan["window_rounds"], result.plan["window_ticks"]
+    if window is None:
+        return "none"
+    return f"{window:,}" if ticks is None else str(result.plan["options"]["window"])

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine import loop
-from evaluator.engine.eligible import NO_KEY, Among, among_eligible
+from evaluator.engine.eligible_choice import NO_KEY, Among, among_eligible
 from evaluator.engine.kernels.compiling import LoopCall
 from evaluator.engine.pending import PendingConversions, nothing_pending, with_room
 from evaluator.errors import ParameterError, nearest

@@ -3,7 +3,7 @@
 Where the next display comes from is the type of a *source*, for which Numba compiles the loop:
 
 Matched    the next logged display that shows the policy's choice among all actions
-Among      the same among the actions that are eligible at that display (`evaluator.engine.eligible`)
+Among      the same among the actions that are eligible at that display (`evaluator.engine.eligible_choice`)
 Queues     the next display in the queue of the policy's choice
 Followed   the next logged display, whatever it shows; the policy is not asked
 """
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.eligible import NO_KEY, Among, best_among, is_thin, own_vector, wins_among
+from evaluator.engine.eligible_choice import NO_KEY, Among, best_among, is_thin, own_vector, wins_among
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable, overloads
 from evaluator.engine.kernels.intrinsics import borrowed, prefetch_logged
@@ -75,9 +75,9 @@ class Queues(NamedTuple):
     display
         Numbers of the displays, action by action, shape (n,).
     heads, ends
-        Where in `display` what waits of each action begins and ends (excluded), shape (K,).
+        Place in `display` at which what waits of each action begins, and at which it ends (excluded), shape (K,).
     passed
-        Where the first display of each action is that may have been passed over, shape (K,).
+        Place of the first display of each action that may have been passed over, shape (K,).
     served
         Whether each place of `display` has been served, shape (n,).
     dry

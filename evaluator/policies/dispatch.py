@@ -88,7 +88,7 @@ def implement(
     score
         Function ``score(state, vectors, action) -> number``: what the policy ranks an action by in this round, from its
         vector or the display's, shape (K, d) or (1, d). Among the eligible it shows one with the largest score, equals
-        by the round's tie rule (`evaluator.engine.eligible`).
+        by the round's tie rule (`evaluator.engine.eligible_choice`).
     shown
         Function ``shown(state, vectors, action)``: the display was accepted.
     told

@@ -6,12 +6,12 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
-from evaluator.comparisons.lines import names_of
 from evaluator.comparisons.segment_differences import GroupDifference, SegmentDifferences
+from evaluator.comparisons.variants import names_of
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.segment_values import GroupTest
+from evaluator.replays.values.segments import GroupTest
 from evaluator.reports.document import (
     Cell,
     Column,

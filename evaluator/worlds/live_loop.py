@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.eligible import best_among, own_vector
+from evaluator.engine.eligible_choice import best_among, own_vector
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.engine.kernels.compiling import LoopCall, compiled, compiled_uncached, inlinable
 from evaluator.engine.kernels.intrinsics import borrowed
@@ -51,7 +51,7 @@ from evaluator.worlds.live_parts import (
 
 Vectors = npt.NDArray[np.floating]
 # Kinds of events: a refund is told after all sales of its round, and outcomes after these, one kind after the other.
-_SALE, _REFUND, _OUTCOME = 0, 1, 2
+_SALE, _OTHERS = 0, 1
 
 
 def _play(
@@ -86,7 +86,7 @@ def _play(
         law = world.law[action] if world.law.shape[0] > 0 else 0
         count_round(sums, weights, of_money, law, t, action, rate)
         at = keep(ring, t, action, vectors, row(vectors, action))
-        sold = converts < rate
+        sold, step = converts < rate, world.tau.shape[1]
         if sold or world.zeros:
             step = int(np.searchsorted(world.tau[law], wait, side="right"))
             delay = _delay_of(world, at_time, step)
@@ -95,12 +95,13 @@ def _play(
                 value = _value_of(world, money, t, action, worth) if sold else 0.0
                 reveal_later(ring, _SALE, at, t + delay, value)
             if sold:
-                _refund_later(world, money, ring, at, t, horizon, at_time, action, step, worth)
                 count_fate(regrets, action, wait, comes)
-        _outcomes_later(world, money, ring, at, t, horizon, at_time, action)
+            else:
+                step = world.tau.shape[1]
+        _reveal_events(world, money, ring, at, t, horizon, at_time, action, step, worth)
         total = -_tell_cost(state, money, t, action, ring.vector[at])
         total += _tell_due(state, ring, _SALE, t, regrets)
-        for kind in range(_REFUND, ring.first.shape[0]):
+        for kind in range(_OTHERS, ring.first.shape[0]):
             total += _tell_due(state, ring, kind, t, regrets)
         told_sum(state, total)
         count_regret(regrets, world, rates, sets, part, t, at, action)
@@ -247,7 +248,7 @@ def _value_of(world: LiveWorld, money: LiveMoney | None, t: int, action: int, wo
     if money is None:
         return float(world.values[int(worth * world.values.shape[0])])
     if _comes_back(money, t, action):
-        return float(_drawn(money.back, money.back_first, action, worth))
+        return float(_drawn(money.back, money.events.first[0], action, worth))
     return float(_drawn(money.kept, money.kept_first, action, worth))
 
 
@@ -261,11 +262,11 @@ def _drawn(flat: Floats, first: npt.NDArray[np.int64], action: int, uniform: flo
 @inlinable
 def _comes_back(money: LiveMoney, t: int, action: int) -> bool:
     """Return whether the sale of round t comes back."""
-    return bool(money.luck[t - 1, 0] < money.rate[action])
+    return bool(money.luck[t - 1, 0] < money.events.rate[0, action])
 
 
 @inlinable
-def _refund_later(
+def _reveal_events(
     world: LiveWorld,
     money: LiveMoney | None,
     ring: RoundRing,
@@ -274,54 +275,31 @@ def _refund_later(
     horizon: int,
     at_time: int,
     action: int,
-    step: int,
+    sale: int,
     worth: float,
 ) -> None:
-    """Keep the refund of the sale of round t, if there is one that is ever told."""
+    """Keep the refund of the sale of round t, and its other events, if they are ever told.
+
+    The sale is a step of tau, and beyond them where nothing sold.
+    """
     if money is None:
         return
-    if step >= world.tau.shape[1] or not _comes_back(money, t, action):
-        return
-    law = money.lag_law[action]
-    of_lag = int(np.searchsorted(money.lag[law], money.luck[t - 1, 1], side="right"))
-    lag = int(money.lag_delays[min(of_lag, money.lag_delays.shape[0] - 1)])
-    if world.times.shape[0] > 0:
-        wait = world.delays[step] + lag
-        delay = rounds_after(world, at_time, wait)
-    else:
-        wait = step + int(np.rint(lag * money.share))
-        delay = wait
-    if wait <= money.longest and delay <= world.reach and t + delay <= horizon:
-        reveal_later(ring, _REFUND, at, t + delay, -_drawn(money.taken, money.back_first, action, worth))
-
-
-@inlinable
-def _outcomes_later(
-    world: LiveWorld,
-    money: LiveMoney | None,
-    ring: RoundRing,
-    at: int,
-    t: int,
-    horizon: int,
-    at_time: int,
-    action: int,
-) -> None:
-    """Keep the outcomes of round t that are ever told."""
-    if money is None:
-        return
-    of = money.outcomes
-    for j in range(of.rate.shape[0]):
-        if money.luck[t - 1, 3 + 3 * j] < of.rate[j, action]:
-            place = int(np.searchsorted(of.tau[of.law[j, action]], money.luck[t - 1, 4 + 3 * j], side="right"))
-            wait = int(of.delays[min(place, of.delays.shape[0] - 1)])
-            if world.times.shape[0] > 0:
-                delay = rounds_after(world, at_time, wait)
-            else:
-                wait = int(np.rint(wait * money.share))
-                delay = wait
-            if wait <= of.longest[j] and delay <= world.reach and t + delay <= horizon:
-                value = _drawn(of.value, of.first[j], action, money.luck[t - 1, 5 + 3 * j])
-                reveal_later(ring, _OUTCOME + j, at, t + delay, value)
+    events, in_time = money.events, world.times.shape[0] > 0
+    for e in range(events.rate.shape[0]):
+        if money.luck[t - 1, 3 * e] >= events.rate[e, action] or (e == 0 and sale >= world.tau.shape[1]):
+            continue
+        law = events.law[e, action]
+        place = int(np.searchsorted(events.tau[law], money.luck[t - 1, 3 * e + 1], side="right"))
+        wait = int(events.delays[min(place, events.delays.shape[0] - 1)])
+        if in_time:
+            wait += world.delays[sale] if e == 0 else 0
+            delay = rounds_after(world, at_time, wait)
+        else:
+            wait = int(np.rint(wait * money.share)) + (sale if e == 0 else 0)
+            delay = wait
+        if wait <= events.longest[e] and delay <= world.reach and t + delay <= horizon:
+            uniform = worth if e == 0 else money.luck[t - 1, 3 * e + 2]
+            reveal_later(ring, _OTHERS + e, at, t + delay, _drawn(events.value, events.first[e], action, uniform))
 
 
 @inlinable
@@ -378,7 +356,7 @@ def live_call(
         world = world._replace(values=world.values / unit)
         money = None if money is None else money.in_unit(unit)
     shown = fresh.vectors.shape[1] if fresh is not None and fresh.shown else world.vectors.shape[2]
-    ring = empty_ring(world.reach, shown, kinds=1 if money is None else _OUTCOME + len(money.outcomes.longest))
+    ring = empty_ring(world.reach, shown, kinds=1 if money is None else _OTHERS + len(money.events.longest))
     state = policy.start(setting)
     parts = (world, rounds, fresh, sets, money, ring, weights, of_money, regrets)
     return LoopCall(

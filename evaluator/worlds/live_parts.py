@@ -125,19 +125,21 @@ class LiveSets(NamedTuple):
     start: Ints = np.zeros(0, np.int64)
 
 
-class LiveOutcomes(NamedTuple):
-    """Outcomes that policies are told of, J of them, each at most once a round.
+class LiveEvents(NamedTuple):
+    """Events beside sales that policies are told of, E kinds, each at most once a round; refunds of sales come first.
 
     Parameters
     ----------
     rate
-        Chance that a display of each action has one, shape (J, K).
+        Chance that a display of each action has one, and for refunds that a sale has, shape (E, K).
     tau, delays, law
-        Laws of their delays: CDFs, shape (Q, G), delays in ticks of the twins, (G,), and each action's row, (J, K).
+        Laws of their delays since the display, or since the sale: CDFs, shape (Q, G), delays in ticks of the twins,
+        (G,), and each action's row, (E, K).
     value, first
-        Values that they may have, action by action, shape (S,), and where each action's begin, (J, K + 1).
+        Values that they may have, below 0 of refunds, action by action, shape (S,), and where each action's begin,
+        (E, K + 1).
     longest
-        Longest delay that is told, in ticks or in rounds as delays count, shape (J,).
+        Longest delay since the display that is told, in ticks or in rounds as delays count, shape (E,).
     """
 
     rate: Floats
@@ -150,54 +152,40 @@ class LiveOutcomes(NamedTuple):
 
 
 class LiveMoney(NamedTuple):
-    """Refunds, costs and outcomes of live rounds.
+    """What sales of live rounds are worth, what comes beside them, and what displays cost.
 
     Parameters
     ----------
     luck
-        Uniform numbers of each round, shape (T, 3 + 3J): whether its sale comes back, how late, and what the display
-        costs; then, outcome by outcome, whether it comes, how late, and what it is worth.
-    rate
-        Chance that a sale of each action comes back, shape (K,); 0 without refunds.
+        Uniform numbers of each round, shape (T, 3E): for each kind of events whether one comes, how late, and what it
+        is worth. A refund is worth what the sale was drawn to be, so that its third number is free: that of the cost.
     kept, kept_first
         Values of sales that do not come back, action by action, and where each action's begin, shape (K + 1,).
-    back, taken, back_first
-        Values of sales that come back, what their refunds take, shape (S,) each, and where each action's begin,
-        (K + 1,).
-    lag, lag_delays, lag_law
-        Laws of the wait for a refund: CDFs, shape (Q, J), delays in ticks of the twins, (J,), each action's row, (K,).
+    back
+        Values of sales that come back, in the order of what their refunds take.
     share
         Rounds per display, where delays count displays.
-    longest
-        Longest delay of a refund, in ticks or in rounds as delays count.
     costs, costs_first
         Costs of displays, action by action, shape (C,), and where each action's begin, (K + 1,); empty where the
         policy is told of none.
-    outcomes
-        Outcomes that the policy is told of.
+    events
+        Refunds and outcomes.
     """
 
     luck: Floats
-    rate: Floats
     kept: Floats
     kept_first: Ints
     back: Floats
-    taken: Floats
-    back_first: Ints
-    lag: Floats
-    lag_delays: Ints
-    lag_law: Ints
     share: float
-    longest: int
     costs: Floats
     costs_first: Ints
-    outcomes: LiveOutcomes
+    events: LiveEvents
 
     def in_unit(self, unit: float) -> LiveMoney:
         """Return it with all that a policy is told as shares of `unit`."""
         return self._replace(
-            kept=self.kept / unit, back=self.back / unit, taken=self.taken / unit, costs=self.costs / unit,
-            outcomes=self.outcomes._replace(value=self.outcomes.value / unit),
+            kept=self.kept / unit, back=self.back / unit, costs=self.costs / unit,
+            events=self.events._replace(value=self.events.value / unit),
         )  # fmt: skip
 
 

@@ -9,10 +9,9 @@ import pytest
 
 from evaluator.worlds.live_loop import rate_of, rounds_after
 from evaluator.worlds.live_parts import LiveWorld
-from evaluator.worlds.twins import display_column
+from evaluator.worlds.twins import disk_column
 from evaluator.worlds.twins.arrivals import DisplayTimes
-from evaluator.worlds.twins.display_column import DisplayColumn
-from evaluator.worlds.twins.means_in_blocks import mean_in_blocks, mean_of_columns
+from evaluator.worlds.twins.disk_column import DisplayColumn, mean_in_blocks, mean_of_columns
 
 RNG = np.random.default_rng(8)
 N = 3_000
@@ -50,8 +49,8 @@ def test_rates_follow_the_hour_in_live_runs() -> None:
 
 @pytest.mark.parametrize("most", [0, 10**9])
 def test_displays_within_are_counted_in_one_pass(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(display_column, "IN_MEMORY", most)
-    monkeypatch.setattr(display_column, "BATCH", 700)
+    monkeypatch.setattr(disk_column, "IN_MEMORY", most)
+    monkeypatch.setattr(disk_column, "BATCH", 700)
     column = DisplayColumn(N, np.int64)
     for part in np.array_split(TIMES, 7):
         column.append(part)

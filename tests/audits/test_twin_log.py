@@ -15,7 +15,7 @@ from evaluator.audits.replays import Fitted, fit, replay_twin
 from evaluator.errors import OutputError
 from evaluator.log import Log
 from evaluator.streams import Stream, child_streams
-from evaluator.worlds.twins import display_column
+from evaluator.worlds.twins import disk_column
 from evaluator.worlds.twins.truth import LogTruth
 from evaluator.worlds.twins.twin_log import draw_twin
 from tests.audits.test_truth import logistic_log, truth_of
@@ -64,7 +64,7 @@ TRUTHS: dict[str, Callable[[], LogTruth]] = {
 @pytest.mark.parametrize("name", TRUTHS)
 def test_batches_are_the_twin_drawn_at_once(name: str, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if kept == "in files":
-        monkeypatch.setattr(display_column, "IN_MEMORY", 0)
+        monkeypatch.setattr(disk_column, "IN_MEMORY", 0)
     truth = TRUTHS[name]()
     twin, expected = draw_twin(truth, seed=1, twin=2), drawn_at_once(truth, seed=1, twin=2)
     assert len(twin) == LONG
@@ -114,9 +114,9 @@ def test_costs_are_drawn_once_asked_for_and_from_a_stream_of_their_own() -> None
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is always full is Linux's")
 def test_a_full_disk_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(display_column, "IN_MEMORY", 0)
-    monkeypatch.setattr(display_column.tempfile, "TemporaryFile", lambda prefix: Path("/dev/full").open("r+b"))  # noqa: SIM115
-    column = display_column.DisplayColumn(10, np.int64)
+    monkeypatch.setattr(disk_column, "IN_MEMORY", 0)
+    monkeypatch.setattr(disk_column.tempfile, "TemporaryFile", lambda prefix: Path("/dev/full").open("r+b"))  # noqa: SIM115
+    column = disk_column.DisplayColumn(10, np.int64)
     with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\)"):
         column.append(np.arange(10))
 
@@ -138,7 +138,7 @@ def fitted(displays: int) -> tuple[Fitted, list[object], AuditOptions]:
 
 
 def test_memory_does_not_grow_with_a_twin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(display_column, "IN_MEMORY", 0)
+    monkeypatch.setattr(disk_column, "IN_MEMORY", 0)
     peaks, small = [], 200_000
     for displays in (small, small, 4 * small):  # the first compiles
         found, policies, options = fitted(displays)

@@ -19,10 +19,10 @@ from evaluator.replays.planning import plan_replay
 from evaluator.worlds.live_loop import play_live
 from evaluator.worlds.live_parts import LiveWorld
 from evaluator.worlds.twins.estimand import claims_of
+from evaluator.worlds.twins.event_laws import own_or_all, pools_of
 from evaluator.worlds.twins.live_policy import claimed_weights, live_money, live_world, money_weights
 from evaluator.worlds.twins.truth import LogTruth
 from evaluator.worlds.twins.twin_log import draw_twin
-from evaluator.worlds.twins.twin_refunds import own_or_all, pools_of
 from tests.audits.test_truth import truth_of
 from tests.logs import bernoulli_log
 from tests.shops import COMES_BACK, COSTS, HANDLING, HIGHEST, LOWEST, REFUND_DELAY, SELLS, World, make_shop, revenues
@@ -135,10 +135,12 @@ def test_actions_with_few_refunds_or_sales_have_those_of_all() -> None:
     assert money is not None
     assert money.refunds is not None
     left = to_numpy(log.conversions["value"])
-    back, first = money.refunds.sold, money.refunds.sold.first
+    back = money.refunds.worth
+    assert back is not None
+    first = back.first
     assert set(back.flat[: first[1]]) == set(value[(action == 0) & (value >= 0)])
     share = -left[left < 0].sum() / back.flat[first[2] :].sum()
-    np.testing.assert_allclose(money.refunds.taken[: first[2]], share * back.flat[: first[2]])
+    np.testing.assert_allclose(-money.refunds.values.flat[: first[2]], share * back.flat[: first[2]])
     sold = left[left >= 0]
     spread = sold.std() / np.sqrt((left >= 0).sum() - (left < 0).sum())
     assert abs(money.worth[1] - sold.mean()) < 4 * spread

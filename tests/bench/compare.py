@@ -15,7 +15,7 @@ from itertools import chain, pairwise
 import numpy as np
 
 from evaluator.arguments import as_description
-from evaluator.comparisons.realised import RealisedEvidence, weigh
+from evaluator.comparisons.differences import RealisedEvidence, weigh
 from evaluator.comparisons.run import compare_results, plan_comparison
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.run import execute_all

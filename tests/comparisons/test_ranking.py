@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluator import compare, replay
-from evaluator.comparisons.realised import SAME
+from evaluator.comparisons.differences import SAME
 from evaluator.comparisons.result import Comparison
 from evaluator.errors import ParameterError
 from evaluator.reports.documents import show

@@ -11,7 +11,7 @@ import pytest
 
 from evaluator.arguments import as_description
 from evaluator.comparisons import kept, variant_jobs
-from evaluator.comparisons.candidates import pairs_to_expect
+from evaluator.comparisons.conditions import pairs_to_expect
 from evaluator.comparisons.kept import FoundResults, KeptResults
 from evaluator.comparisons.run import plan_comparison
 from evaluator.comparisons.variant_runs import FIRST, STEP, VariantRuns

@@ -7,16 +7,16 @@ from itertools import pairwise
 
 import pytest
 
-from evaluator.comparisons.lines import Line
 from evaluator.comparisons.ship_rule import parse_ship_rule
 from evaluator.comparisons.uplift import LiveTest, Uplift
+from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import Candidate, Condition, Verdict, decide
 from evaluator.estimates.confidence import Interval
-from evaluator.reports.decision_charts import limit_of
 from evaluator.reports.decision_words import (
     candidate_rows,
     head,
     left_out,
+    limit_of,
     next_title,
     ranked,
     sentences,

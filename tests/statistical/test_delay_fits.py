@@ -10,7 +10,7 @@ import pytest
 from evaluator.delays.study.criteria import compare_families
 from evaluator.delays.study.fitting import fit_family
 from tests.delays.laws import TRUTHS, truncated_draws
-from tests.delays.test_fitting import PLAIN
+from tests.delays.test_fitting import PLAIN, check_fitting_in_bins
 
 
 @pytest.mark.parametrize("name", ["exponential", "weibull", "lognormal", "lomax", "lognormal-mixture-2"])
@@ -36,3 +36,9 @@ def test_aic_picks_the_true_family(name: str) -> None:
         comparison = compare_families(delays[:10_000], limits[:10_000], families=rivals)
         assert comparison.best == name
         assert comparison.margin > 0
+
+
+def test_fitting_in_bins_finds_the_maximum_where_a_law_has_more_parts_than_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check_fitting_in_bins("lognormal-mixture-4", monkeypatch)

@@ -11,8 +11,7 @@ from scipy.special import chdtrc
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
-from evaluator.worlds.twins.display_column import DisplayColumn
-from evaluator.worlds.twins.means_in_blocks import mean_in_blocks
+from evaluator.worlds.twins.disk_column import DisplayColumn, mean_in_blocks
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -87,7 +86,7 @@ class DisplayTimes:
 def read_traffic(log: Log, displays: int) -> DisplayTimes:
     """Return the arrival times of a log, at least so many.
 
-    Memory: `evaluator.worlds.twins.display_column`, so none that grows with the log.
+    Memory: `evaluator.worlds.twins.disk_column`, so none that grows with the log.
     """
     n = len(log)
     start, end = (int(t) for t in to_numpy(log.take(np.array([0, n - 1]), ["time"])["time"]))

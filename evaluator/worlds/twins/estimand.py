@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rounds.window import ReplayWindow
+from evaluator.replays.rounds.clock import ReplayWindow
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.twins.truth import LogTruth
 
@@ -206,7 +206,7 @@ def _of_money(truth: LogTruth, plan: ReplayPlan) -> MoneyClaim:
     refunds = ClaimsByLaw((claim_of(truth, plan),), np.zeros(k, np.int64))
     if money.refunds is not None and _late(plan):
         laws = tuple(claim_of(replace(truth, cdf=cdf), plan) for cdf in money.refunds.totals)
-        refunds = ClaimsByLaw(laws, money.refunds.laws[1])
+        refunds = ClaimsByLaw(laws, money.refunds.pairs[1])
     cost = money.costs.means if plan.of_profit and money.costs is not None else np.zeros(k)
     unit, costs = truth.mean_value, bool(cost.any())
     if money.outcomes and plan.options.reward == "observed":

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from evaluator.delays.laws import DelayLaw
 from evaluator.log.eligible import pack, unpack
+from evaluator.log.meta import REFUNDS, EventKind
 from evaluator.log.schema import ELIGIBLE
 from evaluator.log.vectors_of_displays import display_vectors
 from evaluator.units import SECONDS
@@ -18,11 +19,9 @@ from evaluator.worlds.scenarios.promotion_log import Promotions
 from evaluator.worlds.scenarios.scenario import ScenarioArrivals
 from evaluator.worlds.scenarios.synthetic import TICK, draw_log, logging_chances
 from evaluator.worlds.twins.arrivals import HourFactors, read_traffic
-from evaluator.worlds.twins.display_column import taken
+from evaluator.worlds.twins.disk_column import taken
+from evaluator.worlds.twins.event_laws import ActionPools, DelayLaws, EventLaw, LogCosts, TwinMoney
 from evaluator.worlds.twins.truth import LogTruth, pool_entries
-from evaluator.worlds.twins.twin_delays import DelayLaws
-from evaluator.worlds.twins.twin_money import LogCosts, TwinMoney
-from evaluator.worlds.twins.twin_refunds import ActionPools, TwinRefunds
 from evaluator.worlds.twins.twin_sets import BLOCK, TwinSets
 
 # Quantiles of a law at which delays are drawn.
@@ -49,7 +48,10 @@ def known_truth(model: Problem | Promotions) -> LogTruth:
         laws = laws_in_ticks([sale], k, traffic)
         own = ActionPools(price, np.arange(k + 1))
         rate = refunded * refund.reach
-        refunds = TwinRefunds(rate, own, price, laws_in_ticks([refund], k, traffic), laws, None, refund.source)
+        refunds = EventLaw(
+            EventKind(name=REFUNDS, reward=True, told=True), rate, ActionPools(-price, own.first),
+            laws_in_ticks([refund], k, traffic), refund.source, after=laws, worth=own,
+        )  # fmt: skip
         money = TwinMoney(own, refunds, LogCosts(log))
         rates, values, logger = expected / (price * (1.0 - rate)), price, weight * truths
     else:

@@ -19,17 +19,16 @@ from evaluator.policies.running import has_random_ties
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
-from evaluator.replays.rounds.batch import EligibleActions, read_only_sets
-from evaluator.replays.rounds.eligible_actions import eligible_actions
+from evaluator.replays.rounds.batch import EligibleActions, eligible_actions, read_only_sets
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.live_counts import MoneyWeights
 from evaluator.worlds.live_loop import play_live
-from evaluator.worlds.live_parts import LiveMoney, LiveOutcomes, LiveRounds, LiveSets, LiveWorld
+from evaluator.worlds.live_parts import LiveEvents, LiveMoney, LiveRounds, LiveSets, LiveWorld
 from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
+from evaluator.worlds.twins.event_laws import EventLaw
 from evaluator.worlds.twins.truth import LogTruth
 from evaluator.worlds.twins.twin_log import draw_twin
-from evaluator.worlds.twins.twin_money import TwinMoney
 from evaluator.worlds.twins.twin_sets import TwinSets
 
 Floats = npt.NDArray[np.float64]
@@ -125,7 +124,7 @@ class LivePolicy:
         horizon, money = weights.shape[2], self._money
         if money is not None:
             # A row a round: runs of different lengths begin alike.
-            numbers = 3 + 3 * len(money.outcomes.longest)
+            numbers = 3 * len(money.events.longest)
             money = money._replace(luck=random_stream(Stream.AUDIT_LIVE_MONEY, seed, run).random((horizon, numbers)))
         live = play_live(
             policy, setting, world, horizon,
@@ -147,54 +146,48 @@ def live_money(truth: LogTruth, claim: ClaimsByLaw, *, told_costs: bool) -> Live
     money = truth.money
     if money is None or claim.money is None:
         return None
-    in_time = truth.traffic is not None
+    in_time, refunds, k = truth.traffic is not None, money.refunds, len(money.sold.first) - 1
     # A duration cuts the delays themselves; one that counts displays is cut by the window in rounds.
     longest = NO_WINDOW if claim.longest is None or not in_time else claim.longest
-    nothing, nowhere = np.zeros(0), np.zeros(0, np.int64)
-    found = LiveMoney(
-        luck=np.zeros((0, 3)), rate=np.zeros(len(claim.money.sold)), kept=money.sold.flat, kept_first=money.sold.first,
-        back=nothing, taken=nothing, back_first=nowhere, lag=np.zeros((0, 0)), lag_delays=nowhere, lag_law=nowhere,
-        share=claim.share, longest=NO_WINDOW, costs=nothing, costs_first=nowhere,
-        outcomes=_live_outcomes(money, claim, longest, in_time=in_time),
-    )  # fmt: skip
-    if money.refunds is not None:
-        of = money.refunds
-        ends = NO_WINDOW if of.longest is None else of.longest if in_time else round(of.longest * claim.share)
-        found = found._replace(
-            rate=of.rate,
-            back=of.sold.flat,
-            taken=of.taken,
-            back_first=of.sold.first,
-            lag=np.ascontiguousarray(of.lags.tau),
-            lag_delays=of.lags.grid.copy(),  # may not be written to: a loop for that would be compiled beside
-            lag_law=of.lags.of_action,
-            longest=min(longest, ends),
-        )
-    if told_costs and money.costs is not None:
-        found = found._replace(costs=money.costs.flat, costs_first=money.costs.first)
-    return found
+    costs = money.costs if told_costs else None
+    return LiveMoney(
+        luck=np.zeros((0, 3)),
+        kept=money.sold.flat,
+        kept_first=money.sold.first,
+        back=np.zeros(0) if refunds is None or refunds.worth is None else refunds.worth.flat,
+        share=claim.share,
+        costs=np.zeros(0) if costs is None else costs.flat,
+        costs_first=np.zeros(0, np.int64) if costs is None else costs.first,
+        events=_live_events([refunds, *(one for one in money.outcomes if one.kind.told)], k, longest, claim, in_time),
+    )
 
 
-def _live_outcomes(money: TwinMoney, claim: ClaimsByLaw, longest: int, *, in_time: bool) -> LiveOutcomes:
-    """Return the outcomes that policies are told of, up to a delay in ticks of the twins."""
-    told, k = [one for one in money.outcomes if one.kind.told], len(money.sold.first) - 1
-    grid = np.unique(np.concatenate([np.zeros(1, np.int64), *(one.laws.grid for one in told)]))
-    rows, law, flat, first, ends = [np.zeros((0, len(grid)))], [], [np.zeros(0)], [], []
-    for one in told:
-        padded = np.column_stack((np.zeros(len(one.laws.tau)), one.laws.tau))
-        law.append(one.laws.of_action + sum(map(len, rows)))
-        rows.append(padded[:, np.searchsorted(one.laws.grid, grid, side="right")])
+def _live_events(
+    laws: Sequence[EventLaw | None], k: int, longest: int, claim: ClaimsByLaw, in_time: bool
+) -> LiveEvents:
+    """Return the events of K actions that policies are told of, up to a delay in ticks of the twins; None for none."""
+    grid = np.unique(np.concatenate([np.zeros(1, np.int64), *(one.laws.grid for one in laws if one is not None)]))
+    rate, law, first, ends = np.zeros((len(laws), k)), np.zeros((len(laws), k), np.int64), [], []
+    rows, flat = [np.zeros((0, len(grid)))], [np.zeros(0)]
+    for e, one in enumerate(laws):
+        if one is None:
+            first.append(np.zeros(k + 1, np.int64))
+            ends.append(longest)
+            continue
+        rate[e] = one.rate
+        law[e] = one.laws.of_action + sum(map(len, rows))
+        rows.append(one.laws.at(grid))
         first.append(one.values.first + sum(map(len, flat)))
         flat.append(one.values.flat)
-        window = NO_WINDOW if one.kind.attribution_window is None else one.kind.attribution_window
-        ends.append(min(longest, window if in_time or window == NO_WINDOW else round(window * claim.share)))
-    return LiveOutcomes(
-        rate=np.array([one.rate for one in told]).reshape(-1, k),
+        window = one.kind.attribution_window
+        ends.append(longest if window is None else min(longest, window if in_time else round(window * claim.share)))
+    return LiveEvents(
+        rate=rate,
         tau=np.ascontiguousarray(np.concatenate(rows)),
         delays=grid,
-        law=np.array(law, np.int64).reshape(-1, k),
+        law=law,
         value=np.concatenate(flat),
-        first=np.array(first, np.int64).reshape(-1, k + 1),
+        first=np.array(first, np.int64),
         longest=np.array(ends, np.int64),
     )
 

@@ -20,8 +20,7 @@ from evaluator.log.schema import ELIGIBLE, TARGET
 from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import plan_replay
-from evaluator.replays.shared_inputs import Basis, read_basis
+from evaluator.replays.planning import Basis, plan_replay, read_basis
 from evaluator.replays.values.rewards import logged_rewards
 from evaluator.units import ROUND
 from evaluator.worlds.true_rewards import TrueRewards
@@ -33,11 +32,18 @@ from evaluator.worlds.twins.arrivals import (
     hour_of_day,
     read_traffic,
 )
-from evaluator.worlds.twins.display_column import taken
+from evaluator.worlds.twins.disk_column import taken
+from evaluator.worlds.twins.event_laws import DelayLaws, TwinMoney
+from evaluator.worlds.twins.fitted_events import (
+    fit_delay_laws,
+    fit_money,
+    followed_after,
+    in_displays,
+    sales_alone,
+    shares_within_window,
+)
 from evaluator.worlds.twins.logger import fit_logger_among, fit_twin_logger
 from evaluator.worlds.twins.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
-from evaluator.worlds.twins.twin_delays import DelayLaws, fit_delay_laws, shares_within_window
-from evaluator.worlds.twins.twin_money import TwinMoney, fit_money, followed_after, in_displays, sales_alone
 from evaluator.worlds.twins.twin_sets import TwinSets, all_vectors, best_order_value, read_twin_sets
 
 # Contexts that rounds are drawn from, evenly spaced over the log, and entries of a table of them by action.
@@ -394,10 +400,9 @@ def true_rewards(truth: LogTruth) -> TrueRewards:
             shares, factors = hours / hours.sum(), truth.hours.by_hour[:, None]
     chance = sum(share * np.minimum(truth.rates * of[:, None], 1.0) for share, of in zip(shares, factors, strict=True))
     worth = np.full(k, truth.mean_value) if money is None else money.worth - money.owed
-    besides = sum((one.brought for one in money.outcomes), np.zeros(k)) if money is not None else 0.0
     return TrueRewards(
         weights=np.full(p, 1.0 / p) if truth.sets is None else truth.sets.entry_shares,
-        rewards=chance * worth + besides,
+        rewards=chance * worth + (0.0 if money is None else money.brought),
         eligible=np.ones((p, k), np.bool_) if truth.sets is None else truth.sets.truths,
         logger=np.broadcast_to(truth.logger, (p, k)),
         costs=np.zeros(k) if money is None or money.costs is None else money.costs.means,

@@ -26,9 +26,9 @@ from evaluator.log.schema import (
 )
 from evaluator.streams import Stream, child_streams, seed_sequence
 from evaluator.worlds.twins.arrivals import DisplayTimes
-from evaluator.worlds.twins.display_column import DisplayColumn, spans
+from evaluator.worlds.twins.disk_column import DisplayColumn, spans
+from evaluator.worlds.twins.event_laws import EventLaw, LogCosts
 from evaluator.worlds.twins.truth import LogTruth
-from evaluator.worlds.twins.twin_money import LogCosts, TwinOutcome, draw_events, draw_outcome
 from evaluator.worlds.twins.twin_sets import TwinSets
 
 Ints = npt.NDArray[np.int64]
@@ -358,12 +358,14 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
 
 
 def _outcome_events(
-    one: TwinOutcome, drawn: TwinDisplays, luck: Sequence[np.random.Generator], until: int | None
+    one: EventLaw, drawn: TwinDisplays, luck: Sequence[np.random.Generator], until: int | None
 ) -> pa.Table:
     """Draw the events of an outcome of all displays, of which those until a time are known."""
     parts = []
     for first, end in spans(0, drawn.n):
-        found = draw_outcome(one, drawn.action.read(first, end).astype(np.int64), luck)
+        comes, late, worth = (stream.random(end - first) for stream in luck)
+        action = drawn.action.read(first, end).astype(np.int64)
+        found = one.drawn(np.arange(end - first), action, (comes, late, worth))
         parts.append((first + found.display, drawn.times(first, end)[found.display] + found.wait, found.value))
     display, when, value = (np.concatenate(of) for of in zip(*parts, strict=True))
     seen = np.ones(len(when), np.bool_) if until is None else when <= until
@@ -389,7 +391,8 @@ def _draw_part(truth: LogTruth, drawn: TwinDisplays, streams: _Streams, edges: F
     if truth.money is None:
         value = truth.values[(worth[converts] * truth.values.size).astype(np.int64)]
         return _Events(first + converts, time[converts] + wait, value)
-    events = draw_events(truth.money, action, converts, wait, worth, streams.refunds)
+    luck = (of[converts] for of in (worth, *(stream.random(m) for stream in streams.refunds)))
+    events = truth.money.drawn_sales(converts, action[converts], wait, *luck)
     return _Events(first + events.display, time[events.display] + events.wait, events.value)
 
 

@@ -15,7 +15,7 @@ from evaluator import load_policy
 from evaluator.api import plan
 from evaluator.engine import log_replay as engine
 from evaluator.engine import loop
-from evaluator.engine.eligible import NO_KEY
+from evaluator.engine.eligible_choice import NO_KEY
 from evaluator.errors import ParameterError, SourceError
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists

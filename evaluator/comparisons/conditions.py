@@ -1,20 +1,26 @@
-"""What a comparison's own numbers say of each condition under which a variant ships."""
+"""What numbers, a check of the log and an audit on twins of it say of the conditions under which a variant ships.
+
+Check and audit are read as their `to_dict` gives them: what ran just now and what lies in a folder are one.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from evaluator.checks.steadiness import MANY_LOST, OUTAGES
+from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.comparisons.assumed_bound import PlausibleDifferences
-from evaluator.comparisons.differences import FoundDifferences, turned, why_none
+from evaluator.comparisons.differences import FoundDifferences, Pair, why_none
 from evaluator.comparisons.expected import FIRST_PART, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
-from evaluator.comparisons.lines import line_of
 from evaluator.comparisons.ship_rule import Look, ShipRule
 from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
+from evaluator.comparisons.variants import line_of
 from evaluator.comparisons.verdict import Candidate, Condition, Harm, Target, Verdict, decide, level_at
 from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.enough import NEEDED
@@ -74,28 +80,10 @@ def find_verdict(
     what these runs earned; else the difference of expected values, from the common resampled logs. Each at 1 - alpha /
     m, for m variants; alpha is that of the look (`evaluator.comparisons.verdict.level_at`).
 
-    Parameters
-    ----------
-    plans, results
-        Plans and results of the variants; guardrails are answered for all together.
-    found
-        Differences of pairs (lower number, higher number). Where a pair has neither a weighted nor a realised one, its
-        values cannot be compared, whatever is expected of them.
-    at
-        Results as they were at the common horizon, with their values on resampled logs
-        (`evaluator.comparisons.expected.at_horizon`).
-    baseline
-        Number of the variant that the others are compared with.
-    horizon
-        Common horizon of the differences.
-    rule
-        Rule that was stated before the run.
-    plausible
-        Differences with the largest rewards that are plausible; None where bounds are known.
-    look
-        Planned look that it is; None for one alone.
-    harmed
-        Groups for which each variant is worse than the baseline, by its number.
+    Where a pair in `found` has neither a weighted nor a realised difference, its values cannot be compared, whatever is
+    expected of them. `at` has the results as they were at the common horizon, with their values on resampled logs
+    (`at_horizon`); `plausible` the differences with the largest rewards that are plausible, None where bounds are
+    known; `harmed`, by variant, the groups for which it is worse than the baseline.
     """
     others = [i for i in range(len(plans)) if i != baseline]
     if not others:
@@ -152,22 +140,15 @@ def _judged(
     rule: ShipRule,
     level: Callable[[Target], float],
 ) -> _Judged:
-    both, pair = (plans[i], plans[baseline]), (min(i, baseline), max(i, baseline))
+    both, own = (plans[i], plans[baseline]), found.between(i, baseline)
     target: Target = "expected" if at[i].resampled and at[baseline].resampled else "realised"
-    if pair in found.weighted:
-        target = "weighted"
-
-        def weighted(level: float) -> WeightedDifference:
-            of = found.weighted[pair].difference(level)
-            return of if i < baseline else of.turned()
-
-        enough = weighted(level(target)).rewards >= NEEDED
-        judged = _judge_weighted(plans[i], weighted, results[baseline].value, rule, level=level(target))
-        return judged._replace(decides=judged.interval is not None or enough)
-    evidence = found.evidence.get(pair)
-    if evidence is None:
-        return _unknown(None, target, found.differences[pair].why_not, "a baseline whose values can be compared")
-    if target == "expected" and found.differences[pair].why_not_expected == FIRST_PART:
+    if (weighted := found.weighted_between(i, baseline, level("weighted"))) is not None:
+        judged = _judge_weighted(plans[i], found, (i, baseline), results[baseline].value, rule, level("weighted"))
+        return judged._replace(decides=judged.interval is not None or weighted.rewards >= NEEDED)
+    realised = found.realised_between(i, baseline, level(target))
+    if realised is None:
+        return _unknown(None, target, own.why_not, "a baseline whose values can be compared")
+    if target == "expected" and own.why_not_expected == FIRST_PART:
         return _unknown(None, target, FIRST_PART, "a longer `horizon`")
     if target == "expected":
         expected = expected_difference(at[i], at[baseline], level=level(target))
@@ -182,13 +163,10 @@ def _judged(
         interval = expected.interval
         share = expected_share(at[i], at[baseline], level=level(target))
     else:
-
-        def realised(level: float) -> Interval:
-            of = evidence.interval(1.0 - level)
-            return of if i < baseline else turned(of)
-
-        own = level(target)
-        interval, share = realised(own), share_of_baseline(realised, results[baseline].value, level=own)
+        interval = realised
+        share = share_of_baseline(
+            partial(found.realised_between, i, baseline), results[baseline].value, level=level(target)
+        )
         missing = _why_biased(both) or _why_runs_do_not_tell(both, horizon)
         if missing is not None:
             return _unknown(interval, target, *missing)
@@ -200,12 +178,23 @@ def _judged(
 def _judge_interval(
     plan: ReplayPlan, interval: Interval, target: Target, rule: ShipRule, share: Interval | None
 ) -> _Judged:
-    """Return whether a difference, at the adjusted level, also as a share of the baseline, lies above the limit."""
-    if rule.relative and share is None:
+    """Return whether a difference, at the adjusted level, lies above the limit of a rule.
+
+    The difference is in reward per round, or, for a rule in per cent, a share of the baseline's value.
+    """
+    asked, limit = share if rule.relative else interval, rule.limit_text
+    if asked is None:
         what = "per cent mean nothing of a baseline whose value is not told to lie above 0"
         return _unknown(interval, target, what, "a rule in reward per round, such as `ship_if='uplift > 0'`")
-    asked = share if rule.relative and share is not None else interval
-    return _Judged(interval, target, judge_interval(asked, rule, displays=int(plan.maturity.used)), share, known=True)
+    if asked.low > rule.limit:
+        condition = Condition("difference", True, f"its interval lies above {limit}")
+    elif asked.high <= rule.limit:
+        condition = Condition("difference", False, f"its interval does not reach beyond {limit}")
+    else:
+        what = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
+        remedy = _more_displays(asked, rule.limit, int(plan.maturity.used))
+        condition = Condition("difference", None, what, remedy)
+    return _Judged(interval, target, condition, share, known=True)
 
 
 def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferences) -> _Judged:
@@ -218,20 +207,6 @@ def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferenc
     what = f"{condition.what} only if no display can earn {plausible.seen}: {plausible.bounds} is plausible"
     unknown = Condition("difference", None, what, plausible.remedy)
     return seen._replace(interval=interval, condition=unknown)
-
-
-def judge_interval(interval: Interval, rule: ShipRule, *, displays: int) -> Condition:
-    """Return whether the interval of a difference, found from so many displays, lies above what a rule asks for.
-
-    The difference is in reward per round, or, for a rule in per cent, a share of the baseline's value.
-    """
-    limit = rule.limit_text
-    if interval.low > rule.limit:
-        return Condition("difference", True, f"its interval lies above {limit}")
-    if interval.high <= rule.limit:
-        return Condition("difference", False, f"its interval does not reach beyond {limit}")
-    what = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
-    return Condition("difference", None, what, _more_displays(interval, rule.limit, displays))
 
 
 def _uplift(
@@ -254,32 +229,29 @@ def _not_told_from(
     level: float,
 ) -> tuple[int, ...]:
     """Return the other variants from which a variant's difference, of the kind that decides, is not told from 0."""
-    like = []
-    for j in others:
-        pair = (min(i, j), max(i, j))
-        interval = None
-        if i == j:
-            continue
+
+    def difference_to(j: int) -> Interval | None:
         if target == "expected":
-            interval = expected_difference(results[i], results[j], level=level).interval
-        elif target == "weighted" and pair in found.weighted:
-            interval = found.weighted[pair].difference(level).value
-        elif target == "realised" and pair in found.evidence:
-            interval = found.evidence[pair].interval(1.0 - level)
-        if interval is not None and interval.low <= 0.0 <= interval.high:
-            like.append(j)
-    return tuple(like)
+            return expected_difference(results[i], results[j], level=level).interval
+        if target == "realised":
+            return found.realised_between(i, j, level)
+        weighted = found.weighted_between(i, j, level)
+        return None if weighted is None else weighted.value
+
+    intervals = {j: difference_to(j) for j in others if j != i}
+    return tuple(j for j, of in intervals.items() if of is not None and of.low <= 0.0 <= of.high)
 
 
 def _judge_weighted(
-    plan: ReplayPlan,
-    weighted: Callable[[float], WeightedDifference],
-    baseline: Interval,
-    rule: ShipRule,
-    *,
-    level: float,
+    plan: ReplayPlan, found: FoundDifferences, pair: Pair, baseline: Interval, rule: ShipRule, level: float
 ) -> _Judged:
     """Return the same of a weighted difference, which knows whether either end rests on rewards enough."""
+
+    def weighted(level: float) -> WeightedDifference:
+        of = found.weighted_between(*pair, level)
+        assert of is not None
+        return of
+
     of = weighted(level)
     if of.withheld:
         more = "right propensities, or a longer log of more rewards and users"
@@ -384,3 +356,91 @@ def _propensities(plan: ReplayPlan) -> Condition:
         "chose at random, `propensity='uniform'`"
     )
     return Condition("propensities", False, f"{said}, and nothing in the log tells whether they are right", settle)
+
+
+def with_checks(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
+    """Return a verdict that knows whether the log is fit for replay.
+
+    The check is what `evaluator.checks.run.CheckReport.to_dict` says of it.
+    """
+    failed = [of for of in found["checks"] if of["verdict"] == "fail"]
+    warned = sum(of["verdict"] == "warn" for of in found["checks"])
+    if failed:
+        which = "the check" if len(failed) == 1 else "the checks"
+        said = f"{which} {', '.join(of['name'] for of in failed)} failed: no number of this log can be believed"
+        condition = Condition("checks", False, said, " ".join(of["remedy"] for of in failed if of["remedy"]))
+    else:
+        condition = _of_outage(found) or Condition(
+            "checks", True, "no check of the log failed" + (f", {warned} warned" if warned else "")
+        )
+    verdict = verdict.with_condition([condition] * len(verdict.candidates))
+    of_users = _of_users(found)
+    return verdict if of_users is None else verdict.with_condition([of_users] * len(verdict.candidates))
+
+
+def _of_outage(found: Mapping[str, Any]) -> Condition | None:
+    """Return that many conversions may be lost, where a log is too short to tell an outage from a usual weekend."""
+    gaps = next((of for of in found["checks"] if of["name"] == OUTAGES.name and of["verdict"] == "warn"), None)
+    if gaps is None or gaps["numbers"]["lost_share"] < MANY_LOST:
+        return None
+    said = f"whether conversions are lost or stop on weekends is not known: {gaps['number']}, if they are"
+    return Condition("checks", None, said, "a log of two weeks and more, or the missing conversions")
+
+
+def _of_users(found: Mapping[str, Any]) -> Condition | None:
+    """Return whether what users saw before is known not to matter, or allowed for; None where no users are known."""
+    wear_out = next((of for of in found["checks"] if of["name"] == WEAR_OUT), None)
+    column = None if wear_out is None else wear_out["numbers"].get("users")
+    if wear_out is None or column is None:
+        return None
+    if wear_out["verdict"] == "pass":
+        return Condition("users", True, f"rewards do not fall with what a {column} saw before")
+    if wear_out["numbers"].get("earlier") == 0:
+        return Condition("users", True, f"each {column} has one display")
+    if found["options"].get("cluster_by") == column:
+        return Condition("users", True, f"intervals are for new values of {column}")
+    # A check that failed says itself what is to be done.
+    settle = "" if wear_out["verdict"] == "fail" else f"`cluster_by='{column}'`"
+    if wear_out["verdict"] == "not applicable":
+        why = wear_out["what"]
+        said = (
+            f"whether rewards fall with what a {column} saw before is not known: {why[:1].lower()}{why[1:].rstrip('.')}"
+        )
+        return Condition("users", None, said, settle)
+    return Condition("users", False, f"rewards fall with what a {column} saw before: {wear_out['number']}", settle)
+
+
+def with_audit(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
+    """Return a verdict that knows whether replays are biased on such logs, of each candidate that the audit is about.
+
+    An audit that shows no bias takes no ship away: what it could have detected says how much its silence means.
+
+    The audit is what `evaluator.audits.result.Audit.to_dict` says of it.
+    """
+    return verdict.with_condition([_of_audit(verdict, of, found) for of in verdict.candidates])
+
+
+def _of_audit(verdict: Verdict, of: Candidate, found: Mapping[str, Any]) -> Condition | None:
+    """Return what an audit found of a candidate; None where it says nothing of it."""
+    if failed := [one for one in found.get("not_in_twins", ()) if one["verdict"] == "fail"]:
+        names = ", ".join(one["name"] for one in failed)
+        what = f"the log failed the checks {names}, and the audit's twins are drawn without that"
+        return Condition("audit", False, what, " ".join(one["remedy"] for one in failed if one["remedy"]))
+    lines = (of.line, verdict.baseline)
+    if any(line.window.replace(",", "") != str(found["options"]["window"] or "none") for line in lines):
+        return None
+    two = {line.policy for line in lines}
+    policies = [one for one in found["policies"] if one["policy"] in two]
+    if biased := [one["policy"] for one in policies if one["biased"]]:
+        what = f"on twins of the log replays of {' and '.join(biased)} are biased"
+        return Condition("audit", False, what, "another sampler, or a log whose propensities are larger")
+    pair = next((one for one in found["pairs"] if {one["first"], one["second"]} == two), None)
+    if pair is None:
+        return None
+    smallest = pair["expected" if of.target == "expected" else "alone"]["difference"]
+    unseen = {
+        "bias": max((one["detectable_bias"] or 0.0 for one in policies), default=0.0), "difference": smallest or 0.0,
+    }  # fmt: skip
+    silence = " or ".join(f"a {name} below {size:.2g}" for name, size in unseen.items() if size)
+    silence = f"; {silence} could have gone unseen" if silence else ""
+    return Condition("audit", True, f"replays show no bias on twins of the log{silence}")
