@@ -81,15 +81,9 @@ def read_tables(
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
 
-    Parameters
-    ----------
-    spec, asked, into, contexts, advance
-        Spec, options, folder, and the rest, as `evaluator.datasets.resolve.read_spec_tables` takes them.
-    tables, others, of_sets
-        Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
-        calendar or the candidates.
-    jobs
-        Number of threads that write the log in parts, where all displays stay; with one, it is written in one file.
+    Arguments are as of `evaluator.datasets.resolve.read_spec_tables`. `others` are the tables of events and targets by
+    the spec's name, `of_sets` those of the calendar or the candidates. With several `jobs`, threads write the log in
+    parts, where all displays stay.
     """
     plan = plan_reading(spec, tables, others, of_sets, asked)
     with _waiting_room(into) as new_spool:

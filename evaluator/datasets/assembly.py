@@ -183,10 +183,7 @@ def context_vectors(kept: KeptDisplays) -> ContextVectors | None:
 class DisplayNumbers:
     """The numbers that some displays get among those that stay.
 
-    Parameters
-    ----------
-    asked
-        Places, among the sound displays, of the displays whose numbers are wanted, shape (n,).
+    `asked` are their places among the sound displays, shape (n,).
     """
 
     def __init__(self, asked: npt.NDArray[np.int64]) -> None:
@@ -218,16 +215,8 @@ class DisplayNumbers:
 class DisplayBatches:
     """The displays that stay, some at a time, as the contract has them: NumPy, or Arrow where sets differ.
 
-    Parameters
-    ----------
-    kept
-        The displays that stay.
-    vectors
-        Source of their context vectors; None without contexts.
-    numbers
-        Object that learns the numbers of the displays asked for.
-    uniform
-        Whether all propensities are 1/K, or one over the size of the display's set.
+    `vectors` gives their context vectors, None without contexts; `numbers` learns the numbers of the displays asked
+    for; `uniform` says whether all propensities are 1/K, or one over the size of the display's set.
     """
 
     kept: KeptDisplays

@@ -319,18 +319,8 @@ def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
 def columns_to_keep(spec: FileSpec, keep: Sequence[str], users: Callable[[], Sequence[str]]) -> dict[str, str]:
     """Return the columns to keep, by the names that the log gives them: those of the spec, and others by their own.
 
-    Parameters
-    ----------
-    spec, keep
-        Spec of the dataset, and the columns that are asked for; `LIKE_USERS` among them asks for those of users, if no
-        other is kept.
-    users
-        Function that returns the columns of the source that look like ones of users.
-
-    Raises
-    ------
-    UsageError
-        A column is an outcome, or would get a name that the log uses itself.
+    `LIKE_USERS` among them asks for the source's columns of `users`, if no other is kept. Raises UsageError if a column
+    is an outcome, or would get a name that the log uses itself.
     """
     # What decides whether a display is kept may look at its outcome.
     outcomes: set[object] = {*spec.leakage.columns, spec.display.weight}
