@@ -33,7 +33,7 @@ _HOMES = {
     "draft": "datasets.drafting",
     "generate": "worlds.scenarios.synthetic",
     "json_schema": "datasets.spec_file",
-    "make": "datasets.making",
+    "make": "datasets.converting",
     "names": "datasets.resolve",
     "read": "datasets.resolve",
     "show": "datasets.summary",

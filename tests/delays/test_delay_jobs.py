@@ -32,7 +32,7 @@ from evaluator.delays.study.run import steps, study_log, study_rows
 from evaluator.delays.study.studied_rows import Spread, StudiedDelays
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
-from evaluator.jobs.software import loaded
+from evaluator.jobs.workers import loaded
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows, delays_hash
 from evaluator.outputs.kept_folder import KeptJobs, kept_beside

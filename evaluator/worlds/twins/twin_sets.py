@@ -18,7 +18,7 @@ from evaluator.log import Log
 from evaluator.log.eligible import Bits, pack, to_bits, unpack
 from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import ELIGIBLE, to_numpy
-from evaluator.replays.rounds.eligible_actions import EligibleSets
+from evaluator.replays.rounds.batch import EligibleSets
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -125,7 +125,7 @@ def all_vectors(column: pa.ChunkedArray, truths: Truths) -> npt.NDArray[np.float
 def best_order_value(rates: Floats, truths: Truths, worth: Floats, cost: Floats, factor: Floats) -> float:
     """Return the mean over entries of the best order of actions: at each, its first eligible action is shown.
 
-    As in a replay (`evaluator.estimates.best_order`), actions are ordered by their means where they are eligible.
+    As in a replay (`evaluator.estimates.best_fixed`), actions are ordered by their means where they are eligible.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import pytest
 from evaluator import compare, replay
 from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.log.schema import to_numpy
-from evaluator.replays.rounds.reorder import BLOCK, LogOrder
+from evaluator.replays.rounds.stream import BLOCK, LogOrder
 from tests.logs import bernoulli_log, linear_log
 from tests.replays.test_scan import same, softmax_log
 
