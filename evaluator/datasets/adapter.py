@@ -35,7 +35,7 @@ from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.outcomes import Outcomes, event_table, find_outcomes
 from evaluator.datasets.per_action_columns import TakenFromTable, taken_from_tables
-from evaluator.datasets.reading_plan import NONE, ReadingPlan, plan_reading
+from evaluator.datasets.reading_plan import ReadingPlan, plan_reading
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import left_out_note, refuse_many
 from evaluator.datasets.set_readers import find_sets, set_breaches
@@ -47,6 +47,8 @@ from evaluator.log import Log
 from evaluator.log.events import CONVERSION, mark_kind
 from evaluator.log.fingerprint import content_hash
 
+# Rows whose display was listed before, of a first pass, which knows of none.
+_NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})
 # How often, and after how many seconds, a folder is removed again that others write in.
 _TRIES, _PAUSE = 100, 0.1
 
@@ -137,9 +139,9 @@ def _take_in(
     """Pass over the displays; again if an id is repeated."""
     chunks = plan.chunks(new_spool)
 
-    def one_pass(again: pl.DataFrame = NONE) -> Intake:
+    def one_pass(again: pl.DataFrame = _NONE) -> Intake:
         asked = {table: second.asking() for table, second in seconds.items()}
-        intake = plan.intake(new_spool, asked, sets=sets, tables=tables, again=again)
+        intake = Intake(plan, new_spool, asked, sets=sets, tables=tables, repeated=again)
         intake.see(chunks(), advance)
         return intake
 

@@ -129,7 +129,7 @@ def choose_displays(
     new_action = np.full(len(names), -1, dtype=np.int32)
     new_action[order] = np.arange(len(order), dtype=np.int32)
     displays = int(intake.shown[order].sum())
-    design = intake.spec.display.design
+    design = intake.plan.spec.display.design
     designed = None if design is None else by_design(design, names)
     if designed is not None and intake.sets is None:
         check_design(designed, intake.shown)
@@ -237,8 +237,8 @@ class DisplayBatches:
 
     def _batch(self, columns: dict[str, Any], sets: pl.Series | None) -> dict[str, Any]:
         kept, uniform = self.kept, self.uniform
-        targets = target_places(kept.intake.targets, kept.labels)
-        vector = vector_places(kept.intake.vectors, kept.labels)
+        targets = target_places(kept.intake.plan.targets, kept.labels)
+        vector = vector_places(kept.intake.plan.vectors, kept.labels)
         source = kept.intake.sets
         batch: dict[str, Any] = {"time": columns[TIME], "action": columns[ACTION]}
         if kept.propensities.of_action is not None:
