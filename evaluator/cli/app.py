@@ -63,8 +63,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool,
-        option("version", Option(default=False, help="Print the version"), callback=_version, is_eager=True),
+        bool, option("version", Option(default=False, help="Print the version"), callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     pass

@@ -265,7 +265,9 @@ def decide(
         decision=of.decision,
         variant=of.line.variant,
         headline=headline,
-        sentence=" ".join((headline, *filter(None, [of.harm_text]), *(f"{_capital(one.what)}." for one in against))),
+        sentence=" ".join(
+            (headline, *filter(None, [of.harm_text]), *(f"{one.what[:1].upper()}{one.what[1:]}." for one in against))
+        ),
         settle=() if of.decision == "don't" else tuple(one.remedy for one in of.limits if one.remedy),
         rule=rule,
         level=level,
@@ -332,7 +334,3 @@ def _headline(of: Candidate, candidates: Sequence[Candidate], name: str, baselin
     earns = EARNS[of.target]
     number = f"{found.estimate:+.3g} [{found.low:+.3g}, {found.high:+.3g}]{at}"
     return f"{start}: it {earns} {number} per {'display' if of.target == 'weighted' else 'round'} beyond {baseline}"
-
-
-def _capital(clause: str) -> str:
-    return clause[:1].upper() + clause[1:]

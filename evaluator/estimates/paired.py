@@ -135,10 +135,7 @@ def discordant(
     Displays and rewards are those of each replay's first T rounds, in the order of its rounds, shape (T,).
     """
     alone_a, alone_b = shown_alone(shown_a, shown_b)
-    return (
-        sums_of(reward_a[alone_a], upper=upper, lower=lower),
-        sums_of(reward_b[alone_b], upper=upper, lower=lower),
-    )
+    return (sums_of(reward_a[alone_a], upper=upper, lower=lower), sums_of(reward_b[alone_b], upper=upper, lower=lower))
 
 
 def shown_alone(

@@ -71,11 +71,7 @@ class WeightedDifference(WeightedValue):
         of = self.value
         value = replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
         return replace(
-            self,
-            value=value,
-            skewness=0.0 - self.skewness,
-            low_known=self.high_known,
-            high_known=self.low_known,
+            self, value=value, skewness=0.0 - self.skewness, low_known=self.high_known, high_known=self.low_known
         )
 
 
