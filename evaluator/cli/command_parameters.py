@@ -217,7 +217,7 @@ def _is_log(path: Path) -> bool:
 
 def made_names(incomplete: str) -> list[str]:
     """Return the datasets of `evaluate datasets make` that complete a name."""
-    from evaluator.datasets.make_options import MADE
+    from evaluator.datasets.options import MADE
 
     return [name for name in MADE if name.startswith(incomplete)]
 

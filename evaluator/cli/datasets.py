@@ -15,8 +15,7 @@ from evaluator.cli.command_parameters import argument, option, options_of
 from evaluator.cli.help import App
 from evaluator.cli.options import one_log, reads_log
 from evaluator.cli.output import finish, new_file, new_folder, this_command
-from evaluator.datasets.make_options import MakeOptions
-from evaluator.datasets.options import ReadingOptions
+from evaluator.datasets.options import MakeOptions, ReadingOptions
 from evaluator.errors import UsageError
 from evaluator.escape import escape
 from evaluator.options.declaration import Option
@@ -36,7 +35,6 @@ _MAKE = (
     "evaluate replay -d criteo_twin --path twin.tsv.gz --actions top:10 -p ucb1 --propensity estimate:context"
 )
 _MADE = r"shop, a small example of files of your own; criteo_twin; or a spec.toml with a \[twin] section."
-_JOBS = "Threads; with two or more a large log of many Parquet files is written in parts, which hold the same"
 _INIT = (
     "Examples: evaluate datasets init shop/displays.csv --conversions shop/sales.csv | "
     "evaluate datasets init shop/displays.csv --conversions shop/sales.csv -o shop/draft.toml"
@@ -53,6 +51,7 @@ _CONVERSIONS = Option(
     question=WHICH_LOG,
 )
 _SPEC = o.OUT.but(help="New spec; its files are named relative to it. Default: printed", example="spec.toml", panel="")
+_JOBS = "Threads; with two or more a large log is written in parts, which hold the same"
 Name = Annotated[str, argument(_NAME, completes="dataset")]
 
 

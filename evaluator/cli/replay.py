@@ -73,7 +73,7 @@ def replay_command(
     from evaluator.comparisons.variant_runs import execute_in_jobs, refuse_nothing_to_spread
     from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import fill_file, refuse_unsavable
-    from evaluator.replays.plan_document import PlanDocument
+    from evaluator.replays.plan import PlanDocument
     from evaluator.replays.planning import plan_replay
     from evaluator.replays.run import execute
 

@@ -1,6 +1,6 @@
 """What a comparison may say where nobody knows how much a display can earn at most.
 
-See `evaluator.replays.findings.unknown_maximum`. What decides is then judged twice: with the largest reward seen as the
+See `evaluator.replays.findings.run`. What decides is then judged twice: with the largest reward seen as the
 largest possible, and with the largest that is plausible. Where both come to the same, the unknown maximum is an
 assumption beside the verdict; else the verdict waits.
 

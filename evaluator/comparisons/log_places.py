@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.datasets import read
-from evaluator.datasets.canonical import is_canonical, open_canonical
+from evaluator.datasets.canonical import is_canonical, open_canonical, write_canonical
 from evaluator.datasets.log_folders import folder_of
-from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.workers import in_folder, this_folder, this_worker
 from evaluator.log import Log, StoredLog

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from evaluator.comparisons.differences import Difference
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.simultaneous import holm
-from evaluator.replays.findings.unknown_maximum import outside_seen
+from evaluator.replays.findings.run import outside_seen
 from evaluator.results.json_documents import Count, Level, Share, in_document, in_place_of, omitted
 
 # Above so many variants (780 pairs) only their differences to the baseline are tested.

@@ -21,8 +21,14 @@ from evaluator.estimates.weighted_difference import WeightedDifference
 from evaluator.log.column import Column
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
-from evaluator.replays.values.segment_values import GroupTest, tested_together
-from evaluator.replays.values.segments import AT_ONCE, different_displays, group_sums, test_of
+from evaluator.replays.values.segments import (
+    AT_ONCE,
+    GroupTest,
+    different_displays,
+    group_sums,
+    test_of,
+    tested_together,
+)
 from evaluator.results.json_documents import Count
 from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, VARIANT, Columns, table_of
 

@@ -11,9 +11,8 @@ from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import plan_replay
+from evaluator.replays.planning import plan_replay, read_basis
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.shared_inputs import read_basis
 from evaluator.replays.warm_start import learned_among, numbered_as_learned
 from evaluator.results.json_documents import Count, omitted
 

@@ -10,7 +10,7 @@ probability pi(a|x). With w_i = pi(a_i|x_i) / p_i and a model q^ of the reward,
 estimate the target's value E[sum_a pi(a|x) r(x, a)]. All three need displays that are independent and identically
 distributed, rewards that do not depend on other displays, and p_i > 0 wherever pi(a_i|x_i) > 0. IPS is then unbiased if
 the propensities are right. So is DR, whatever the model, if q^ was fitted without the reward it is compared with
-(`evaluator.replays.values.reward_model`); a good model makes it more precise, a bad one less. DR is consistent also
+(`evaluator.replays.values.doubly_robust`); a good model makes it more precise, a bad one less. DR is consistent also
 with wrong propensities if the model is right. SNIPS has a bias of order 1/n, lies within the rewards' range, and is
 often the more precise of the first two.
 

@@ -14,7 +14,7 @@ from evaluator.comparisons.variants import VariantInputs, names_of, window_text
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
-from evaluator.replays.findings.unknown_maximum import ends_seen, outside_seen
+from evaluator.replays.findings.run import ends_seen, outside_seen
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.check import checks_of_log
 from evaluator.reports.decision_page import (

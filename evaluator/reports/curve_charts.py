@@ -13,7 +13,7 @@ from evaluator.audits.result import Audit
 from evaluator.comparisons.horizon import checkpoints
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
-from evaluator.replays.conversion_share import of_conversions
+from evaluator.replays.policy_delays import of_conversions
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.chart_parts import (
     CORRECTED,

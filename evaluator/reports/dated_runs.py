@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from evaluator.comparisons.variants import Line as VariantLine
 from evaluator.comparisons.verdict import Candidate, Decision, Verdict
 from evaluator.errors import SourceError
-from evaluator.replays.plan_document import with_label
+from evaluator.replays.plan import with_label
 from evaluator.reports.decision_words import (
     baseline_of,
     counted_word,

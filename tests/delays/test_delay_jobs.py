@@ -17,9 +17,9 @@ import pytest
 
 from evaluator import DelayStudy, study_delays
 from evaluator.comparisons.log_places import at_a_place
+from evaluator.datasets.canonical import write_canonical
 from evaluator.datasets.delay_file import place_of_file, read_delay_file
-from evaluator.datasets.delay_file_options import DelayFileOptions
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.options import DelayFileOptions
 from evaluator.delays.study import goodness, permuted_groups, studied_rows, tail
 from evaluator.delays.study.criteria import LawJob
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers

@@ -13,9 +13,8 @@ from evaluator.log import Log
 from evaluator.log.eligible import unpack
 from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.log.vectors_of_displays import display_vectors
-from evaluator.replays.rounds.fitted import context_model
+from evaluator.replays.rounds.fitted import choice_weights, context_model
 from evaluator.replays.rounds.propensity import Propensities
-from evaluator.replays.rounds.weights import choice_weights
 from evaluator.worlds.twins.twin_sets import Truths, all_vectors
 
 Floats = npt.NDArray[np.float64]

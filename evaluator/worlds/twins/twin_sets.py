@@ -18,7 +18,7 @@ from evaluator.log import Log
 from evaluator.log.eligible import Bits, pack, to_bits, unpack
 from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import ELIGIBLE, to_numpy
-from evaluator.replays.rounds.eligible_actions import EligibleSets
+from evaluator.replays.rounds.batch import EligibleSets
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
