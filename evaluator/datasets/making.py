@@ -10,7 +10,7 @@ from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import UnknownNameError, UsageError, nearest
 from evaluator.worlds.criteo.make import make_twin
-from evaluator.worlds.shop.shop_folder import make_shop
+from evaluator.worlds.shop import make_shop
 
 
 def make(
