@@ -47,7 +47,7 @@ from evaluator.options.declaration import (  # noqa: E402
     several,
 )
 from evaluator.policies.base import PolicyDescription, PolicyList  # noqa: E402
-from evaluator.replays.plan_document import PlanDocument  # noqa: E402
+from evaluator.replays.plan import PlanDocument  # noqa: E402
 from evaluator.replays.result import ReplayResult  # noqa: E402
 from evaluator.reports.command_words import DECLARED  # noqa: E402
 from evaluator.reports.manifest import Manifest  # noqa: E402

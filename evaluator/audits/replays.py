@@ -21,15 +21,12 @@ from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
 from evaluator.log.schema import is_target, to_numpy
 from evaluator.policies.base import Setting
-from evaluator.replays.findings.unknown_maximum import with_honest_kinds
-from evaluator.replays.one_scan import Lane, replay_all
+from evaluator.replays.one_scan import ReplayRun, estimate_repeat, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
-from evaluator.replays.references import References
-from evaluator.replays.repeats import estimate_repeat
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import shown_columns, summarise_repeats
-from evaluator.replays.values.rewards import observed_rewards, reward_bounds
+from evaluator.replays.values.rewards import References, observed_rewards, reward_bounds
 from evaluator.worlds.disk_column import mean_in_blocks
 from evaluator.worlds.estimand import ClaimsByLaw, MoneyClaim, claims_of
 from evaluator.worlds.truth import LogTruth, fit_log
@@ -208,23 +205,20 @@ def execute_each(plans: Sequence[ReplayPlan]) -> list[tuple[tuple[int, ...], Est
     over a few columns. Results are those of `evaluator.replays.run.execute_all` without what weighs displays, values
     other outcomes or splits into groups, and without resampled logs.
     """
-    lanes = iter(replay_all(plans))
+    runs = iter(replay_all(plans))
     references = References()
     found: list[tuple[tuple[int, ...], Estimate]] = []
     for plan in plans:
-        own = [next(lanes) for _ in range(plan.options.repeats)]
-        rounds = tuple(len(lane.replayed.displays) for lane in own)
+        own = [next(runs) for _ in range(plan.options.repeats)]
+        rounds = tuple(len(run.replayed.displays) for run in own)
         found.append((rounds, partial(_estimated, plan, own, references)))
     return found
 
 
-def _estimated(plan: ReplayPlan, lanes: Sequence[Lane], references: References) -> ReplayResult:
-    columns = shown_columns([plan], lanes)
-    repeats = [
-        estimate_repeat(lane, lane.replayed, plan.log.take(lane.replayed.displays, columns), references)
-        for lane in lanes
-    ]
-    return with_honest_kinds(plan, summarise_repeats(plan, repeats, references))
+def _estimated(plan: ReplayPlan, runs: Sequence[ReplayRun], references: References) -> ReplayResult:
+    columns = shown_columns([plan], runs)
+    repeats = [estimate_repeat(run, plan.log.take(run.replayed.displays, columns), references) for run in runs]
+    return summarise_repeats(plan, repeats, references)
 
 
 class LoggingValues:

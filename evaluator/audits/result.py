@@ -13,7 +13,7 @@ from evaluator.checks.result import CheckResult
 from evaluator.engine.log_replay import SamplerName
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.options import ObjectiveName
-from evaluator.replays.plan_document import with_label
+from evaluator.replays.plan import with_label
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import (
     Count,

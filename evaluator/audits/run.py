@@ -27,7 +27,7 @@ from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
 from evaluator.outputs.kept_folder import KeptJobs
-from evaluator.replays.findings.stamps import warn_of_twins
+from evaluator.replays.findings.plan import warn_of_twins
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from evaluator.checks.tables import Tables
 from evaluator.estimates.martingales import log_tail
 from evaluator.log.eligible import SetCodes, bits_of, members, sizes
 from evaluator.log.schema import ELIGIBLE
-from evaluator.replays.rounds.eligible_actions import read_sets
+from evaluator.replays.rounds.batch import read_sets
 
 NAME = "eligible actions"
 # An action that is eligible at so few displays is hardly in anybody's way, and hardly known.

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import only, option, options_of
+from evaluator.cli.options import one_log, open_log, reading_options, reads_log
 from evaluator.cli.output import finish, kept_output, new_file, refuse_one_place, save_result
-from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
 from evaluator.options.declaration import Option
 from evaluator.options.shared import KEPT, OUTPUT, POLICY
 from evaluator.replays.options import ReplayOptions
@@ -76,7 +76,7 @@ def replay_command(
     from evaluator.comparisons.variant_runs import execute_in_jobs, refuse_nothing_to_spread
     from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import fill_file, refuse_unsavable
-    from evaluator.replays.plan_document import PlanDocument
+    from evaluator.replays.plan import PlanDocument
     from evaluator.replays.planning import plan_replay
     from evaluator.replays.run import execute
 

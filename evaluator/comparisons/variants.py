@@ -11,9 +11,8 @@ from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import plan_replay
+from evaluator.replays.planning import plan_replay, read_basis
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.shared_inputs import read_basis
 from evaluator.replays.warm_start import learned_among, numbered_as_learned
 from evaluator.results.json_documents import Count, omitted
 
@@ -42,17 +41,7 @@ def _is_logging(policy: Any) -> bool:
 
 
 class Variants:
-    """Policies with windows on one log, numbered from 0 in the order of `pairs_of`.
-
-    Parameters
-    ----------
-    log
-        The log that all are replayed on.
-    policies, windows
-        Descriptions of the policies, and the windows that each is replayed with, as `ReplayOptions.window`.
-    options
-        Options that all variants share; their own window is not used.
-    """
+    """Policies with windows on one log, numbered from 0 in the order of `pairs_of`; `options.window` is not used."""
 
     def __init__(self, log: Log, policies: Sequence[Any], windows: Sequence[Window], options: ReplayOptions) -> None:
         own = learned_among(policies, options)

@@ -30,10 +30,10 @@ from evaluator.engine import frozen_among as among
 from evaluator.engine.kernels.argmax import check_score
 from evaluator.engine.kernels.compiling import compiled, compiled_uncached
 from evaluator.engine.kernels.intrinsics import borrowed
+from evaluator.options.shared import FinalPolicyName
 from evaluator.policies.dispatch import begin, choose, estimate, has_estimates, holds_choice
 from evaluator.policies.running import blamed, has_random_ties, is_plain_python, loop_for
 from evaluator.replays.rounds.batch import EligibleActions, read_only, read_only_sets
-from evaluator.replays.rounds.held_out import FinalPolicyName
 from evaluator.streams import Stream, random_stream, seed_stream
 
 FrozenKind = Literal["greedy", "exploring", "posterior sampling"]

@@ -10,7 +10,7 @@ probability pi(a|x). With w_i = pi(a_i|x_i) / p_i and a model q^ of the reward,
 estimate the target's value E[sum_a pi(a|x) r(x, a)]. All three need displays that are independent and identically
 distributed, rewards that do not depend on other displays, and p_i > 0 wherever pi(a_i|x_i) > 0. IPS is then unbiased if
 the propensities are right. So is DR, whatever the model, if q^ was fitted without the reward it is compared with
-(`evaluator.replays.values.reward_model`); a good model makes it more precise, a bad one less. DR is consistent also
+(`evaluator.replays.values.doubly_robust`); a good model makes it more precise, a bad one less. DR is consistent also
 with wrong propensities if the model is right. SNIPS has a bias of order 1/n, lies within the rewards' range, and is
 often the more precise of the first two.
 
@@ -359,21 +359,11 @@ def _refuse(wrong: NDArray[np.bool_], name: str, array: Floats, expected: str) -
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator:
-    """An estimator as results name it.
+    """An estimator as results name it, with its names in sentences and in tables.
 
-    Parameters
-    ----------
-    name
-        Key of the estimator in results.
-    short
-        Name of the estimator in sentences.
-    title
-        Name of the estimator in tables.
-    estimate
-        Function of the rewards, the target's probabilities and the propensities of the displays, each of shape (n,),
-        and by name ``level`` and ``clusters``, such as `evaluator.estimates.weighted.ips`.
-    models
-        Whether it takes the model of the rewards too: its values of the actions shown, and of the target, shape (n,).
+    `estimate` is a function of the rewards, the target's probabilities and the propensities of the displays, each of
+    shape (n,), and by name ``level`` and ``clusters``, such as `ips`; `models` says whether it takes the model of the
+    rewards, too: its values of the actions shown, and of the target, shape (n,).
     """
 
     name: str

@@ -13,6 +13,7 @@ QUESTIONS = (TRIED, WHICH_LOG, DECIDES, INTERVALS, KEPT) = (
 )  # fmt: skip
 
 ClockName = Literal["traffic", "wall"]
+FinalPolicyName = Literal["greedy", "exploring"]
 PropensityMode = Literal["column", "uniform", "estimate", "estimate:context"]
 
 WINDOW = Option(

@@ -1,4 +1,11 @@
-"""Every replay compares what it accepted with what it should have, and the log's actions with their propensities."""
+"""Every replay compares what it accepted with what it should have, and the log's actions with their propensities.
+
+Whether a replay accepted displays of every set alike: the sizes of their sets against those of the log.
+
+Rejection with one c accepts each display with probability c, whatever its set. A c for each set, waiting for a matching
+display, and propensities of 1/K where actions were chosen among |E| all accept small sets more often than large ones:
+one mistake, which the mean size of the accepted sets shows where the values themselves may not.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +18,7 @@ import numpy.typing as npt
 
 from evaluator.engine.log_replay import Replay
 from evaluator.estimates.martingales import combined, log_evidence, log_tail
-from evaluator.findings.codes import ACCEPTANCE_OFF, LONG_WAIT, PROPENSITIES_OFF
+from evaluator.findings import codes
 from evaluator.findings.finding import Finding
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.support import MUCH_SMALLER
@@ -35,19 +42,20 @@ _TOO_MANY = (
     "propensities of another policy or out of date, an action that was shown for a part of the time only, "
     "duplicated rows"
 )
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+# A right replay raises this alarm with this probability at most: that of `evaluator.replays.acceptance`.
+# Slopes of the evidence, in units of 1 / (largest deviation of a size from the mean): both signs, each half the last.
+_SLOPES = 2.0 ** -np.arange(-1.0, 12.0)
 
 
 @dataclass(frozen=True, eq=False)
 class AcceptedDisplays:
     """The displays that a replay accepted, of those that it read.
 
-    Parameters
-    ----------
-    read, accepted
-        Number of displays read while each action was the policy's choice, and of those accepted, shape (K,); shape (1,)
-        where a policy reads contexts, so that nobody knows what it would have chosen at the others.
-    probability
-        Probability with which each such display should be accepted, of the same shape.
+    `read` and `accepted` count displays while each action was the policy's choice, and `probability` is that of
+    accepting each, shape (K,). Where a policy reads contexts, nobody knows what it would have chosen at the others: the
+    shapes are (1,).
     """
 
     read: npt.NDArray[np.int64]
@@ -68,14 +76,7 @@ def accepted_of(plan: ReplayPlan, replay: Replay, action: npt.NDArray[np.int32])
     with probability c_k. Without propensities all there is to compare with are the shares of the log's actions: this
     finds an order within the log, but not a logger that is another than was said. Queues accept nothing by chance, and
     propensities clipped at a quantile are accepted too rarely by intention; those clipped by the c of fitted ones lose
-    less than is negligible.
-
-    Parameters
-    ----------
-    plan, replay
-        Plan of the replay, and what it did.
-    action
-        Actions of the accepted displays, shape (T,).
+    less than is negligible. `action` holds the actions of the accepted displays, shape (T,).
     """
     if plan.sampler in ("queue", "logged") or not replay.read:
         return None
@@ -101,14 +102,8 @@ def most_suspicious(
     """Return what had been accepted when the evidence against it was largest, at the end or some time before.
 
     The evidence is a martingale, so that looking at it all along costs no more false alarms than looking once. An
-    action launched late is accepted as often as it should be in the end, but not until then.
-
-    Parameters
-    ----------
-    plan, replay, action
-        Plan of the replay, what it did, and the actions of the accepted displays, shape (T,), as in `accepted_of`.
-    found
-        Counts that `accepted_of` returned for the whole replay; None where it returned none.
+    action launched late is accepted as often as it should be in the end, but not until then. `found` is what
+    `accepted_of` returned for the whole replay.
     """
     if found is None or not len(action):
         return found
@@ -155,7 +150,7 @@ def acceptance_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> list
     known = "its share of the log promises" if plan.matched.propensities.rule is None else "the propensities promise"
     causes = _TOO_FEW if ratio[worst] < 1.0 else _TOO_MANY
     return [
-        ACCEPTANCE_OFF.found(
+        codes.ACCEPTANCE_OFF.found(
             f"{when}{accepted[worst]:,} of {read[worst]:,} displays were accepted instead of the "
             f"{read[worst] * c[worst]:,.0f} that {known}: more than chance explains, so the value may be far "
             f"off. Likely causes: {causes}.",
@@ -176,7 +171,7 @@ def waiting_warning(plan: ReplayPlan, found: AcceptedDisplays | None) -> list[Fi
     if not plan.usable[k] or not others or without < MUCH_SMALLER * rounds:
         return []
     return [
-        LONG_WAIT.found(
+        codes.LONG_WAIT.found(
             f"Waiting for action {plan.log.labels[k]} ({plan.usable[k]:,} displays) took {found.read[k]:,} of the "
             f"{read:,} displays read, for {found.accepted[k]:,} of {rounds:,} rounds: without it there would be about "
             f"{without:,.0f}.",
@@ -217,10 +212,108 @@ def propensity_warning(plan: ReplayPlan) -> list[Finding]:
     hole = bool((off[alarming] < 0).any())
     lost = " What an action earns is known only where it was shown." if hole else ""
     return [
-        PROPENSITIES_OFF.found(
+        codes.PROPENSITIES_OFF.found(
             f"The mean of 1/propensity over all displays is {named}{more}, where right propensities give {right}. "
             f"Likely causes: {_HOLE if hole else _TOO_MANY}.{lost}",
             "Run evaluate check on this log.",
             about=labels[worst[0]],
         )
     ]
+
+
+@dataclass(frozen=True)
+class SetSizes:
+    """Sizes |E| of the sets of accepted displays beside those of the displays read: number and mean, nan without.
+
+    `log_evidence` is the log of the evidence that acceptance leans to large or to small sets, of mean 1 at most where
+    it does not. Where the displays read are no even sample of the traffic (`uneven`), `mean_read` is that of the
+    traffic they stand for, and there is no evidence: how likely a display is accepted depends on what its set lost.
+    """
+
+    read: int
+    accepted: int
+    mean_read: float
+    mean_accepted: float
+    log_evidence: float
+    uneven: bool = False
+
+    @property
+    def alarming(self) -> bool:
+        """Whether chance explains this with probability `ALARM` at most, however the replay ended."""
+        return self.log_evidence >= -math.log(ALARM)
+
+
+def set_sizes(read: Counts, accepted: Counts, *, probability: float, mean: float) -> SetSizes:
+    """Return how the sizes of accepted sets compare with those read, both counted by |E| from 0, shape (K + 1,). O(K).
+
+    With A_i whether display i is accepted, c its probability and d_i = |E_i| - `mean`, for every slope l
+
+        exp(l sum A_i d_i) / prod (1 - c + c exp(l d_i))
+
+    is a martingale of mean 1, and so is the mean over some slopes: it ever reaches 1 / alpha with probability alpha at
+    most (Ville), so that a replay may stop where it likes, and be looked at more than once. `mean` is that of |E| over
+    the whole log, known without looking at what was accepted.
+    """
+    size = np.arange(len(read))
+    n, t = int(read.sum()), int(accepted.sum())
+    d = size - mean
+    seen = (read > 0) & (d != 0.0)
+    if not seen.any() or probability >= 1.0:
+        evidence = 0.0
+    else:
+        slopes = np.concatenate([-_SLOPES, _SLOPES])[:, None] / np.abs(d[seen]).max()
+        lean = slopes * d[seen]
+        each = (lean * accepted[seen] - np.log1p(probability * np.expm1(lean)) * read[seen]).sum(axis=1)
+        highest = float(each.max())
+        evidence = highest + math.log(float(np.exp(each - highest).mean()))
+    return SetSizes(n, t, _mean(size, read), _mean(size, accepted), evidence)
+
+
+def uneven_set_sizes(read: int, accepted: Counts, *, mean: float) -> SetSizes:
+    """Return the sizes of accepted sets, counted as above, beside those of the traffic that the sample stands for.
+
+    The traffic's mean is that of 1/p over the log's displays, for that of one action is 1 where it is eligible.
+    """
+    size = np.arange(len(accepted))
+    return SetSizes(read, int(accepted.sum()), mean, _mean(size, accepted), 0.0, uneven=True)
+
+
+def sizes_by_count(sizes: npt.NDArray[np.integer], n_actions: int) -> Counts:
+    """Return how many displays have each |E|, shape (K + 1,), from the |E| of each, shape (n,)."""
+    return np.bincount(sizes, minlength=n_actions + 1).astype(np.int64)
+
+
+def set_sizes_assumption(found: SetSizes) -> Finding:
+    """Return what was compared."""
+    of = "traffic that the log stands for" if found.uneven else "displays read"
+    return codes.ELIGIBLE_SETS.found(
+        f"displays have their own eligible actions: {found.mean_read:.4g} on average of the {of}, "
+        f"{found.mean_accepted:.4g} of the rounds"
+    )
+
+
+def set_sizes_warning(found: SetSizes) -> list[Finding]:
+    """Return a warning if accepted sets are larger or smaller than chance explains; otherwise none."""
+    if not found.alarming or not found.accepted:
+        return []
+    smaller = found.mean_accepted < found.mean_read
+    causes = (
+        "propensities of 1/K where actions were chosen among the eligible ones (1/|E|), an acceptance probability for "
+        "each set instead of one for all, or waiting for a matching display (keep)"
+        if smaller
+        else "propensities that do not belong to these sets, or sets of another time than their displays"
+    )
+    return [
+        codes.TILTED_SETS.found(
+            f"Accepted displays had {found.mean_accepted:.4g} eligible actions on average, where those read had "
+            f"{found.mean_read:.4g}: more than chance explains. These rounds are not the log's traffic but lean to "
+            f"{'small' if smaller else 'large'} sets, so the value may be far off. Likely causes: {causes}.",
+            accepted=found.mean_accepted,
+            read=found.mean_read,
+        )
+    ]
+
+
+def _mean(size: Counts, count: Counts) -> float:
+    total = int(count.sum())
+    return float(size @ count) / total if total else math.nan

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from evaluator.engine.kernels.compiling import LoopCall, compile_ahead
 from evaluator.engine.log_replay import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
+from evaluator.log.eligible import unpack
 from evaluator.log.reward_kinds import cost_events
-from evaluator.log.schema import ELIGIBLE
+from evaluator.log.schema import COST, ELIGIBLE, consecutive, to_numpy
+from evaluator.replays.acceptance import (
+    AcceptedDisplays,
+    SetSizes,
+    accepted_of,
+    most_suspicious,
+)
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rounds.reorder import BLOCK, LogOrder, gather
-from evaluator.replays.rounds.stream import LogPiece, blocks, pieces
-from evaluator.replays.rounds.thinning import Thinning
-from evaluator.replays.values.rewards import ArmSample
+from evaluator.replays.rounds.propensity import Thinning
+from evaluator.replays.rounds.stream import BLOCK, LogOrder, LogPiece, blocks, gather, pieces
+from evaluator.replays.values.rewards import ArmSample, References, observed_rewards
 from evaluator.threads import ahead
 
 # Displays put in order at a time: what a thread holds of them.
@@ -29,14 +36,8 @@ R = TypeVar("R")
 Ints = npt.NDArray[np.int64]
 
 
-class Lane:
-    """One repeat of one plan on its way through the log: the first in the log's own order, the others each in another.
-
-    Parameters
-    ----------
-    plan, repeat
-        Plan that is replayed, and number of the repeat, from 0.
-    """
+class ReplayRun:
+    """One repeat of a plan on its way through the log: the first in the log's own order, the others in others."""
 
     def __init__(self, plan: ReplayPlan, repeat: int) -> None:
         self.plan = plan
@@ -57,7 +58,7 @@ class Lane:
 
     @property
     def replayed(self) -> Replay:
-        """What was replayed, once the scan has finished the lane."""
+        """What was replayed, once the scan has finished the run."""
         assert self.replay is not None
         return self.replay
 
@@ -103,7 +104,7 @@ class Lane:
             shown = np.concatenate([np.zeros(0, np.int64), *self._shown])
             shown = shown[replay.displays] if isinstance(self._reading, QueueReplay) else shown
             self._shown = []
-            replay = dataclasses.replace(replay, displays=shown)
+            replay = replace(replay, displays=shown)
         self.replay = _without_costs(self.plan, replay)
         self._replaying = None
 
@@ -116,7 +117,7 @@ def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:
     paid = plan.survey.display[costs]
     at = np.minimum(np.searchsorted(paid, replay.displays), len(paid) - 1)
     told = int(np.count_nonzero(paid[at] == replay.displays)) if len(paid) else 0
-    return dataclasses.replace(replay, generated=replay.generated - told, delivered=replay.delivered - told)
+    return replace(replay, generated=replay.generated - told, delivered=replay.delivered - told)
 
 
 def replay_all(
@@ -125,33 +126,20 @@ def replay_all(
     jobs: int = 1,
     batch_size: int = BATCH,
     advance: Callable[[int], None] = lambda displays: None,
-) -> list[Lane]:
-    """Replay every repeat of every plan in one scan of their log.
+) -> list[ReplayRun]:
+    """Replay every repeat of every plan in one scan of their log; return the finished runs, plan by plan, by repeat.
 
-    Parameters
-    ----------
-    plans
-        Plans of replays on one log.
-    jobs
-        Number of threads. Neither their number nor `batch_size` changes any result: each replay sees the same displays
-        in the order of its repeat (`evaluator.replays.rounds.reorder`), and draws from streams of its own.
-    batch_size
-        Number of displays read at a time, about.
-    advance
-        Function called with the number of displays read since the last call.
-
-    Returns
-    -------
-    list of Lane
-        Finished lanes, plan by plan, repeat by repeat.
+    Neither the number of threads `jobs` nor `batch_size`, about so many displays read at a time, changes any result:
+    each replay sees the same displays in the order of its repeat (`evaluator.replays.rounds.stream`), and draws from
+    streams of its own. `advance` is called with the number of displays read since the last call.
     """
     log = plans[0].log
-    lanes = [Lane(plan, repeat) for plan in plans for repeat in range(plan.options.repeats)]
-    thinnings = _Thinnings(lanes)
-    samples = _share_arm_samples(lanes)
+    runs = [ReplayRun(plan, repeat) for plan in plans for repeat in range(plan.options.repeats)]
+    thinnings = _Thinnings(runs)
+    samples = _share_arm_samples(runs)
     vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
     last = max(plan.rounds.used for plan in plans)
-    orders = {lane.stream: LogOrder.of_repeat(*lane.stream) for lane in lanes if lane.repeat > 0}
+    orders = {run.stream: LogOrder.of_repeat(*run.stream) for run in runs if run.repeat > 0}
     source = (
         blocks(log, thinnings.columns, vectors, max(batch_size // BLOCK, 1) * BLOCK)
         if orders
@@ -162,37 +150,37 @@ def replay_all(
             if piece.first >= last:
                 break
             actions = thinnings.of(piece)
-            if piece.first == 0 and len(lanes) > 1:
-                compile_ahead(_coming(lanes, piece, actions))
-            for lane, sample in samples:
-                sample.read(piece.first, actions[_key(lane, lane.plan.by_action)])
-            for lane in lanes:
-                lane.clipped += thinnings.clipped(piece, lane)
+            if piece.first == 0 and len(runs) > 1:
+                compile_ahead(_coming(runs, piece, actions))
+            for run, sample in samples:
+                sample.read(piece.first, actions[_key(run, run.plan.by_action)])
+            for run in runs:
+                run.clipped += thinnings.clipped(piece, run)
             places = {stream: order.next(len(piece.action)) for stream, order in orders.items()}
             _each(
                 pool,
-                lambda lane: lane.read(piece, actions[_key(lane, lane.plan.matched)], places.get(lane.stream)),  # noqa: B023
-                lanes,
+                lambda run: run.read(piece, actions[_key(run, run.plan.matched)], places.get(run.stream)),  # noqa: B023
+                runs,
             )
             advance(min(len(piece.action), last - piece.first))
-        _each(pool, Lane.finish, lanes)
-    return lanes
+        _each(pool, ReplayRun.finish, runs)
+    return runs
 
 
 def compile_loops(plans: Sequence[ReplayPlan]) -> list[str]:
     """Compile what the replays of some plans on one log need and the cache does not hold; return for which policies."""
-    lanes = [Lane(plan, 0) for plan in plans]
-    thinnings = _Thinnings(lanes)
+    runs = [ReplayRun(plan, 0) for plan in plans]
+    thinnings = _Thinnings(runs)
     vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
     piece = next(iter(pieces(plans[0].log, thinnings.columns, vectors, BATCH)))
-    return compile_ahead(_coming(lanes, piece, thinnings.of(piece)), least=1)
+    return compile_ahead(_coming(runs, piece, thinnings.of(piece)), least=1)
 
 
 def _coming(
-    lanes: Sequence[Lane], piece: LogPiece, actions: Mapping[tuple[object, ...], npt.NDArray[np.int32]]
+    runs: Sequence[ReplayRun], piece: LogPiece, actions: Mapping[tuple[object, ...], npt.NDArray[np.int32]]
 ) -> list[LoopCall]:
     """Return the calls that reading the first piece of a log makes."""
-    calls = (lane.coming(piece, actions[_key(lane, lane.plan.matched)]) for lane in lanes if lane.repeat == 0)
+    calls = (run.coming(piece, actions[_key(run, run.plan.matched)]) for run in runs if run.repeat == 0)
     return [call for call in calls if call is not None]
 
 
@@ -204,28 +192,28 @@ def _each(pool: Executor, job: Callable[[T], R], items: Sequence[T]) -> None:
         list(pool.map(job, items))
 
 
-def _key(lane: Lane, thinning: Thinning) -> tuple[object, ...]:
+def _key(run: ReplayRun, thinning: Thinning) -> tuple[object, ...]:
     """Return what tells one thinned log from another."""
     if thinning.keeps_all:
         return ("all",)
-    return (*lane.stream, id(thinning.propensities.rule), thinning.c.tobytes())
+    return (*run.stream, id(thinning.propensities.rule), thinning.c.tobytes())
 
 
 class _Thinnings:
-    """The thinned logs that some lanes need, each made once a piece."""
+    """The thinned logs that some runs need, each made once a piece."""
 
-    def __init__(self, lanes: Sequence[Lane]) -> None:
+    def __init__(self, runs: Sequence[ReplayRun]) -> None:
         self._needed = {
-            _key(lane, thinning): (lane.stream, thinning)
-            for lane in lanes
-            for thinning in (lane.plan.matched, lane.plan.by_action)
+            _key(run, thinning): (run.stream, thinning)
+            for run in runs
+            for thinning in (run.plan.matched, run.plan.by_action)
         }
         # One draw a display whatever the propensities, so that it is the same for all policies of a seed.
         self._streams = {
             stream: sampler_stream(*stream) for stream, thinning in self._needed.values() if not thinning.keeps_all
         }
         reads = [c for _, thinning in self._needed.values() for c in thinning.propensities.reads]
-        sets = [ELIGIBLE for lane in lanes if lane.plan.rounds.playable is not None]
+        sets = [ELIGIBLE for run in runs if run.plan.rounds.playable is not None]
         self.columns = list(dict.fromkeys(["action", *reads, *sets]))
 
     def of(self, piece: LogPiece) -> dict[tuple[object, ...], npt.NDArray[np.int32]]:
@@ -239,24 +227,116 @@ class _Thinnings:
             for key, (stream, thinning) in self._needed.items()
         }
 
-    def clipped(self, piece: LogPiece, lane: Lane) -> int:
-        """Return how many of the lane's displays have a propensity below their c."""
-        thinning = lane.plan.matched
+    def clipped(self, piece: LogPiece, run: ReplayRun) -> int:
+        """Return how many of the run's displays have a propensity below their c."""
+        thinning = run.plan.matched
         if not thinning.clips:
             return 0
-        return int(
-            np.count_nonzero(thinning.weights(piece.displays)[: max(lane.plan.rounds.used - piece.first, 0)] > 1)
-        )
+        return int(np.count_nonzero(thinning.weights(piece.displays)[: max(run.plan.rounds.used - piece.first, 0)] > 1))
 
 
-def _share_arm_samples(lanes: Sequence[Lane]) -> list[tuple[Lane, ArmSample]]:
-    """Give the first lane of every plan its sample of the arms, one for all that would count the same displays."""
-    shared: dict[tuple[object, ...], tuple[Lane, ArmSample]] = {}
-    for lane in lanes:
-        if lane.repeat > 0:
+def _share_arm_samples(runs: Sequence[ReplayRun]) -> list[tuple[ReplayRun, ArmSample]]:
+    """Give the first run of every plan its sample of the arms, one for all that would count the same displays."""
+    shared: dict[tuple[object, ...], tuple[ReplayRun, ArmSample]] = {}
+    for run in runs:
+        if run.repeat > 0:
             continue
-        key = (lane.plan.rounds.used, *_key(lane, lane.plan.by_action))
+        key = (run.plan.rounds.used, *_key(run, run.plan.by_action))
         if key not in shared:
-            shared[key] = (lane, ArmSample(lane.plan))
-        lane.arms = shared[key][1]
+            shared[key] = (run, ArmSample(run.plan))
+        run.arms = shared[key][1]
     return list(shared.values())
+
+
+@dataclass(frozen=True)
+class RepeatEstimates:
+    """One repeat: what was replayed, what it was thinned to, and what it earned."""
+
+    replay: Replay
+    arms: ArmSample | None
+    accepted: AcceptedDisplays | None
+    suspect: AcceptedDisplays | None
+    sizes: SetSizes | None
+    clipped: float
+    effective_sample_size: float
+    rewards: npt.NDArray[np.float64]
+    costs: npt.NDArray[np.float64] | None
+    trajectory: pa.Table
+    true_regret: float
+
+
+def estimate_repeat(run: ReplayRun, shown: pa.Table, references: References) -> RepeatEstimates:
+    """Return what a finished repeat earned, in whose rounds this was shown."""
+    plan, replay = run.plan, run.replayed
+    observed = observed_rewards(plan, replay.displays)
+    live = (
+        observed
+        if plan.options.reward == "observed"
+        else references.logged(plan, len(replay.displays)).taken(replay.displays)
+    )
+    # How long a repeat waited for a display is counted in its own order.
+    as_read = replace(replay, displays=run.places)
+    accepted = accepted_of(plan, as_read, to_numpy(shown["action"]))
+    return RepeatEstimates(
+        replay=replay,
+        arms=run.arms,
+        accepted=accepted,
+        suspect=most_suspicious(plan, as_read, to_numpy(shown["action"]), accepted),
+        sizes=references.sizes(plan, replay, shown) if plan.setting.among else None,
+        clipped=run.clipped / len(plan.rounds),
+        effective_sample_size=_effective_sample_size(plan, shown),
+        rewards=live,
+        costs=to_numpy(shown[COST]) if plan.of_profit else None,
+        trajectory=_trajectory(run, replay.displays, shown, live, observed),
+        true_regret=_true_regret(plan, replay.displays, to_numpy(shown["action"])),
+    )
+
+
+def _effective_sample_size(plan: ReplayPlan, shown: pa.Table) -> float:
+    """Return (sum w)² / sum w² of the accepted displays' residual weights: T unless propensities were clipped."""
+    if not plan.matched.clips or not shown.num_rows:
+        return float(shown.num_rows)
+    w = plan.matched.weights({name: to_numpy(shown[name]) for name in shown.column_names})
+    return float(w.sum() ** 2 / (w**2).sum())
+
+
+def _true_regret(plan: ReplayPlan, displays: npt.NDArray[np.int64], action: npt.NDArray[np.int32]) -> float:
+    cut = plan.options.reward == "observed" or plan.rewards_end_with_window or plan.capped is not None or plan.of_profit
+    if cut or "expected_reward" not in plan.log.schema.names:
+        return float("nan")  # the log's truth is of whole rewards: beside cut ones it would mislead
+    among = [ELIGIBLE] if plan.setting.among else []
+    rows = plan.log.take(displays, ["expected_reward", *among])
+    expected = to_numpy(rows["expected_reward"])
+    if among:
+        expected = np.where(unpack(rows[ELIGIBLE], plan.log.n_actions), expected, -np.inf)
+    return float((expected.max(axis=1) - expected[np.arange(len(action)), action]).sum()) if len(displays) else 0.0
+
+
+def _trajectory(
+    run: ReplayRun,
+    displays: npt.NDArray[np.int64],
+    shown: pa.Table,
+    reward: npt.NDArray[np.float64],
+    observed: npt.NDArray[np.float64],
+) -> pa.Table:
+    numbers = np.arange(len(displays) + 1)
+    repeat = np.zeros(len(displays), np.int32)  # of which only what is written takes memory
+    if run.repeat:
+        repeat[:] = run.repeat
+    in_order = run.plan.before == 0 and consecutive(displays) and displays[0] == 0
+    return pa.table(
+        {
+            "repeat": pa.array(repeat),
+            "round": pa.array(numbers[1:]),
+            "display_id": pa.array(numbers[:-1] if in_order else displays + run.plan.before),
+            **{name: shown[name] for name in ("time", "action", "propensity")},
+            "reward": pa.array(reward),
+            "reward_observed": pa.array(observed),
+        }
+    )
+
+
+def ended_by(plan: ReplayPlan, done: list[RepeatEstimates]) -> tuple[str, ...]:
+    """Return the labels of actions without a usable display at which repeats ended."""
+    last = {max(r.replay.dry, r.replay.waiting) for r in done}
+    return tuple(plan.log.labels[k] for k in sorted(last) if k >= 0 and not plan.usable[k])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evaluator.errors import ParameterError
+from evaluator.errors import DataError, ParameterError
 from evaluator.options.declaration import Option, Options, documented, option
 from evaluator.options.shared import (
     BOOTSTRAP,
@@ -24,9 +24,9 @@ from evaluator.options.shared import (
     SEED,
     WINDOW,
     ClockName,
+    FinalPolicyName,
     PropensityMode,
 )
-from evaluator.replays.rounds.held_out import FinalPolicyName, final_share, known_share
 
 GUARDRAILS = Option(
     default=None,
@@ -145,7 +145,7 @@ class BareReplayOptions(Options):
             A value does not fit; the message names the option, the value and what it takes.
         """
         from evaluator.estimates.standard_errors import FEWEST
-        from evaluator.replays.rounds.correction import correct_by
+        from evaluator.replays.rounds.maturity import correct_by
 
         super().__post_init__()
         if 0 < self.bootstrap < FEWEST:
@@ -180,7 +180,7 @@ class BareReplayOptions(Options):
     @property
     def keeps(self) -> list[str]:
         """Columns that the log must have kept from its source."""
-        from evaluator.replays.rounds.correction import correct_by
+        from evaluator.replays.rounds.maturity import correct_by
 
         return list(correct_by(self.immature) or ())
 
@@ -272,3 +272,45 @@ class ReplayOptions(BareReplayOptions):
 
         named = [column for name in (self.cluster_by, *columns_of(self.by)) for column in source_columns(name)]
         return list(dict.fromkeys([*super().keeps, *named]))
+
+
+def held_out(used: int, text: str) -> int:
+    """Return how many of the displays that can be judged are left for the final policy; DataError if none or all."""
+    displays = round(final_share(text) * used)
+    if not 0 < displays < used:
+        raise DataError(
+            f"`final='{text}'` leaves {used - displays:,} displays to replay and {displays:,} for the final policy.",
+            remedy="take another share, or a longer log.",
+        )
+    return displays
+
+
+def parse_share(text: str, *, end: Literal["first", "last"], option: str) -> float:
+    """Return the share of the displays that ``first:20%`` or ``last:20%`` names.
+
+    >>> parse_share("first:20%", end="first", option="`delays_from`")
+    0.2
+
+    Raises
+    ------
+    ParameterError
+        The text has another form or end, or a share outside (0, 100) percent; the message names the option.
+    """
+    kind, _, percent = text.strip().partition(":")
+    try:
+        share = float(percent.removesuffix("%")) / 100.0
+        if kind == end and percent.endswith("%") and 0.0 < share < 1.0:
+            return share
+    except ValueError:
+        pass
+    raise ParameterError(f"{option} {text!r} is no part of the log.", remedy=f"the {end} displays: {end}:20%.")
+
+
+def known_share(text: str) -> float:
+    """Return the share of ``--delays-from``."""
+    return parse_share(text, end="first", option="`delays_from`")
+
+
+def final_share(text: str) -> float:
+    """Return the share of ``--final``."""
+    return parse_share(text, end="last", option="`final`")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,31 +14,44 @@ from evaluator.engine.log_replay import SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
+from evaluator.log.bounds import CapLoss, with_bounds, with_cap
+from evaluator.log.column import Column, read_clusters, read_groups
 from evaluator.log.relabel_actions import in_order
-from evaluator.log.reward_kinds import cost_events
+from evaluator.log.reward_kinds import cost_events, events_of, has_costs, refuse_counted, with_rewards
+from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
+from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.conversion_share import in_unit_of_window, share_by, steps_of
-from evaluator.replays.findings.clusters import check_clusters, describe_clusters
-from evaluator.replays.findings.costs_and_refunds import warn_of_kind
-from evaluator.replays.findings.plan import assumptions, warnings
-from evaluator.replays.objective import refuse_untold
-from evaluator.replays.options import ReplayOptions
+from evaluator.replays.findings.assumptions import assumptions
+from evaluator.replays.findings.plan import check_clusters, describe_clusters, warn_of_kind, warnings
+from evaluator.replays.guardrails import limited_kinds, parse_guardrails, refuse_on_a_choice
+from evaluator.replays.options import ObjectiveName, ReplayOptions, held_out, known_share
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.policy_delays import fit_on_clock, told_delays
-from evaluator.replays.rounds.clock import ReplayClock, start_clock
-from evaluator.replays.rounds.eligible_actions import EligibleSets
-from evaluator.replays.rounds.held_out import held_out
-from evaluator.replays.rounds.maturity import Maturity, judge_maturity
-from evaluator.replays.rounds.propensity import Propensities, display_weights, how_it_chose
-from evaluator.replays.rounds.reward_range import reward_range
+from evaluator.replays.policy_delays import (
+    KnownDelays,
+    even_conversions,
+    fit_on_clock,
+    in_unit_of_window,
+    known_delays,
+    share_by,
+    steps_of,
+    told_delays,
+)
+from evaluator.replays.rounds.batch import EligibleSets, read_sets
+from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow, resolve_window, start_clock
+from evaluator.replays.rounds.maturity import Maturity, correct_by, judge_maturity
+from evaluator.replays.rounds.propensity import (
+    Propensities,
+    Thinning,
+    display_weights,
+    how_it_chose,
+    resolve_propensities,
+    thinning,
+)
+from evaluator.replays.rounds.reward_range import RewardRange, reward_range
 from evaluator.replays.rounds.stream import LogRounds, vectors_of
-from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.thinning import Thinning, thinning
-from evaluator.replays.rounds.window import ReplayWindow, resolve_window
-from evaluator.replays.shared_inputs import Basis, read_basis
-from evaluator.replays.subsampled_log import even_conversions, refuse_on_parts
+from evaluator.replays.rounds.survey import Survey, survey
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, displays_of, warm_start
 
@@ -183,7 +196,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         sets=basis.sets,
     )
     said = (
-        *warnings(plan, told.acceptance, rewards), *describe_clusters(plan), *assumptions(plan, basis, known_rewards)
+        *warnings(plan, told.acceptance, rewards), *describe_clusters(plan), *assumptions(plan, known_rewards)
     )  # fmt: skip
     return with_outcomes(replace(plan, findings=ordered(said)), basis.outcomes)
 
@@ -279,12 +292,7 @@ def _sampler(
 def with_outcomes(plan: ReplayPlan, surveys: Mapping[str, Survey]) -> ReplayPlan:
     """Return a plan that values outcomes, and other kinds that guardrails limit, too, and warns where that is hard.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    surveys
-        Survey, by name of the outcome or kind, of the log whose conversions are its events.
+    `surveys` holds, by the name of each such kind, the survey of the log whose conversions are its events.
     """
     plans, outcomes = {name: _valued(plan, survey) for name, survey in surveys.items()}, plan.log.meta.outcomes
     said = [
@@ -318,13 +326,7 @@ def _maturity(plan: ReplayPlan, survey: Survey) -> Maturity:
 
 
 def refuse_on_sets(log: Log, policy: Any, options: ReplayOptions) -> None:
-    """Raise where a policy, or an option, cannot deal with a log in which not every action is always eligible.
-
-    Raises
-    ------
-    ParameterError
-        Naming what can.
-    """
+    """Raise ParameterError where a policy or an option cannot deal with displays that differ in what is eligible."""
     if isinstance(policy, LoggingPolicy):
         return
     where = f"the displays of log {log.meta.name!r} do not all have the same eligible actions"
@@ -334,4 +336,124 @@ def refuse_on_sets(log: Log, policy: Any, options: ReplayOptions) -> None:
             f"`sampler='{options.sampler}'` would be biased: {where}, and a choice that is held or queued until it is "
             "eligible tilts the sets of the rounds.",
             remedy="use `sampler='rejection'`.",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What all replays of a log share, read once: survey and those of its outcomes, propensities, clusters, sets..."""
+
+    survey: Survey
+    propensities: Propensities
+    known: KnownDelays | None
+    clusters: Column | None
+    capped: CapLoss | None
+    sets: EligibleSets | None = None
+    outcomes: Mapping[str, Survey] = field(default_factory=dict)
+    splits: tuple[Column, ...] = ()
+    _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
+
+    def until(self, displays: int, mode: PropensityMode | None) -> tuple[Survey, Propensities]:
+        """Return what the log told once so many displays had been shown, read once for all who ask the same."""
+        if displays not in self._until:
+            surveyed = survey(self.survey.log.until(displays))
+            self._until[displays] = surveyed, resolve_propensities(surveyed, mode)
+        return self._until[displays]
+
+
+def read_basis(log: Log, options: ReplayOptions) -> Basis:
+    """Return what all replays of a log share, or of what `delays_from` leaves of it."""
+    limited = limited_kinds(log, parse_guardrails(options.guardrails))
+    capped = None
+    log = with_bounds(log, least=options.reward_min, most=options.reward_max)
+    if options.cap is not None:
+        refuse_counted(log, "capped rewards (`cap`)")
+        log, capped = with_cap(log, options.cap)
+    apart, log = log, with_rewards(log, costs=objective_of(log, options.objective) == "profit")
+    surveyed = survey(log)
+    known = None
+    if options.delays_from is not None:
+        known = known_delays(surveyed, known_share(options.delays_from))
+        surveyed, apart = survey(log.after(known.displays)), apart.after(known.displays)
+    clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
+    sets = read_sets(surveyed.log)
+    kinds = dict.fromkeys([*(one.name for one in apart.meta.outcomes), *limited])
+    outcomes = {name: survey(events_of(apart, name)) for name in kinds}
+    found = resolve_propensities(surveyed, options.propensity)
+    splits = read_groups(surveyed.log, options.by)
+    return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits)
+
+
+def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
+    """Return the objective of a replay: what was asked for, else the log's own, else profit where it has costs.
+
+    Raise ParameterError if profit is asked for, and the log does not say what its displays cost.
+    """
+    if asked == "profit" and not has_costs(log):
+        raise ParameterError(
+            f"`objective='profit'` needs what displays cost, and log {log.meta.name!r} does not say it.",
+            remedy="name the column of costs in the spec (`cost` in [display]), or take `objective='revenue'`.",
+        )
+    return asked or log.meta.objective or ("profit" if has_costs(log) else "revenue")
+
+
+def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:
+    """Raise ParameterError if a policy takes no costs, or no refunds, and is told some; it names those that do."""
+    for takes, has, what, instead in (
+        (
+            "takes_costs",
+            told_costs,
+            "the cost of a display at once",
+            "tell it revenue alone, `learn_from='revenue'`",
+        ),
+        ("takes_refunds", rewards.taken_back > 0.0, "refunds", "leave refunds out of the log"),
+    ):
+        if has and not getattr(policy, takes, True):
+            can = ", ".join(name for name in POLICIES if getattr(resolve(name), takes) and resolve(name).learns)
+            raise ParameterError(
+                f"{policy.name} has no place for {what}: {policy.why_not_negative}.",
+                remedy=f"{instead}, or take one of {can}.",
+            )
+
+
+def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions) -> None:
+    """Raise ParameterError at options that average over all displays of a log that is no even sample of the traffic."""
+    if not propensities.tilted:
+        return
+    weighted = propensities.weights is not None
+    cause = (
+        "has display weights, so that its displays are not those of the traffic"
+        if weighted
+        else "keeps the displays of some actions, with propensities that depend on the context"
+    )
+    remedy = "leave it out: a replay thins by the weights." if weighted else (
+        "leave it out: a rejection replay is right; or replay the log with all actions."
+    )  # fmt: skip
+    for name, asked in (("`doubly_robust`", options.doubly_robust), ("`final`", options.final is not None)):
+        if asked:
+            raise ParameterError(f"{name} averages over all displays of log {log.meta.name!r}, which {cause}.",
+                                 remedy=remedy)  # fmt: skip
+    if not weighted:
+        refuse_on_a_choice(log, parse_guardrails(options.guardrails))
+        if options.by:
+            raise ParameterError(
+                f"`by` compares groups with the logging policy, whose displays in log {log.meta.name!r} are no even "
+                "sample of those that a replay is valued on: it " + cause + ".",
+                remedy="leave it out; or replay the log with all actions.",
+            )
+        return
+    if correct_by(options.immature) is not None:
+        raise ParameterError(
+            f"`immature='correct'` cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
+            remedy="use `immature='drop'`.",
+        )
+    if options.delays_from is not None:
+        raise ParameterError(
+            f"`delays_from` cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
+            remedy="leave it out, or give the delays with `delays`.",
+        )
+    if options.bootstrap and options.propensity == "estimate":
+        raise ParameterError(
+            f"`bootstrap` cannot estimate the propensities of log {log.meta.name!r} anew, which {cause}.",
+            remedy="give the logged propensities, or leave the bootstrap out.",
         )

@@ -1,6 +1,17 @@
-"""The delay CDF of a log on a replay's clock, and what of it a policy is told."""
+"""The delay CDF of a log on a replay's clock, and what of it a policy is told.
+
+What was known of the delays before the replayed period began: no hindsight for policies that need a CDF.
+
+How many of the conversions come within some time, and how far a log can see.
+
+A log that stops looking holds the short delays of its last displays only, so that the share of the *seen* conversions
+within some time is too high. The shares here are those of the delay CDF corrected for that. They are shares of what
+comes within the longest follow-up of any display: of conversions later than that no log knows.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -8,29 +19,24 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.delays.product_limit import product_limit
-from evaluator.errors import ParameterError
-from evaluator.replays.conversion_share import share_within
-from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rounds.clock import ReplayClock, on_clock
-from evaluator.replays.rounds.known_delays import KnownDelays
-from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.window import ReplayWindow
-from evaluator.replays.subsampled_log import even_conversions
-from evaluator.units import ROUND, format_duration, parse_duration
+from evaluator.errors import DataError, ParameterError
+from evaluator.log import Log
+from evaluator.log.reward_kinds import sales
+from evaluator.log.schema import WEIGHT, to_numpy
+from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow, on_clock
+from evaluator.replays.rounds.survey import Survey, position_of
+from evaluator.streams import Stream, random_stream
+from evaluator.units import ROUND, format_duration, parse_duration, ticks_words
 
 Ints = npt.NDArray[np.int64]
+# Levels of the delays that a plan keeps of a CDF: evenly, and the tail.
+_LEVELS = np.append(np.arange(1, 50) / 50.0, [0.99, 0.995, 0.999, 1.0])
 
 
 def fit_on_clock(delay: Ints, limit: Ints | None, clock: ReplayClock) -> DelayCDF | None:
     """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock.
 
-    Parameters
-    ----------
-    delay, limit
-        Delay of each conversion, and the longest that would have been seen, in displays, shape (c,); None where nothing
-        was cut off.
-    clock
-        Clock of the replay.
+    Delays, and the longest that would have been seen (None where nothing was cut off), are in displays, shape (c,).
     """
     if not len(delay):
         return None
@@ -55,25 +61,12 @@ def told_delays(
 ) -> DelayCDF | None:
     """Return the delay CDF that a policy is told; None where there are no conversions to fit one to.
 
-    Parameters
-    ----------
-    survey
-        Survey of the log that delays are fitted to: the replayed one, or as much of it as was known when the displays
-        that are left out for the final policy began.
-    known
-        Delays known before the log began, if no more is to be told; None to tell those of the log.
-    clock, window
-        Clock and window of the replay.
-    even
-        Numbers of the conversions that are an even sample of the traffic's, shape (e,), or a slice; on a resampled log
-        each as often as it is there.
-    cdf, tau
-        Delay CDF of that log on the replay's clock, None without conversions, and share of its conversions within the
-        window.
-    delays
-        Text that names the delay CDF, as `evaluator.replays.options.ReplayOptions.delays`.
-    horizon
-        Number of rounds that the policy is told of: it needs no longer delays.
+    The survey is of the log that delays are fitted to: the replayed one, or as much of it as was known when the
+    displays began that are left out for the final policy. `known` delays, those from before the log, are told in their
+    place where there are any. Of its conversions, `even` are an even sample of the traffic's: numbers, shape (e,), or a
+    slice; on a resampled log each as often as it is there. `cdf` and `tau` are their CDF on the clock, and their share
+    within the window; `delays` is the option of this name. A policy that is told of `horizon` rounds needs no longer
+    delays.
     """
     reach = min(window.rounds, max(horizon, 1))
     cut = window.ticks
@@ -94,35 +87,6 @@ def told_delays(
             reach = min(reach, max(round(cut * clock.rate * clock.share), 1))
         given = _known_cdf(delays, clock, reach)
     return None if given is None else told_cdf(given, reach)
-
-
-def told_anew(plan: ReplayPlan, known: KnownDelays | None, times: npt.NDArray[np.integer]) -> DelayCDF | None:
-    """Return the delay CDF that a plan's policy is told on a resampled log; None where no conversion was drawn.
-
-    Parameters
-    ----------
-    plan
-        Plan whose policy is told what was fitted to the log.
-    known
-        Delays known before the log, resampled, if no more is told; None to tell those of the log.
-    times
-        Number of times that each of the log's conversions is in the resampled one, shape (c,).
-    """
-    survey, clock, window = plan.told, plan.clock, plan.window
-    if survey is not plan.survey:
-        until = survey.log.meta.observed_until
-        assert until is not None  # when the displays began that are left out
-        when = plan.survey.shown_at + plan.survey.delay_ticks
-        times = times[(plan.survey.display < len(survey.log)) & (when <= until)]
-    even = np.arange(len(times))[even_conversions(survey.log, survey.display, plan.options.seed)]
-    drawn = np.repeat(even, times[even])
-    cdf = fit_on_clock(survey.delay[drawn], None if survey.limit is None else survey.limit[drawn], clock)
-    if cdf is None and known is None:
-        return None
-    return told_delays(
-        survey, known, clock, window, drawn,
-        cdf=cdf, tau=share_within(survey, window, cdf, drawn), delays="log", horizon=plan.setting.horizon,
-    )  # fmt: skip
 
 
 def _revealed(delay: Ints, limit: Ints | None, clock: ReplayClock, share: float) -> DelayCDF | None:
@@ -156,3 +120,135 @@ def _known_cdf(text: str, clock: ReplayClock, reach: int) -> DelayCDF:
 
     share = clock.share if clock.kind == "wall" else 1.0
     return given_cdf(text, reach=reach, ticks_per_round=ticks_per_round, share=share)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownDelays:
+    """Delays seen by the time of a log's last display before the replayed period; `displays` were shown until then.
+
+    Of each conversion seen by then, its delay and the longest one that could have been seen, in displays of the traffic
+    and in ticks, shape (c,) each.
+    """
+
+    displays: int
+    delay: npt.NDArray[np.int64]
+    limit: npt.NDArray[np.int64]
+    delay_ticks: npt.NDArray[np.int64]
+    limit_ticks: npt.NDArray[np.int64]
+
+    def drawn(self, rng: np.random.Generator) -> KnownDelays:
+        """Return as many conversions, drawn from these with replacement."""
+        c = len(self.delay)
+        of = rng.integers(0, c, c)
+        return KnownDelays(self.displays, self.delay[of], self.limit[of], self.delay_ticks[of], self.limit_ticks[of])
+
+
+def known_delays(survey: Survey, share: float) -> KnownDelays:
+    """Return what was known once a share of the displays had been shown; DataError if no conversion had come."""
+    first = max(round(share * len(survey.log)), 1)
+    left = position_of(survey.log, first - 1) - survey.position
+    now = int(to_numpy(survey.log.take(np.array([first - 1]), ["time"])["time"])[0])
+    left_ticks = now - survey.shown_at
+    # A conversion after that display but before the next one follows as many displays as one that came in time.
+    seen = (survey.display < first) & (survey.delay <= left) & (survey.delay_ticks <= left_ticks)
+    sold = sales(survey.log.conversions)
+    seen = seen if sold is None else seen & sold
+    if not seen.any() or first == len(survey.log):
+        raise DataError(
+            f"`delays_from`: no conversion had come when the first {first:,} displays had been shown.",
+            remedy="take a larger share, or give the delays with `delays`.",
+        )
+    limit = left[seen] if survey.limit is None else np.minimum(left[seen], survey.limit[seen])
+    whole = survey.limit_ticks()
+    left_ticks = left_ticks if whole is None else np.minimum(left_ticks, whole)
+    return KnownDelays(first, survey.delay[seen], limit, survey.delay_ticks[seen], left_ticks[seen])
+
+
+def share_within(
+    survey: Survey, window: ReplayWindow, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]
+) -> float:
+    """Return the share of the conversions that come within the window, in its own unit; nan without conversions.
+
+    `cdf` is the delay CDF of the log on the replay's clock, of the conversions `even`.
+    """
+    return share_by(window, in_unit_of_window(survey, window, cdf, even))
+
+
+def in_unit_of_window(
+    survey: Survey, window: ReplayWindow, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]
+) -> DelayCDF | None:
+    """Return the delay CDF in the unit of the window: ticks where it is a duration, else rounds."""
+    if cdf is None or window.ticks is None:
+        return cdf
+    limit = survey.limit_ticks()
+    return product_limit(survey.delay_ticks[even], None if limit is None else limit[even])
+
+
+def share_by(window: ReplayWindow, cdf: DelayCDF | None) -> float:
+    """Return the share of the conversions that come within a window, of their CDF in its unit; nan without any."""
+    if cdf is None:
+        return float("nan")
+    return float(cdf(min(window.rounds, 2**53) if window.ticks is None else window.ticks))
+
+
+def steps_of(cdf: DelayCDF | None) -> tuple[tuple[int, float], ...]:
+    """Return delays from the shortest to the longest, each with the share of the conversions that come by it.
+
+    Examples
+    --------
+    >>> steps_of(DelayCDF(delays=np.array([2, 5]), cdf=np.array([0.75, 1.0]), source="by hand"))
+    ((2, 0.75), (5, 1.0))
+    """
+    if cdf is None:
+        return ()
+    delays = np.unique(cdf.quantiles(np.append(np.finfo(np.float64).tiny, _LEVELS)))
+    # A sum of many shares may be 1 and a little.
+    return tuple(zip(delays.tolist(), np.minimum(cdf(delays), 1.0).tolist(), strict=True))
+
+
+def followed_ticks(survey: Survey) -> int | None:
+    """Return the longest time, in ticks, for which the log followed a display; None where each was to its end."""
+    meta = survey.log.meta
+    if meta.observed_until is None:
+        return None
+    longest = int(meta.observed_until - survey.marked_at[0])
+    return longest if meta.attribution_window is None else min(longest, meta.attribution_window)
+
+
+def followed_for(survey: Survey, clock: ReplayClock) -> str | None:
+    """Return the longest time for which the log followed a display, in words; None where each was to its end."""
+    ticks = followed_ticks(survey)
+    if ticks is None:
+        return None
+    return ticks_words(ticks, clock.tick_seconds)
+
+
+def of_conversions(followed: str | None) -> str:
+    """Return of what such a share is one, where `followed_for` says how long the log looked.
+
+    Examples
+    --------
+    >>> of_conversions(None)
+    'of the conversions'
+    >>> of_conversions("30 d")
+    'of the conversions that come within 30 d (the log looked no longer)'
+    """
+    return "of the conversions" + (f" that come within {followed} (the log looked no longer)" if followed else "")
+
+
+def even_conversions(log: Log, display: npt.NDArray[np.int64], seed: int) -> slice | npt.NDArray[np.int64]:
+    """Return which sales are an even sample of the traffic's, as an index: all where their displays' weights are alike.
+
+    Delays are those of sales: refunds have their own, and costs none. `display` is the number of each conversion's
+    display, shape (c,).
+    """
+    sold = sales(log.conversions)
+    every = slice(None) if sold is None else np.flatnonzero(sold)
+    if WEIGHT not in log.schema.names or not len(display):
+        return every
+    weight = to_numpy(log.take(display, [WEIGHT])[WEIGHT])
+    if weight.min() == weight.max():
+        return every
+    draws = random_stream(Stream.EVEN_CONVERSIONS, seed).random(len(weight))
+    even = draws * weight.max() < weight
+    return np.flatnonzero(even if sold is None else even & sold)

@@ -13,10 +13,10 @@ from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.learned.policy import LearnedPolicy
-from evaluator.replays.plan_document import PlanFacts, with_label
+from evaluator.replays.plan import PlanFacts, with_label
 from evaluator.replays.values.final import FinalValue
 from evaluator.replays.values.kind_values import Money, OutcomeValue, guardrail_table, outcome_table
-from evaluator.replays.values.segment_values import SegmentValues, segment_table
+from evaluator.replays.values.segments import SegmentValues, segment_table
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import (
     Count,
@@ -35,7 +35,7 @@ from evaluator.results.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
 
 @dataclass(frozen=True)
 class Reference:
-    """The best fixed action, as `evaluator.estimates.arms` estimates it.
+    """The best fixed action, as `evaluator.estimates.best_fixed` estimates it.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Reference:
         Labels of the actions that the halves chose; empty where there was no choice to make.
     kind
         Kind of reference: an action, or, where not every action is always eligible, an order of them of which the first
-        eligible one is shown (`evaluator.estimates.best_order`), whose first ones `label` names.
+        eligible one is shown (`evaluator.estimates.best_fixed`), whose first ones `label` names.
     """
 
     action: IndexOrNone
@@ -94,7 +94,7 @@ class ReplayResult(JsonDocument, ShownInNotebooks, WithFindings):
         Days of live traffic these rounds stand for; nan on a log of rounds.
     conversions_within
         Share of the conversions that come within T rounds of their display, of those that come as long as the log
-        looked (`evaluator.replays.conversion_share`).
+        looked (`evaluator.replays.policy_delays`).
     acceptance_rate, effective_sample_size, clipped
         Share of displays accepted, effective sample size and share clipped of the sampler, mean over repeats.
     generated, delivered, expired, pending

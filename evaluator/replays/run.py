@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +12,9 @@ import pyarrow as pa
 
 from evaluator.engine.log_replay import BATCH, Replay
 from evaluator.errors import NoRoundsError
-from evaluator.estimates.arms import BestFixedAction
-from evaluator.estimates.best_order import BestOrder
-from evaluator.estimates.contrast import difference, scaled, unknown
+from evaluator.estimates.best_fixed import BestFixedAction, BestOrder
+from evaluator.estimates.confidence import SparseRewards
+from evaluator.estimates.paired import difference, scaled, unknown
 from evaluator.estimates.repeated import repeated_interval
 from evaluator.findings.codes import (
     NO_ROUNDS,
@@ -23,28 +22,29 @@ from evaluator.findings.codes import (
 )
 from evaluator.log import Log
 from evaluator.log.schema import COST, ELIGIBLE, consecutive, take_rows, to_numpy
-from evaluator.replays.findings.clusters import warn_of_few_clusters
-from evaluator.replays.findings.run import find_in_estimates, find_in_rounds, meaning, no_rounds
-from evaluator.replays.findings.stamps import mean_reward, stamps_warning
-from evaluator.replays.findings.unknown_maximum import with_honest_kinds
-from evaluator.replays.learned_by import learned_by
-from evaluator.replays.one_scan import Lane, replay_all
+from evaluator.replays.findings.run import (
+    find_in_estimates,
+    find_in_rounds,
+    mean_reward,
+    meaning,
+    no_rounds,
+    stamps_warning,
+    with_honest_kinds,
+)
+from evaluator.replays.learned.policy import LearnedPolicy, learned_policy
+from evaluator.replays.one_scan import RepeatEstimates, ReplayRun, ended_by, estimate_repeat, replay_all
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.references import References
-from evaluator.replays.repeats import RepeatEstimates, ended_by, estimate_repeat
 from evaluator.replays.result import Reference, ReplayResult
-from evaluator.replays.values.doubly_robust import robust_value, said_of_robust
+from evaluator.replays.values.doubly_robust import RewardModels, robust_value
 from evaluator.replays.values.expected_values import clusters_shown, with_expected_value
-from evaluator.replays.values.final import frozen_values
+from evaluator.replays.values.final import frozen_value
 from evaluator.replays.values.kind_values import kind_values, money_of
 from evaluator.replays.values.resampled import Lived, Resampling
-from evaluator.replays.values.rewards import reward_bounds
-from evaluator.replays.values.segments import with_segments
+from evaluator.replays.values.rewards import References, reward_bounds
+from evaluator.replays.values.segments import segment_values
 
 # Actions of an order that are named.
 _NAMED = 5
-
-T = TypeVar("T")
 
 
 def execute(
@@ -85,9 +85,9 @@ def execute_all(
     return [result for result, _ in _execute_all(plans, jobs, batch_size, advance, resampled=resampled)]
 
 
-def shown_columns(plans: Sequence[ReplayPlan], lanes: Sequence[Lane]) -> list[str]:
-    """Return which columns of the displays in the lanes' rounds are read."""
-    reads = [c for lane in lanes if lane.plan.matched.clips for c in lane.plan.matched.propensities.reads]
+def shown_columns(plans: Sequence[ReplayPlan], runs: Sequence[ReplayRun]) -> list[str]:
+    """Return which columns of the displays in the rounds of some runs are read."""
+    reads = [c for run in runs if run.plan.matched.clips for c in run.plan.matched.propensities.reads]
     reads += [COST] * plans[0].of_profit + [ELIGIBLE] * any(plan.setting.among for plan in plans)
     return list(dict.fromkeys(["time", "action", "propensity", *reads]))
 
@@ -102,69 +102,74 @@ def _execute_all(
 ) -> list[tuple[ReplayResult, NoRoundsError | None]]:
     """Return the result of each plan, and why it has no round if it has none."""
     ends = [plan.told_at_ends() for plan in plans]
-    lanes = replay_all([*plans, *chain(*ends)], jobs=jobs, batch_size=batch_size, advance=advance)
-    first_of_ends = sum(plan.options.repeats for plan in plans)
-    lanes, of_ends = lanes[:first_of_ends], iter(lanes[first_of_ends:])
-    log = plans[0].log
-    replays = [lane.replayed for lane in lanes]
-    shown = _shown(log, [replay.displays for replay in replays], shown_columns(plans, lanes))
-    results = []
-    references = References()
-    repeats: list[RepeatEstimates] = []
-    for lane, replay, rows in zip(lanes, replays, shown, strict=True):
-        repeats.append(estimate_repeat(lane, replay, rows, references))
-        if len(repeats) == lane.plan.options.repeats:
-            results.append(summarise_repeats(lane.plan, repeats, references))
-            repeats = []
-    done = iter(replays)
-    by_plan = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
-    empty = [[one for one in repeats if not len(one.displays)] for repeats in by_plan]
-    at_ends = [
-        [
-            mean_reward(end, [next(of_ends).replayed.displays for _ in range(plan.options.repeats)], references)
+    done = iter(replay_all([*plans, *chain(*ends)], jobs=jobs, batch_size=batch_size, advance=advance))
+    runs = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
+    every = [*chain(*runs)]
+    shown = _shown(plans[0].log, [run.replayed.displays for run in every], shown_columns(plans, every))
+    references, models = References(), RewardModels()
+    results: list[tuple[ReplayResult, NoRoundsError | None]] = []
+    for plan, own, two in zip(plans, runs, ends, strict=True):
+        repeats = [estimate_repeat(run, next(shown), references) for run in own]
+        result = summarise_repeats(plan, repeats, references)
+        at_ends = [
+            mean_reward(end, [next(done).replayed.displays for _ in range(plan.options.repeats)], references)
             for end in two
         ]
-        for plan, two in zip(plans, ends, strict=True)
+        replays = [run.replayed for run in own]
+        result = _with_other_values(plan, result, replays, models, references.logged(plan, result.rounds))
+        failure = next((no_rounds(plan, replay) for replay in replays if not len(replay.displays)), None)
+        first = [] if failure is None else [
+            NO_ROUNDS.found(failure.what, f"{failure.remedy[:1].upper()}{failure.remedy[1:]}")
+        ]  # fmt: skip
+        findings = (*first, *stamps_warning(plan, result.value, at_ends), *result.findings)
+        results.append((replace(result, findings=ordered(findings)), failure))
+    if not (plans[0].options.bootstrap and resampled):
+        return results
+    lived = [[Lived(len(run.replayed.displays), run.replayed.read) for run in own] for own in runs]
+    draws = Resampling(plans, lived).draws(range(plans[0].options.bootstrap), jobs=jobs, advance=advance)
+    clusters = (
+        clusters_shown(plan, [run.replayed.displays for run in own]) for plan, own in zip(plans, runs, strict=True)
+    )
+    return [
+        (with_expected_value(result, draws.of(i, worth)), failure)
+        for i, ((result, failure), worth) in enumerate(zip(results, clusters, strict=True))
     ]
-    results = [
-        replace(result, findings=ordered((*stamps_warning(plan, result.value, two), *result.findings)))
-        for plan, result, two in zip(plans, results, at_ends, strict=True)
-    ]
-    failures = [no_rounds(plan, of[0]) if of else None for plan, of in zip(plans, empty, strict=True)]
-    results = [
-        result
-        if failure is None
-        else replace(
-            result,
-            findings=ordered(
-                (NO_ROUNDS.found(failure.what, f"{failure.remedy[:1].upper()}{failure.remedy[1:]}"), *result.findings)
-            ),
-        )
-        for result, failure in zip(results, failures, strict=True)
-    ]
-    for i, (plan, played) in enumerate(zip(plans, by_plan, strict=True)):
-        outcomes, guardrails = kind_values(plan, [one.displays for one in played])
-        results[i] = replace(with_honest_kinds(plan, results[i]), outcomes=outcomes, guardrails=guardrails)
-    results = _with_weighted(plans, results, by_plan)
-    results = [
-        with_segments(plan, result, [one.displays for one in lived], references.logged(plan, result.rounds))
-        for plan, result, lived in zip(plans, results, by_plan, strict=True)
-    ]
-    if plans[0].options.bootstrap and resampled:
-        lived = [[Lived(len(one.displays), one.read) for one in of] for of in by_plan]
-        numbers = range(plans[0].options.bootstrap)
-        draws = Resampling(plans, lived).draws(numbers, jobs=jobs, advance=advance)
-        results = [
-            with_expected_value(result, draws.of(i, clusters_shown(plan, [one.displays for one in of])))
-            for i, (plan, result, of) in enumerate(zip(plans, results, by_plan, strict=True))
-        ]
-    return list(zip(results, failures, strict=True))
+
+
+def _with_other_values(
+    plan: ReplayPlan,
+    result: ReplayResult,
+    replays: Sequence[Replay],
+    models: RewardModels,
+    logged: SparseRewards,
+) -> ReplayResult:
+    """Return a result with what was asked for besides: outcomes, guardrails, the frozen policy, DR, and groups.
+
+    `logged` are the rewards of the used displays.
+    """
+    displays, findings = [replay.displays for replay in replays], list(result.findings)
+    if plan.outcomes:
+        outcomes, guardrails = kind_values(plan, displays)
+        result = replace(result, outcomes=outcomes, guardrails=guardrails)
+    if len(plan.held_out):
+        frozen = frozen_value(plan, replays, models)
+        findings += frozen.findings
+        result = replace(result, final=frozen)
+    if plan.options.doubly_robust:
+        robust, said = robust_value(plan, replays, None if result.final is None else result.final.dr)
+        findings += said
+        result = replace(result, doubly_robust=robust)
+    if plan.splits:
+        segments, assumed = segment_values(plan, displays, logged)
+        findings.append(assumed)
+        result = replace(result, segments=segments)
+    return replace(result, findings=tuple(findings))
 
 
 def _shown(log: Log, rounds: Sequence[npt.NDArray[np.int64]], columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield what was shown in the rounds of each lane, looked up together: one more scan of a few columns.
+    """Yield what was shown in the rounds of each run, looked up together: one more scan of a few columns.
 
-    A lane of the logging policy has them all, and the others take theirs from it.
+    A run of the logging policy has them all, and the others take theirs from it.
     """
     most = max(rounds, key=len)
     if consecutive(most) and most[0] == 0 and all(of.max(initial=0) <= most[-1] for of in rounds):
@@ -175,22 +180,6 @@ def _shown(log: Log, rounds: Sequence[npt.NDArray[np.int64]], columns: Sequence[
     for displays in rounds:
         yield shown.slice(taken, len(displays))
         taken += len(displays)
-
-
-def _with_weighted(
-    plans: Sequence[ReplayPlan], results: Sequence[ReplayResult], replays: Sequence[Sequence[Replay]]
-) -> list[ReplayResult]:
-    """Return the results with the estimates that weigh displays, where these are asked for."""
-    done = list(zip(plans, replays, strict=True))
-    out = []
-    for result, frozen, (plan, repeats) in zip(results, frozen_values(done), done, strict=True):
-        robust = robust_value(plan, repeats, frozen)
-        said = said_of_robust(robust)
-        if robust is not None and plan.clusters is not None:
-            said += warn_of_few_clusters(plan, plan.clusters.code[: robust.value.n], "the doubly robust value")
-        findings = ordered((*result.findings, *(() if frozen is None else frozen.findings), *said))
-        out.append(replace(result, final=frozen, doubly_robust=robust, findings=findings))
-    return out
 
 
 def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references: References) -> ReplayResult:
@@ -216,7 +205,7 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
     trajectory = pa.concat_tables([r.trajectory for r in done])
     counts = np.bincount(to_numpy(trajectory["action"]), minlength=plan.log.n_actions)
     days = plan.clock.days(t)
-    return ReplayResult(
+    result = ReplayResult(
         value=value,
         expected_value=None,
         regret=unknown(regret) if of_logger else regret,
@@ -255,6 +244,7 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         meaning=meaning(plan, t, days),
         money=money_of(plan, value, lived, costs, displays=different) if costs else None,
     )
+    return with_honest_kinds(plan, result)
 
 
 def _named(best: BestFixedAction, labels: Sequence[str]) -> str:
@@ -268,3 +258,20 @@ def _named(best: BestFixedAction, labels: Sequence[str]) -> str:
 def _expected_acceptance(done: list[RepeatEstimates]) -> float:
     known = [r.accepted.expected for r in done if r.accepted is not None]
     return float(np.mean(known)) if known else float("nan")
+
+
+def learned_by(plan: ReplayPlan, replay: Replay, references: References) -> LearnedPolicy:
+    """Return what a replay of a plan has learned. The two share their state."""
+    log, start = plan.log, None if plan.start is None else plan.start.learned
+    encoder = log.meta.encoder or (None if start is None else start.encoder)
+    fits = plan.rounds.vectors == "context" and encoder is not None and encoder.dimensions == plan.setting.dimension
+    source = references.source(plan, replay.read)
+    return learned_policy(
+        plan.policy,
+        plan.setting,
+        tuple(log.labels),
+        replay,
+        before=0 if start is None else start.rounds,
+        encoder=encoder if fits else None,
+        learned_from=(*(() if start is None else start.learned_from), *(() if source is None else (source,))),
+    )

@@ -12,20 +12,14 @@ import pyarrow.compute as pc
 
 from evaluator.engine.log_replay import SamplerName
 from evaluator.escape import shortened
-from evaluator.findings.codes import (
-    INDEX_OR_LABEL,
-    RAREST_ACTION,
-    TARGET_NEVER_SHOWN,
-    TARGET_NOT_ELIGIBLE,
-    UNUSABLE_ACTIONS,
-)
+from evaluator.findings import codes
 from evaluator.findings.finding import Finding
 from evaluator.log.eligible import SetCodes
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import TakenActions
 from evaluator.policies.static import FixedAction
+from evaluator.replays.rounds.propensity import Thinning
 from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.thinning import Thinning
 
 if TYPE_CHECKING:
     from evaluator.replays.plan import ReplayPlan
@@ -43,15 +37,8 @@ _LISTED = 20
 def acceptances(matched: Thinning, usable: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return the probability with which rejection and keep accept a display of each action's at least, shape (K,).
 
-    inf for an action that was never shown: it decides nothing for the others. Where nothing is thinned it is the share
-    of the action, which no outcome moves.
-
-    Parameters
-    ----------
-    matched
-        Thinning of the log before choices are matched.
-    usable
-        Number of used displays of each action, shape (K,).
+    inf for an action without a usable display: it decides nothing for the others. Where nothing is thinned it is the
+    share of the action among the usable displays, shape (K,), which no outcome moves.
     """
     share = np.where(usable > 0, usable / max(int(usable.sum()), 1), np.inf)
     if matched.propensities.rule is None:
@@ -97,7 +84,7 @@ def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, has_split
         else f"{'it was' if one else 'they were'} never shown"
     )
     return [
-        UNUSABLE_ACTIONS.found(
+        codes.UNUSABLE_ACTIONS.found(
             f"Action{'' if one else 's'} {named} {'has' if one else 'have'} no usable display: {why}. Nothing is "
             f"known of {'its value' if one else 'their values'}, the best fixed action is that of the others, and a "
             f"policy that chooses {'it' if one else 'one of them'} waits in vain.",
@@ -119,19 +106,8 @@ def rarest_warning(
 ) -> list[Finding]:
     """Return a warning if one action makes the rounds many times fewer than the other actions would; otherwise none.
 
-    Parameters
-    ----------
-    survey
-        Survey of the log.
-    matched, usable
-        Thinning of the log, and number of used displays of each action, shape (K,), as in `acceptances`.
-    sampler
-        Name of the replay's sampler; keep where the rounds that come all but surely are what policies are told or
-        compared at.
-    contextual
-        Whether the policy reads contexts.
-    horizon
-        Number of rounds that the user asked for; None where they asked for none.
+    Of the sampler keep it is asked where the rounds that come all but surely are what policies are told or compared at.
+    `horizon` is the number of rounds that the user asked for; None where they asked for none.
     """
     if sampler == "logged" or np.count_nonzero(usable) < 3:
         return []
@@ -154,7 +130,7 @@ def rarest_warning(
     known = sampler != "queue" and matched.propensities.rule is not None
     least = f", smallest propensity {matched.propensities.smallest[rarest]:.2g}" if known else ""
     return [
-        RAREST_ACTION.found(
+        codes.RAREST_ACTION.found(
             f"Action {survey.log.labels[rarest]} ({usable[rarest]:,} displays{least}) decides how many rounds there "
             f"are: about {with_it:,.0f} of {n:,} displays, without it about {without:,.0f}.",
             f"{fewer}{other}.",
@@ -168,12 +144,8 @@ def rarest_warning(
 class BindingDisplay(NamedTuple):
     """The display whose propensity makes the accepted displays many times fewer than those of nearly all others would.
 
-    Parameters
-    ----------
-    cause
-        Clause that names the propensity, its display and action, and how many displays it lets be accepted.
-    remedy
-        Clause that says what accepts more, and how many.
+    `cause` is a clause that names the propensity, its display and action, and how many displays it lets be accepted;
+    `remedy` one that says what accepts more, and how many.
     """
 
     cause: str
@@ -220,7 +192,7 @@ def said_of_index(plan: ReplayPlan) -> list[Finding]:
     if number not in labels or labels[policy.index] == number:
         return []
     return [
-        INDEX_OR_LABEL.found(
+        codes.INDEX_OR_LABEL.found(
             f"{policy.spec} shows the action with index {number}, {labels[policy.index]!r}; another action has the "
             f"label {number!r}.",
             f'to mean the label, write it in quotes: {policy.name}:action="{number}"',
@@ -263,8 +235,8 @@ def said_of_target(plan: ReplayPlan) -> list[Finding]:
     used, spec = plan.maturity.used, plan.policy.spec
     said = []
     for count, code, what in (
-        (unknown, TARGET_NEVER_SHOWN, f"that the log never shows{_named(plan, shown) if unknown else ''}"),
-        (outside, TARGET_NOT_ELIGIBLE, "that is not eligible there"),
+        (unknown, codes.TARGET_NEVER_SHOWN, f"that the log never shows{_named(plan, shown) if unknown else ''}"),
+        (outside, codes.TARGET_NOT_ELIGIBLE, "that is not eligible there"),
     ):
         if count:
             said.append(

@@ -18,11 +18,11 @@ from evaluator.log import Log
 from evaluator.log.relabel_actions import in_order
 from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting
-from evaluator.replays.learned.about import LearnedFrom
 from evaluator.replays.learned.file import content_hash
 from evaluator.replays.learned.policy import LearnedPolicy, load_policy
+from evaluator.replays.learned.policy_metadata import LearnedFrom
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.rounds.window import ReplayWindow
+from evaluator.replays.rounds.clock import ReplayWindow
 from evaluator.results.json_documents import Count, Sha256, in_document, omitted
 from evaluator.units import NO_WINDOW
 
@@ -90,10 +90,7 @@ class WarmStart:
     def asked(self, options: ReplayOptions) -> ReplayOptions:
         """Return the options, with the window that the policy knows where none is given.
 
-        Raises
-        ------
-        ParameterError
-            An option says what the policy was told already, or cannot be had of a policy that has begun.
+        Raise ParameterError if one says what the policy was told already, or cannot be had of a policy that has begun.
         """
         if options.sampler == "queue":
             raise ParameterError(
@@ -116,10 +113,7 @@ class WarmStart:
     def window(self, found: ReplayWindow) -> ReplayWindow:
         """Return a log's window as the policy knows it: a duration spans what it spanned where the policy learned.
 
-        Raises
-        ------
-        ParameterError
-            It is another one.
+        Raise ParameterError if it is another one.
         """
         own, asked = self.learned.setting.window, self._asked_window
         if found.rounds != own if found.ticks is None or not asked else found.text != asked:
@@ -131,13 +125,7 @@ class WarmStart:
         return replace(found, rounds=own)
 
     def fitted(self, log: Log, vectors: str | None, setting: Setting, options: ReplayOptions) -> WarmStart:
-        """Return it for a replay on a log, of as many rounds as the setting says, if the two fit.
-
-        Raises
-        ------
-        ParameterError
-            Naming what differs.
-        """
+        """Return it for a replay on a log, of as many rounds as the setting says; ParameterError if they do not fit."""
         told = self.learned.setting
         if (setting.rows, setting.dimension) != (told.rows, told.dimension):
             raise ParameterError(
@@ -174,13 +162,7 @@ class WarmStart:
         )
 
     def refuse_same(self, replayed: LearnedFrom | None) -> None:
-        """Raise where a policy would be judged on displays that it may have learned from.
-
-        Raises
-        ------
-        UsageError
-            Naming the log.
-        """
+        """Raise UsageError where a policy would be judged on displays that it may have learned from."""
         for source in self.learned.learned_from:
             if replayed is not None and source.shares(replayed):
                 raise UsageError(
@@ -235,16 +217,9 @@ class WarmStart:
 
 
 def displays_of(log: Log, before: int, read: int, window: ReplayWindow) -> LearnedFrom | None:
-    """Return which displays a replay goes through that reads so many; None where it reads none.
+    """Return which displays a replay goes through that reads so many of a log; None where it reads none.
 
-    Parameters
-    ----------
-    log, before
-        Log that is replayed, and number of displays of the whole one before it.
-    read
-        Number of displays that are read.
-    window
-        Window of the replay.
+    So many displays of the whole log come `before` it.
     """
     if not read:
         return None
@@ -269,19 +244,10 @@ def _vectors(setting: Setting) -> str:
 
 
 def warm_start(policy: Any, options: ReplayOptions) -> WarmStart | None:
-    """Return what a replay of a policy begins with, None for nothing.
+    """Return what a replay of a policy begins with; None for nothing.
 
-    Parameters
-    ----------
-    policy
-        Description, or a `LearnedPolicy`, which goes on itself.
-    options
-        Options of the replay, whose `warm_start` names a file of the policy.
-
-    Raises
-    ------
-    SourceError, ParameterError, UsageError
-        As of `evaluator.load_policy`; or the policy is a plain Python class.
+    A policy is a description, whose file the option `warm_start` may name, or a `LearnedPolicy`, which goes on itself.
+    Errors are those of `evaluator.load_policy`; a plain Python class is refused, too.
     """
     file = options.warm_start
     if not isinstance(policy, LearnedPolicy):
@@ -295,10 +261,7 @@ def warm_start(policy: Any, options: ReplayOptions) -> WarmStart | None:
 def learned_among(policies: Sequence[Any], options: ReplayOptions) -> list[tuple[Any, ReplayOptions]]:
     """Return each policy with its options: the one that `warm_start` is of as it was learned, the others without it.
 
-    Raises
-    ------
-    ParameterError
-        It is of none of them.
+    Raise ParameterError if it is of none of them.
     """
     if options.warm_start is None:
         return [(policy, options) for policy in policies]
@@ -318,10 +281,7 @@ def learned_among(policies: Sequence[Any], options: ReplayOptions) -> list[tuple
 def numbered_as_learned(log: Log, policies: Sequence[Any]) -> Log:
     """Return a log with its actions numbered as the policies that have learned number them.
 
-    Raises
-    ------
-    ParameterError
-        They do not number them alike; or as of `in_order`.
+    Raise ParameterError if these do not number them alike; or as `in_order` does.
     """
     orders = {policy.labels for policy in policies if isinstance(policy, LearnedPolicy)}
     if len(orders) > 1:

@@ -11,7 +11,7 @@ from evaluator.comparisons.variants import names_of
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.values.segment_values import GroupTest
+from evaluator.replays.values.segments import GroupTest
 from evaluator.reports.document import (
     Cell,
     Column,

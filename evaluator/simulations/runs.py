@@ -20,10 +20,8 @@ from scipy.special import rel_entr
 
 from evaluator.arguments import as_description, loaded_by
 from evaluator.errors import ParameterError, UsageError, WorkerError
-from evaluator.jobs.run_jobs import Job, run_jobs
-from evaluator.jobs.serialise import as_text
-from evaluator.jobs.software import software
-from evaluator.jobs.workers import OpenedLast, in_folder, tell, this_folder, this_worker
+from evaluator.jobs.run_jobs import Job, as_text, run_jobs
+from evaluator.jobs.workers import OpenedLast, in_folder, software, tell, this_folder, this_worker
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.policies.base import Need

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import ParameterError
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rounds.window import ReplayWindow
+from evaluator.replays.rounds.clock import ReplayWindow
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.truth import LogTruth
 

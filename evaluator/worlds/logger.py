@@ -15,10 +15,9 @@ from evaluator.log.eligible import Bits, pack, to_bits, unpack
 from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.log.vectors_of_displays import display_vectors
-from evaluator.replays.rounds.eligible_actions import EligibleSets
-from evaluator.replays.rounds.fitted import context_model
+from evaluator.replays.rounds.batch import EligibleSets
+from evaluator.replays.rounds.fitted import choice_weights, context_model
 from evaluator.replays.rounds.propensity import Propensities
-from evaluator.replays.rounds.weights import choice_weights
 
 Floats = npt.NDArray[np.float64]
 
@@ -310,7 +309,7 @@ def all_vectors(column: pa.ChunkedArray, truths: Truths) -> npt.NDArray[np.float
 def best_order_value(rates: Floats, truths: Truths, worth: Floats, cost: Floats, factor: Floats) -> float:
     """Return the mean over entries of the best order of actions: at each, its first eligible action is shown.
 
-    As in a replay (`evaluator.estimates.best_order`), actions are ordered by their means where they are eligible.
+    As in a replay (`evaluator.estimates.best_fixed`), actions are ordered by their means where they are eligible.
 
     Parameters
     ----------

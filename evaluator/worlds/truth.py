@@ -20,8 +20,7 @@ from evaluator.log.schema import ELIGIBLE, TARGET
 from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import plan_replay
-from evaluator.replays.shared_inputs import Basis, read_basis
+from evaluator.replays.planning import Basis, plan_replay, read_basis
 from evaluator.replays.values.rewards import logged_rewards
 from evaluator.units import ROUND
 from evaluator.worlds.arrivals import (

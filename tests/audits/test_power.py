@@ -10,8 +10,8 @@ from evaluator.audits.power import LargerDifference, left_by_holm, powers
 from evaluator.audits.replays import MeasuredDifference
 from evaluator.audits.result import DetectableDifference
 from evaluator.comparisons.differences import RealisedEvidence, radii
-from evaluator.estimates.contrast import Contrast
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.paired import Contrast
+from evaluator.estimates.simultaneous import holm
 from evaluator.estimates.standard_errors import widened_by
 
 ALPHA, ROUNDS = 0.05, 1000

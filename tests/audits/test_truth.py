@@ -13,7 +13,7 @@ from evaluator.arguments import as_description
 from evaluator.errors import DataError
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.shared_inputs import read_basis
+from evaluator.replays.planning import read_basis
 from evaluator.worlds.rates import rates_by_action
 from evaluator.worlds.truth import LogTruth, fit_truth
 from tests.logs import bernoulli_log, build_log, linear_log

@@ -15,7 +15,7 @@ from evaluator import audit, load
 from evaluator.arguments import as_description
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims, replay_twin
-from evaluator.replays.shared_inputs import read_basis
+from evaluator.replays.planning import read_basis
 from evaluator.worlds.truth import fit_truth
 from evaluator.worlds.twin_log import draw_twin
 from tests.bench.spread import Spread, add_options, spread_by

@@ -2,7 +2,7 @@
 
 A UCB1 that learns from a display once its window has closed, live, on traffic with a daily rhythm or a jump. Three
 rules for when that is: `exact` (the window's time has passed), `longest` (as many rounds later as the window spans at
-the most: what `evaluator.replays.rounds.window` tells policies) and `mean` (as many as it spans on average). A
+the most: what `evaluator.replays.rounds.clock` tells policies) and `mean` (as many as it spans on average). A
 conversion that comes after the rule's closing counts as none.
 
     python -m tests.bench.closing [--runs 400]

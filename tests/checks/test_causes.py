@@ -15,10 +15,9 @@ from evaluator.checks.timeline import read_timeline
 from evaluator.errors import DataError
 from evaluator.log.schema import to_numpy
 from evaluator.log.times import Periods
-from evaluator.replays.rounds.clock import start_clock
+from evaluator.replays.rounds.clock import resolve_window, start_clock
 from evaluator.replays.rounds.maturity import Maturity, judge_maturity
 from evaluator.replays.rounds.survey import survey
-from evaluator.replays.rounds.window import resolve_window
 from evaluator.units import parse_duration
 from tests.checks.defects import DEFECTS
 from tests.checks.shops import DAY, HOUR, shop, sleeping

@@ -17,7 +17,7 @@ from evaluator.checks.wear_out import NAME, _fitted, _left, earlier
 from evaluator.comparisons.verdict import Verdict
 from evaluator.log import Log
 from evaluator.log.users import read_users
-from evaluator.replays.findings.clusters import UNWORN
+from evaluator.replays.findings.assumptions import UNWORN
 from tests.checks.visits import Visits
 from tests.datasets.sources import dataset
 from tests.logs import bernoulli_log

@@ -17,9 +17,8 @@ from evaluator.datasets.outcomes import asked_window
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import UsageError
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.rounds.clock import start_clock
+from evaluator.replays.rounds.clock import resolve_window, start_clock
 from evaluator.replays.rounds.survey import survey
-from evaluator.replays.rounds.window import resolve_window
 from evaluator.simulations.options import SimulateOptions
 from tests.datasets.sources import dataset
 

@@ -13,7 +13,7 @@ from evaluator.datasets.facts import NamedActions
 from evaluator.datasets.summary import set_facts
 from evaluator.log.eligible import packed
 from evaluator.log.schema import BATCH
-from evaluator.replays.rounds.eligible_actions import read_sets
+from evaluator.replays.rounds.batch import read_sets
 from tests.cli.runs import evaluate, validate
 from tests.datasets.test_eligible_sets import given
 from tests.log.test_eligible import N, random_sets, with_sets

@@ -14,9 +14,8 @@ from evaluator.errors import DataError, LogError
 from evaluator.log import Log, StoredLog
 from evaluator.log.delay_rows import delay_rows
 from evaluator.log.schema import to_numpy
-from evaluator.replays.rounds.in_displays import position_of, traffic_until
-from evaluator.replays.rounds.known_delays import known_delays
-from evaluator.replays.rounds.survey import survey
+from evaluator.replays.policy_delays import known_delays
+from evaluator.replays.rounds.survey import position_of, survey, traffic_until
 from tests.logs import bernoulli_log, build_log
 from tests.parts import converted, part_of, stored
 

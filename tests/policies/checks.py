@@ -19,11 +19,11 @@ from evaluator.engine.log_replay import Replay, SamplerName, run
 from evaluator.engine.pending import nothing_pending
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import declaration
+from evaluator.options.shared import FinalPolicyName
 from evaluator.policies import describe, dispatch, resolve
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy
 from evaluator.replays.rounds.batch import read_only
-from evaluator.replays.rounds.held_out import FinalPolicyName
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
 from tests.policies.variants import CDFS

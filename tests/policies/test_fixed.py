@@ -12,7 +12,7 @@ from evaluator.log import Log
 from evaluator.policies.base import Setting
 from evaluator.policies.registry import resolve
 from evaluator.policies.static import FixedAction
-from evaluator.replays.plan_document import with_label
+from evaluator.replays.plan import with_label
 from tests.logs import build_log
 
 

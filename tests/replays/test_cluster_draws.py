@@ -10,15 +10,14 @@ import pyarrow as pa
 import pytest
 
 from evaluator import compare, replay
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import ParameterError
 from evaluator.estimates.standard_errors import clustered_error
 from evaluator.log import Log
 from evaluator.log.column import Column
 from evaluator.replays.values import resampled as bootstrap
-from evaluator.replays.values.bootstrap_refits import ClusterDraws
 from evaluator.replays.values.expected_values import expected_differences
+from evaluator.replays.values.resampled import ClusterDraws
 from tests.logs import bernoulli_log
 
 N = 6000

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.confidence import SparseRewards
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
-from evaluator.replays.values.reward_model import FittedTo, fit_reward_model
+from evaluator.replays.values.doubly_robust import FittedTo, fit_reward_model
 from tests.logs import build_log
 
 N, K, D, USED = 500, 3, 2, 470

@@ -18,8 +18,7 @@ from evaluator.policies.base import Setting
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
-from evaluator.replays.values.doubly_robust import FIXED, LEARNING
-from evaluator.replays.values.reward_model import fit_reward_model
+from evaluator.replays.values.doubly_robust import FIXED, LEARNING, fit_reward_model
 from evaluator.replays.values.rewards import eventual_rewards
 from evaluator.reports.documents import show
 from evaluator.reports.terminal import ReportConsole

@@ -11,15 +11,13 @@ import pyarrow as pa
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.log import Log
-from evaluator.replays import references
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.planning import plan_replay
+from evaluator.replays.planning import plan_replay, read_basis
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute, execute_all
-from evaluator.replays.shared_inputs import read_basis
+from evaluator.replays.values import rewards as references
 from evaluator.replays.values.rewards import observed_rewards
 from tests.logs import build_log
 

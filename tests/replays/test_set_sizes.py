@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.replays.set_sizes import ALARM, SetSizes, set_sizes, set_sizes_warning, sizes_by_count
+from evaluator.replays.acceptance import ALARM, SetSizes, set_sizes, set_sizes_warning, sizes_by_count
 
 
 def sizes_of(

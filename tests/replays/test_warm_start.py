@@ -17,9 +17,8 @@ from evaluator.log import Log
 from evaluator.log.relabel_actions import in_order
 from evaluator.log.schema import fixed_size_lists, to_numpy
 from evaluator.policies import dispatch
-from evaluator.replays.learned.file import content_hash
+from evaluator.replays.learned.file import content_hash, state_arrays
 from evaluator.replays.learned.policy import LearnedPolicy
-from evaluator.replays.learned.state import state_arrays
 from tests.policies.mine import CompiledGreedy, Greedy
 
 N, HALF, WINDOW = 8_000, 4_000, 40

@@ -11,11 +11,12 @@ import numpy as np
 
 from evaluator.api import plan
 from evaluator.engine.frozen import FrozenPolicy
+from evaluator.options.shared import FinalPolicyName
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rounds.held_out import FinalPolicyName
 from evaluator.replays.rounds.stream import NO_VECTORS
-from evaluator.replays.values.final import FinalValue, frozen_values
+from evaluator.replays.values.doubly_robust import RewardModels
+from evaluator.replays.values.final import FinalValue, frozen_value
 from tests.untidy.defects import rows_of
 from tests.untidy.settings import Untidy
 from tests.untidy.traffic import draw_traffic
@@ -59,7 +60,7 @@ def one_log(policy: str, tidy: bool, run: int) -> dict[FinalPolicyName, Final]:
     (lane,) = replay_all([plans["greedy"]])
     out: dict[FinalPolicyName, Final] = {}
     for final, planned in plans.items():
-        (found,) = frozen_values([(planned, [lane.replay])])
+        found = frozen_value(planned, [lane.replay], RewardModels())
         earned = expected[of[planned.held_out.start : planned.held_out.stop]]
         out[final] = Final(found, float((earned * _probabilities(planned, lane.replay.state)).sum(axis=1).mean()))
     return out

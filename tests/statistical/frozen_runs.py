@@ -17,7 +17,8 @@ from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.replays.one_scan import replay_all
 from evaluator.replays.rounds.stream import LogRounds
-from evaluator.replays.values.final import FinalValue, frozen_values
+from evaluator.replays.values.doubly_robust import RewardModels
+from evaluator.replays.values.final import FinalValue, frozen_value
 from tests.logs import bernoulli_log, build_log, linear_log
 
 MEANS, LOGGER = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5)
@@ -96,7 +97,7 @@ def one_run(case: Case, run: int) -> tuple[FinalValue, float]:
     log = case.make(run) if not isinstance(case.make, partial) else case.make(seed=run)
     planned = plan(log, case.policy, window=200, final="last:50%", seed=run, **dict(case.options))
     (lane,) = replay_all([planned])
-    (found,) = frozen_values([(planned, [lane.replay])])
+    found = frozen_value(planned, [lane.replay], RewardModels())
     return found, case.counted * true_value(planned, lane.replay.state)
 
 

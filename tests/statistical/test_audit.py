@@ -15,7 +15,7 @@ from evaluator.audits.result import Audit
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
-from evaluator.replays.rounds import correction
+from evaluator.replays.rounds import maturity
 from evaluator.worlds.twin_log import draw_twin
 from tests.audits.test_truth import logistic_log, truth_of
 from tests.audits.test_twins import cut, rhythmic, timed
@@ -223,7 +223,7 @@ def test_young_displays_counted_as_failures_are_found() -> None:
 
 def test_one_delay_law_for_all_actions_is_found_to_be_biased() -> None:
     make, policies, options = AUDITS["delays by action, corrected"]
-    with patch.object(correction, "_groups", lambda survey, columns: np.zeros(len(survey.display), np.int64)):
+    with patch.object(maturity, "_groups", lambda survey, columns: np.zeros(len(survey.display), np.int64)):
         found = evaluator.audit(make(), policies, twins=40, **options)
     quick, slow = found.policies[1:3]
     assert quick.biased

@@ -11,7 +11,7 @@ import pytest
 from evaluator import load_policy
 from evaluator.errors import EvaluatorError
 from evaluator.policies import names
-from evaluator.replays.learned.state import state_arrays
+from evaluator.replays.learned.file import state_arrays
 from tests.replays.learned.policy_files import lived
 
 _DAMAGES = 120

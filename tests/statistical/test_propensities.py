@@ -8,9 +8,8 @@ import pytest
 from evaluator.api import replay
 from evaluator.log import Log
 from evaluator.options.shared import PropensityMode
-from evaluator.replays.rounds.propensity import Propensities, resolve_propensities
+from evaluator.replays.rounds.propensity import Propensities, resolve_propensities, thinning
 from evaluator.replays.rounds.survey import survey
-from evaluator.replays.rounds.thinning import thinning
 from tests.logs import bernoulli_log, build_log, linear_log
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluator.replays.set_sizes import set_sizes
+from evaluator.replays.acceptance import set_sizes
 from tests.replays.test_set_sizes import sizes_of
 from tests.worlds_with_sets import LOGGERS, World, make_displays
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evaluator import compare
 from evaluator.log.schema import to_numpy
-from evaluator.replays.rounds import correction
+from evaluator.replays.rounds import maturity
 from evaluator.replays.rounds.survey import Survey
 from tests.statistical.young_logs import Young
 
@@ -61,7 +61,7 @@ class Held(NamedTuple):
 def held(world: Young, rule: str, seeds: Iterable[int], *, bootstrap: int = 0) -> Held:
     """Replay and compare the policies on logs of a world."""
     if rule == ONE_LAW:
-        with patch.object(correction, "_groups", _one_law):
+        with patch.object(maturity, "_groups", _one_law):
             rows = [_on_log(world, "correct", seed, bootstrap) for seed in seeds]
     else:
         rows = [_on_log(world, rule, seed, bootstrap) for seed in seeds]

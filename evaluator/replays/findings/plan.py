@@ -5,200 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.engine.kernels.ridge import LARGEST_CONDITION
+from evaluator.errors import ParameterError
+from evaluator.estimates.standard_errors import clusters_text, effective, few_clusters, too_few
 from evaluator.findings import codes
 from evaluator.findings.finding import Finding
-from evaluator.log.bounds import CapLoss
-from evaluator.log.schema import POSITION, WEIGHT
+from evaluator.log.column import Codes, Column
+from evaluator.log.schema import is_target, to_numpy
 from evaluator.policies.base import Need
-from evaluator.replays.conversion_share import followed_for, of_conversions
-from evaluator.replays.findings.clusters import UNWORN, state_independence
-from evaluator.replays.findings.costs_and_refunds import state_objective, warn_of_refunds
-from evaluator.replays.findings.stamps import state_drawn_delays, warn_of_stamps
-from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.policy_delays import fit_on_clock, followed_for, of_conversions, share_within
 from evaluator.replays.rounds.gaps_and_bursts import gap_warnings
-from evaluator.replays.rounds.propensity import NOT_AT_REST
+from evaluator.replays.rounds.propensity import NOT_AT_REST, Propensities
 from evaluator.replays.rounds.reward_range import RewardRange
-from evaluator.replays.shared_inputs import Basis
-from evaluator.replays.subsampled_log import said_of_parts
 from evaluator.replays.support import binding_display, rarest_warning, said_of_index, said_of_target, unusable_warning
+from evaluator.units import format_duration, ticks_words
 
 # A share of the conversions that is as good as all.
 ALL_BUT_ALL = 0.99
 # Logged propensities of one action that differ by more follow something.
 VARIES = 0.02
-
-
-def assumptions(plan: ReplayPlan, basis: Basis, rewards: RewardRange) -> tuple[Finding, ...]:
-    """Return what a replay's numbers rest on, and the log's own notes."""
-    log, known, start = basis.survey.log, basis.known, plan.start
-    policy, options, clock, window, sampler = plan.policy, plan.options, plan.clock, plan.window, plan.sampler
-    told, correction = plan.setting.delay_cdf, plan.maturity.correction
-    findings = [UNWORN, state_independence(basis.clusters), codes.PROPENSITIES.found(basis.propensities.assumption)]
-    if basis.propensities.kind == "estimated" and sampler != "logged":
-        findings.append(
-            codes.PROPENSITIES_AS_GIVEN.found("anytime-valid intervals take the estimated propensities as given")
-        )
-    if clock.kind == "wall":
-        findings.append(
-            codes.CLOCK.found(
-                f"wall clock: feedback comes at the log's pace, as if the policy served {clock.traffic_share:.1%} of "
-                "the traffic",
-                share=clock.traffic_share,
-            )
-        )
-    else:
-        findings.append(
-            codes.CLOCK.found(
-                f"traffic clock: one round is one display of live traffic, at a share of {clock.traffic_share:.3g}",
-                share=clock.traffic_share,
-            )
-        )
-        if POSITION in log.schema.names and WEIGHT not in log.schema.names:
-            findings.append(
-                codes.TRAFFIC_OF_ACTIONS.found(
-                    f"the displays of the chosen actions are {basis.survey.kept:.3g} of their traffic, and the policy "
-                    "is to serve a share of it all: for a rollout on as many displays as theirs, multiply the share "
-                    "by that",
-                    share=basis.survey.kept,
-                )
-            )
-        if clock.sampling_rate < 1.0:
-            findings.append(
-                codes.SAMPLED_LOG.found(
-                    f"the log is an even sample of {clock.sampling_rate:.3g} of the traffic: delays count "
-                    f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows",
-                    share=clock.sampling_rate,
-                )
-            )
-    findings += state_drawn_delays(basis.survey, policy, sampler)
-    if correction is not None:
-        findings.append(codes.YOUNG_CORRECTED.found(correction.assumption))
-    if basis.sets is not None and sampler != "logged" and policy.outside:
-        outside = policy.outside[0].lower() + policy.outside[1:].rstrip(".")
-        findings.append(codes.RULE_OUTSIDE_SETS.found(outside, about=policy.name))
-    if sampler == "queue":
-        findings.append(
-            codes.QUEUE_ORDER.found(
-                "queue: nothing drifts; rounds go through the whole log in its order, as far as it has the chosen "
-                "action"
-            )
-        )
-    if sampler == "keep" and not basis.propensities.even and options.horizon is None:
-        findings.append(
-            codes.KEPT_CHOICES.found(
-                "keep: the number of rounds depends on which actions the policy chose, unless `horizon` fixes it"
-            )
-        )
-    if options.reward == "observed" and options.horizon is None:
-        findings.append(
-            codes.OBSERVED_REWARDS.found(
-                "rewards are those observed by the last round of as many as the log gives; with more or fewer rounds "
-                "they are others: `horizon` fixes their number"
-            )
-        )
-    if known is not None:
-        findings.append(
-            codes.FIRST_DISPLAYS_LEFT_OUT.found(
-                f"the first {known.displays:,} displays are left out of the replay (`delays_from`)",
-                displays=known.displays,
-            )
-        )
-    if options.final is not None:
-        findings.append(
-            codes.LAST_DISPLAYS_LEFT_OUT.found(
-                "the last displays are left out of the replay, for the final policy (`final`)"
-            )
-        )
-        if basis.propensities.kind == "estimated" and sampler != "logged":
-            findings.append(
-                codes.PROPENSITIES_AS_GIVEN.found(
-                    "the final policy's intervals take the estimated propensities as known"
-                )
-            )
-    if start is not None:
-        findings.append(codes.WARM_START.found(start.assumption))
-    elif Need.DELAY_CDF in policy.needs and known is not None:
-        findings.append(
-            codes.KNOWN_DELAYS.found("the policy knows the delay CDF as fitted before the replay, without hindsight")
-        )
-    elif Need.DELAY_CDF in policy.needs and options.delays == "log" and options.final is not None:
-        findings.append(
-            codes.KNOWN_DELAYS.found(
-                "the policy knows the delay CDF of this log as it was known when the displays that are left out began "
-                "(hindsight within the replay)"
-            )
-        )
-    elif Need.DELAY_CDF in policy.needs and options.delays == "log":
-        findings.append(codes.KNOWN_DELAYS.found("the policy knows the delay CDF of this whole log (hindsight)"))
-    elif Need.DELAY_CDF in policy.needs and options.delays.endswith(".json"):
-        known_as = "" if told is None else f" ({told.source})"
-        findings.append(
-            codes.KNOWN_DELAYS.found(
-                f"the policy knows the delay CDF of {options.delays}{known_as}, on the clock of this log's traffic"
-            )
-        )
-    if window.ends_rewards(log.meta):
-        findings.append(
-            codes.REWARDS_WITHIN_WINDOW.found(
-                "the log names no attribution window, so rewards are the conversions within the policy's window"
-            )
-        )
-    if options.accept_quantile > 0 and plan.matched.clips and sampler != "logged":
-        findings.append(
-            codes.CLIPPED_ACCEPTANCE.found(
-                f"acceptance clipped at the {options.accept_quantile:g} quantile of the propensities: biased",
-                quantile=options.accept_quantile,
-            )
-        )
-    return (
-        *findings,
-        *_state_cap(basis.capped),
-        *state_objective(basis.survey.log, policy, options),
-        *(_state_reward_scale(policy, options, rewards) if start is None else ()),
-        *(codes.LOG_NOTE.found(note) for note in log.meta.notes),
-    )
-
-
-def _state_cap(capped: CapLoss | None) -> tuple[Finding, ...]:
-    """Say which value is estimated, and what is known of that of whole rewards."""
-    if capped is None:
-        return ()
-    return (
-        codes.CAPPED_REWARDS.found(
-            f"every number is of capped rewards, and policies are told them: a display earns at most {capped.cap:g}. "
-            f"{capped.displays:,} displays of the log earn more, which leaves out {capped.share:.2%} of its reward"
-            + ("; a refund takes back first what is above the cap" if capped.refunds else "")
-            + "; the "
-            "value of whole rewards is higher by what is left out, which no log bounds, and so at least the lower "
-            "end of the capped value's interval",
-            cap=capped.cap,
-            share=capped.share,
-        ),
-    )
-
-
-def _state_reward_scale(policy: Any, options: ReplayOptions, rewards: RewardRange) -> tuple[Finding, ...]:
-    """Say on which scale the policy learns, where it is not that of a conversion worth 1."""
-    width = rewards.most - rewards.least
-    if not policy.learns or not policy.unit_rewards or (width == 1.0 and rewards.least == 0.0):
-        return ()
-    seen = "the largest that a display earns in this log (hindsight)"
-    if options.final is not None:
-        seen = "the largest that a display had earned when those that are left out began (hindsight within the replay)"
-    if rewards.least < 0.0:
-        clipped = f"; what is below 0 in all counts as 0 for {policy.name}" if policy.clips_at_zero else ""
-        whose = "the log's bounds" if rewards.known and rewards.smallest_known else "some of them seen (hindsight)"
-        return (
-            codes.REWARD_SCALE.found(
-                f"the policy is told rewards, from {rewards.least:g} to {rewards.most:g}, as shares of {width:g}, the "
-                f"width of that range ({whose}){clipped}",
-            ),
-        )
-    whose = "the log's reward_max" if rewards.known else seen
-    return (codes.REWARD_SCALE.found(f"the policy is told rewards as shares of {rewards.largest:g}, {whose}"),)
+Ints = npt.NDArray[np.int64]
+# Of refunds, so much less within the window than of sales that it is said.
+_FEWER = 0.01
 
 
 def _warn_of_rewards(policy: Any, rewards: RewardRange) -> list[Finding]:
@@ -356,3 +187,199 @@ def _warn_of_overridden(plan: ReplayPlan) -> list[Finding]:
             about=plan.log.labels[k],
         )
     ]
+
+
+def said_of_parts(propensities: Propensities, policy: Any) -> list[Finding]:
+    """Return the warnings of a replay of a log whose displays are no even sample of the traffic."""
+    said = []
+    if propensities.weights is not None and propensities.weights.kept < 1.0:
+        least, most = np.nanmin(propensities.weights.smallest), np.nanmax(propensities.weights.largest)
+        said.append(
+            codes.UNEVEN_WEIGHTS.found(
+                f"Display weights reach from {least:.3g} to {most:.3g}. Thinning by them to an even sample of the "
+                f"traffic costs rounds: it leaves {propensities.weights.kept:.1%} of the displays.",
+                kept=propensities.weights.kept,
+            )
+        )
+    if propensities.tilted and is_target(policy.reads):
+        said.append(
+            codes.NO_WEIGHTED_VALUE.found(
+                "IPS, SNIPS and DR of the policy's columns are left out: they average over all displays, and these "
+                "are no even sample of the traffic."
+            )
+        )
+    return said
+
+
+def warn_of_stamps(plan: ReplayPlan) -> list[Finding]:
+    """Say what time stamps leave unknown of which conversions come within the window."""
+    survey, window, seconds = plan.survey, plan.window, plan.log.meta.tick_seconds
+    if seconds is None:
+        return []
+    unit = format_duration(survey.stamp * seconds)
+    if window.ticks is not None and survey.blurs(window.ticks):
+        known = f"Times are multiples of {unit}, so whether a conversion came within the window is known up to {unit}."
+        return [codes.COARSE_TIMES.found(known)]
+    displays = plan.clock.rate * plan.clock.share * survey.stamp
+    if window.ticks is None and window.rounds < displays and survey.stamp > 1:
+        by = "the order of displays that share a time, which means nothing"
+        by = by if survey.ends is None else "where conversions are drawn within their time stamp"
+        return [
+            codes.COARSE_TIMES.found(
+                f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
+                f"{window.rounds:,} rounds is decided by {by}."
+            )
+        ]
+    return []
+
+
+def warn_of_twins(plan: ReplayPlan) -> list[Finding]:
+    """Say that twins of a log whose time stamps are coarse know the delays that it does not tell."""
+    if plan.survey.ends is None or not plan.policy.learns:
+        return []
+    unit = format_duration(plan.survey.stamp * (plan.log.meta.tick_seconds or 1.0))
+    return [
+        codes.COARSE_TIMES_OF_TWINS.found(
+            f"Times are multiples of {unit}, and most delays are shorter than ten of these: twins have delays as a "
+            "replay draws them, so that no error below says what the time stamps leave unknown. A replay does."
+        )
+    ]
+
+
+def check_clusters(clusters: Column | None, used: int) -> None:
+    """Raise ParameterError if the first `used` displays are worth too few clusters for anybody to know their spread."""
+    if clusters is None:
+        return
+    code = clusters.code[:used]
+    worth = effective(code)
+    if too_few(worth):
+        raise ParameterError(
+            f"`cluster_by='{clusters.by}'` makes {clusters.count:,} clusters, which are worth {clusters_text(worth)} "
+            "of equal size: too few to know how much they vary.",
+            remedy="take a longer log, or smaller clusters if displays of different ones are independent: every:1h.",
+        )
+
+
+def warn_of_few_clusters(plan: ReplayPlan, code: Codes | None, what: str) -> list[Finding]:
+    """Return why the displays of these clusters give no interval, where they do not."""
+    worth = None if code is None else effective(code)
+    return [few_clusters_warning(what, worth, str(plan.options.cluster_by))] if too_few(worth) else []
+
+
+def few_clusters_warning(what: str, worth: float | None, by: str) -> Finding:
+    """Return the warning that something has no interval, for its displays are worth too few clusters."""
+    return codes.FEW_CLUSTERS.found(few_clusters(what, worth, by), about=by, clusters=worth)
+
+
+def describe_clusters(plan: ReplayPlan) -> list[Finding]:
+    """Return what to read before the numbers of a replay whose displays hang together."""
+    clusters, options = plan.clusters, plan.options
+    if clusters is None:
+        return []
+    findings = []
+    if not (options.bootstrap or plan.recorded or len(plan.held_out)):
+        findings.append(
+            codes.CLUSTERS_CHANGE_NOTHING.found(
+                f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this "
+                "log.",
+                "For new ones ask for the expected value (`bootstrap=200`), or the final policy's (`final`).",
+                about=clusters.by,
+            )
+        )
+    if clusters.unnamed:
+        findings.append(
+            codes.UNNAMED_CLUSTERS.found(
+                f"{clusters.unnamed:,} of {len(clusters.code):,} displays have no value in {clusters.by}: each is "
+                "taken as a cluster of its own.",
+                about=clusters.by,
+                displays=clusters.unnamed,
+            )
+        )
+    return findings
+
+
+def warn_of_refunds(plan: ReplayPlan) -> list[Finding]:
+    """Return the warnings of a policy that divides costs by delays, and of a window that refunds come too late for."""
+    log = plan.log
+    findings = []
+    told_costs = plan.of_profit and plan.options.learn_from == "objective"
+    if told_costs and getattr(plan.policy, "divides_by_delays", False):
+        cut = f", which the window leaves {plan.tau_window:.1%} of the sales" if plan.tau_window < 1.0 - _FEWER else ""
+        findings.append(
+            codes.COSTS_AND_DELAYS.found(
+                f"{plan.policy.name} divides all that it was told by the chance of having seen it{cut}, and so takes "
+                "costs, which it is told at once, for larger than they are.",
+                "Tell it of revenue alone, `learn_from='revenue'`, or take a policy that corrects no delays.",
+                about=plan.policy.name,
+            )
+        )
+    if plan.cdf is None:
+        return findings
+    value = to_numpy(log.conversions["value"])
+    for kind in plan.survey.kinds[1:]:
+        if kind.told and value[kind.at].sum() < 0.0:
+            findings += _warn_of_late(plan, kind.name, np.flatnonzero(kind.marked(len(value))), value)
+    return findings
+
+
+def _warn_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[np.float64]) -> list[Finding]:
+    """Return the warning of a window that events which take back come too late for."""
+    survey = plan.survey
+    limit = None if survey.limit is None else survey.limit[events]
+    cdf = fit_on_clock(survey.delay[events], limit, plan.clock)
+    within = share_within(survey, plan.window, cdf, events)
+    if not within < plan.tau_window - _FEWER:
+        return []
+    late = events[plan.rounds.delay[events] > plan.window.rounds]
+    late = late[survey.display[late] < len(plan.rounds)]
+    lost = -float(value[late].sum()) / max(len(plan.rounds), 1)
+    flatters = plan.rewards_end_with_window or plan.options.reward == "observed"
+    what = "The value counts none of these, and so is too good by them" if flatters else (
+        f"The value counts them, but the policy, which is never told of them, takes actions with many {name} for "
+        "better than they are"
+    )  # fmt: skip
+    return [
+        codes.LATE_REFUNDS.found(
+            f"The window flatters: {within:.1%} of the {name} come within it, and {plan.tau_window:.1%} of the "
+            f"sales. {name[0].upper()}{name[1:]} of {lost:.4g} a display, of those seen, come later. {what}.",
+            within=within,
+            lost=lost,
+        )
+    ]
+
+
+def warn_of_kind(name: str, plan: ReplayPlan, *, outcome: bool) -> list[Finding]:
+    """Return the warnings on an outcome, or another kind of events, by the plan whose rewards are its events."""
+    meta, findings = plan.log.meta, []
+    of = f"Outcome {name}" if outcome else name.capitalize()
+    if not len(plan.rounds):
+        long = plan.window.describe(plan.clock) if meta.attribution_window is None else ticks_words(
+            meta.attribution_window, meta.tick_seconds
+        )  # fmt: skip
+        findings.append(
+            codes.OUTCOME_NOT_FOLLOWED.found(
+                f"{of}: no replayed display was followed for {long}, so nothing is known of it.", about=name
+            )
+        )
+    elif not plan.maturity.known:
+        findings.append(
+            codes.OUTCOME_FOLLOW_UP_UNKNOWN.found(
+                f"{of}: nothing says how long after a display such an event may come, and the log stops "
+                "looking: young displays count with what was seen of them, too little.",
+                "Name its attribution_window.",
+                about=name,
+            )
+        )
+    for end in plan.rewards.ends_seen:
+        most = getattr(plan.rewards, end)
+        findings.append(
+            codes.OUTCOME_MAXIMUM_UNKNOWN.found(
+                f"{of}: the {end} value of a display seen, {most:g}, is taken as the {end} possible, which "
+                f"nobody knows: where {end.removesuffix('st')}r ones are, its intervals, and what guardrails say by "
+                "them, hold less often than they say.",
+                "Name its value_max in the spec." if outcome else "",
+                about=name,
+                **{end: most},
+            )
+        )
+    return findings

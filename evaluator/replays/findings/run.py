@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.engine.log_replay import Replay
 from evaluator.errors import NoRoundsError
-from evaluator.estimates.confidence import Interval
-from evaluator.findings.codes import (
-    ANY_ORDER,
-    BURSTS,
-    CLIPPED,
-    ENDED_BY_ACTION,
-    FEW_ROUNDS,
-    LITTLE_LEARNED,
-    MOVING_SETS,
-    QUEUE_RAN_DRY,
-    RARE_REFERENCE,
-    SHARE_OF_TRAFFIC,
-    SHORT_OF_HORIZON,
-    WALL_CLOCK_OFF,
-)
+from evaluator.estimates.confidence import Interval, with_honest_kind
+from evaluator.findings import codes
 from evaluator.findings.finding import Finding
 from evaluator.replays.acceptance import (
     acceptance_warning,
     propensity_warning,
+    set_sizes_assumption,
+    set_sizes_warning,
     waiting_warning,
 )
-from evaluator.replays.findings.unknown_maximum import warn_of_bound
-from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.plan_document import with_label
-from evaluator.replays.repeats import RepeatEstimates, ended_by
+from evaluator.replays.one_scan import RepeatEstimates, ended_by
+from evaluator.replays.plan import ReplayPlan, with_label
+from evaluator.replays.result import ReplayResult
 from evaluator.replays.rounds.gaps_and_bursts import BURSTY, peak_within_delay
-from evaluator.replays.rounds.reorder import BLOCK
-from evaluator.replays.set_sizes import set_sizes_assumption, set_sizes_warning
+from evaluator.replays.rounds.stream import BLOCK
 from evaluator.replays.support import binding_display, leaves_out
+from evaluator.replays.values.rewards import References, observed_rewards
 from evaluator.units import format_duration
 
 _TOLD = ("generated", "delivered", "expired")
@@ -49,6 +41,7 @@ _SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 # So many rounds are not missed by chance: the probability is exp(-20) at most.
 _EXPECTED = 20.0
 _LONGER = "take a longer log, or fewer actions: `actions='top:n'`."
+_BEYOND = {"largest": "more than the largest reward seen", "smallest": "less than the smallest reward seen"}
 
 
 def little_learned(
@@ -71,7 +64,7 @@ def little_learned(
         f"{''.join(f', {of}' for of in others)}."
     )
     if expired > 0.5 * generated:
-        return [LITTLE_LEARNED.found(so, "What helps: a wider `window`.", told=delivered, rounds=rounds)]
+        return [codes.LITTLE_LEARNED.found(so, "What helps: a wider `window`.", told=delivered, rounds=rounds)]
     if binding_display(plan):
         return []  # the plan's own warning names the cause
     helps = []
@@ -90,7 +83,7 @@ def little_learned(
     if plan.log.n_actions > 2 and plan.clock.kind != "wall" and of_most >= FEW_TOLD * 2:
         helps.append("fewer actions (`actions='top:n'`)")
     remedy = f"What helps: {', or '.join([*helps, 'a longer log'])}."
-    return [LITTLE_LEARNED.found(so, remedy, told=delivered, rounds=rounds)]
+    return [codes.LITTLE_LEARNED.found(so, remedy, told=delivered, rounds=rounds)]
 
 
 def _helpful_share(plan: ReplayPlan, rounds: int, generated: float, enough: int) -> float | None:
@@ -123,7 +116,7 @@ def bursts_warning(plan: ReplayPlan) -> list[Finding]:
         return []
     within = format_duration(delay * (plan.log.meta.tick_seconds or 1.0))
     return [
-        BURSTS.found(
+        codes.BURSTS.found(
             f"Traffic comes in bursts: within {within}, in which a good part of the conversions come, up to "
             f"{ratio:.2g} times as many displays follow one as on average. A replay has a part of each burst's "
             "rounds, but delays of whole bursts, so that what a policy knows in and between them is not what it would "
@@ -142,7 +135,7 @@ def calendar_warning(plan: ReplayPlan) -> list[Finding]:
     share = float(plan.matched.c.min(initial=1.0, where=plan.usable > 0)) * plan.survey.kept * plan.clock.sampling_rate
     if plan.clock.kind == "wall":
         return [
-            MOVING_SETS.found(
+            codes.MOVING_SETS.found(
                 f"Eligible actions change with time (action {action} most). The wall clock replays a rollout on a "
                 f"share of {share:.3g} of the traffic over the log's own calendar: actions come and go as they did, "
                 "and feedback comes as late, in time, as it did.",
@@ -151,7 +144,7 @@ def calendar_warning(plan: ReplayPlan) -> list[Finding]:
             )
         ]
     return [
-        MOVING_SETS.found(
+        codes.MOVING_SETS.found(
             f"Eligible actions change with time (action {action} most), on the log's calendar, and delays run on the "
             f"traffic's: this replay accepts {share:.3g} of the displays, so it lives through an action's n displays "
             f"in {share:.3g} n rounds, while its feedback comes as many rounds late as at full traffic. No rollout "
@@ -253,7 +246,7 @@ def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> lis
     findings = calendar_warning(plan)
     if t and plan.clock.kind == "wall" and plan.sampler != "logged":
         findings.append(
-            SHARE_OF_TRAFFIC.found(
+            codes.SHARE_OF_TRAFFIC.found(
                 f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
                 f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, "
                 "feedback would come later, counted in rounds: `clock='traffic'`.",
@@ -266,7 +259,7 @@ def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> lis
         named = ", ".join(in_vain)
         out = leaves_out(plan.survey, plan.usable, has_split=plan.has_split)
         findings.append(
-            ENDED_BY_ACTION.found(
+            codes.ENDED_BY_ACTION.found(
                 f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay "
                 f"ended there: {out} leaves it out.",
                 about=named,
@@ -281,7 +274,7 @@ def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> lis
     tilted = [found for r in done if r.sizes is not None for found in set_sizes_warning(r.sizes)]
     findings += [*tilted[:1], *off[:1], *propensity_warning(plan)]
     findings += [] if done[0].sizes is None else [set_sizes_assumption(done[0].sizes)]
-    return findings if len(done) == 1 else [*findings, ANY_ORDER.found(_SHUFFLED)]
+    return findings if len(done) == 1 else [*findings, codes.ANY_ORDER.found(_SHUFFLED)]
 
 
 def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[Finding]:
@@ -291,7 +284,7 @@ def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[Findi
     if plan.clock.kind != "wall" or not plan.matched.clips or not rate or abs(share / rate - 1.0) < _SHARE_OFF:
         return []
     return [
-        WALL_CLOCK_OFF.found(
+        codes.WALL_CLOCK_OFF.found(
             f"Wall clock: delays count {share:.4g} rounds for each display, but `accept_quantile` let {rate:.4g} of "
             f"them through: feedback comes {share / rate:.3g} times as late as it should.",
             f"Replay with `clock='traffic'` `traffic_share={rate * plan.clock.sampling_rate:.3g}`.",
@@ -307,7 +300,7 @@ def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, bes
     horizon = plan.options.horizon
     if 0 < t < 10 * plan.log.n_actions:
         findings.append(
-            FEW_ROUNDS.found(
+            codes.FEW_ROUNDS.found(
                 f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
                 "little about the policy in the long run.",
                 rounds=t,
@@ -316,7 +309,7 @@ def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, bes
         )
     if t and best.n < FEW_DISPLAYS:
         findings.append(
-            RARE_REFERENCE.found(
+            codes.RARE_REFERENCE.found(
                 f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the "
                 "regret's reference, is hardly known.",
                 displays=best.n,
@@ -326,7 +319,7 @@ def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, bes
     if dry and t:
         names = ", ".join(plan.log.labels[a] for a in sorted(dry))
         findings.append(
-            QUEUE_RAN_DRY.found(
+            codes.QUEUE_RAN_DRY.found(
                 f"The queue of action {names} ran dry after {t:,} rounds, short of the horizon: the stopping point "
                 "depended on outcomes, so do not compare this value with another policy's.",
                 about=names,
@@ -335,17 +328,113 @@ def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, bes
         )
     elif horizon is not None and 0 < t < horizon:
         short = f"The log ended after {t:,} rounds, short of the horizon {horizon:,}."
-        findings.append(SHORT_OF_HORIZON.found(short, rounds=t, horizon=horizon))
+        findings.append(codes.SHORT_OF_HORIZON.found(short, rounds=t, horizon=horizon))
     findings += bursts_warning(plan)
     waited = [found for r in done for found in waiting_warning(plan, r.accepted)]
     findings += waited[:1]
     clipped = float(np.mean([r.clipped for r in done]))
     if clipped > 0 and plan.sampler != "logged":
         findings.append(
-            CLIPPED.found(
+            codes.CLIPPED.found(
                 f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a "
                 "bias.",
                 share=clipped,
             )
         )
     return [*findings, *warn_of_bound(plan)]
+
+
+def mean_reward(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:
+    """Return the mean reward of the displays of each repeat's rounds, over the repeats; nan without rounds."""
+    if not all(len(displays) for displays in shown):
+        return float("nan")
+    if plan.options.reward == "observed":
+        return float(np.mean([observed_rewards(plan, displays).mean() for displays in shown]))
+    return float(np.mean([references.logged(plan, len(d)).taken(d).mean() for d in shown]))
+
+
+def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> list[Finding]:
+    """Return a warning where the value depends on when, within their time stamps, conversions are told.
+
+    `ends` are the values if they are told at the beginning of their stamps, and at the end; empty where stamps are
+    fine.
+    """
+    half = (value.high - value.low) / 2.0
+    if not ends or not abs(ends[0] - ends[1]) > half:
+        return []
+    unit = format_duration(plan.survey.stamp * (plan.log.meta.tick_seconds or 1.0))
+    return [
+        codes.TIME_STAMPS_DECIDE.found(
+            f"Time stamps decide this value. Times are multiples of {unit}, and conversions that are told at the "
+            f"beginning of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half "
+            f"the interval's width, {half:.2g}, which does not allow for it.",
+            "Log finer times; until then decide only what holds at both.",
+            at_beginning=ends[0],
+            at_end=ends[1],
+        )
+    ]
+
+
+def outside_seen(ends: Sequence[str]) -> str:
+    """Return what no display may earn where these bounds (`RewardRange.ends_seen`) are only what was seen."""
+    return " or ".join(_BEYOND[end] for end in ends)
+
+
+def ends_seen(results: Sequence[ReplayResult]) -> tuple[str, ...]:
+    """Return which bounds of a display's reward are only what was seen, in any of the results."""
+    return tuple(dict.fromkeys(end for result in results for end in result.plan["reward_bound"]["seen"]))
+
+
+def with_honest_kinds(plan: ReplayPlan, result: ReplayResult) -> ReplayResult:
+    """Return a result whose intervals claim no more than holds."""
+    if plan.bounded:
+        return result
+    money = result.money
+    if money is not None:
+        named = ("profit", "profit_per_cost")
+        money = replace(money, **{name: with_honest_kind(getattr(money, name)) for name in named})
+    best = replace(result.best_fixed_action, value=with_honest_kind(result.best_fixed_action.value))
+    return replace(
+        result,
+        value=with_honest_kind(result.value),
+        regret=with_honest_kind(result.regret),
+        uplift=with_honest_kind(result.uplift),
+        logging_value=with_honest_kind(result.logging_value),
+        best_fixed_action=best,
+        money=money,
+    )
+
+
+def warn_of_bound(plan: ReplayPlan) -> list[Finding]:
+    """Return what to read before the numbers of a log that names no largest reward."""
+    rewards = plan.rewards
+    findings = _warn_of_smallest(plan)
+    if rewards.known:
+        return findings
+    largest = f"The largest reward seen, {rewards.largest:g}, is taken as the largest possible"
+    if rewards.alike:
+        return [codes.LARGEST_REWARD_SEEN.found(f"{largest}.", largest=rewards.largest), *findings]
+    return [
+        *findings,
+        codes.LARGEST_REWARD_SEEN.found(
+            f"{largest}, which nobody knows: where larger ones are possible, and rare, the intervals of realised "
+            "values, regret, uplift and differences hold less often than they say, and not at any stopping time.",
+            "Name what a display can earn at most (`reward_max`, or reward_max in the spec), or have capped rewards "
+            "evaluated, of which they hold (`cap`).",
+            largest=rewards.largest,
+        ),
+    ]
+
+
+def _warn_of_smallest(plan: ReplayPlan) -> list[Finding]:
+    """Say so where refunds might take more than any did."""
+    if plan.rewards.smallest_known:
+        return []
+    return [
+        codes.SMALLEST_REWARD_SEEN.found(
+            f"The least that a display earns by its conversions, {plan.rewards.smallest:g}, is the least seen: where "
+            "refunds may take more, the intervals hold less often than they say.",
+            "Name it (`reward_min`, or reward_min in the spec).",
+            smallest=plan.rewards.smallest,
+        )
+    ]

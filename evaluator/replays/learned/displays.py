@@ -26,10 +26,8 @@ Truths = npt.NDArray[np.bool_]
 def told_eligible(policy: Any, setting: Setting, eligible: Eligible | None) -> Truths | None:
     """Return which actions are eligible, shape (K,); None where all are and the policy knows nothing else.
 
-    Raises
-    ------
-    ParameterError
-        They are not the indices of one or more actions; or the policy must be told them; or it has no answer.
+    Raise ParameterError if they are not the indices of one or more actions, or a policy must be told them, or has no
+    answer to them.
     """
     if eligible is None:
         if setting.among:
@@ -56,22 +54,10 @@ def told_eligible(policy: Any, setting: Setting, eligible: Eligible | None) -> T
 def display_vectors(
     policy: Any, setting: Setting, encoder: ContextEncoder | None, context: Display | None, own: Truths | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return the vectors of a display, shape (1, 0), (1, d) or (K, d).
+    """Return the vectors of a display as a caller gives it, shape (1, 0), (1, d) or (K, d).
 
-    Parameters
-    ----------
-    policy, setting, encoder
-        Description of the policy, setting that it was told, and encoder of its contexts.
-    context
-        Display as a caller gives it.
-    own
-        Which actions are eligible, shape (K,): vectors may then be theirs alone, in their order, and those of the
-        others are 0. None takes those of all.
-
-    Raises
-    ------
-    ParameterError
-        The context has another shape, or is not finite, or cannot be encoded.
+    Where some actions alone are eligible (`own`, shape (K,)), vectors may be theirs alone, in their order, and those of
+    the others are 0. Raise ParameterError if the context has another shape, is not finite or cannot be encoded.
     """
     rows = setting.rows
     if rows == 0:

@@ -23,11 +23,10 @@ from evaluator.outputs.staging import writing
 from evaluator.policies import dispatch
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.running import blamed, has_random_ties, reward_unit
-from evaluator.replays.learned.about import LearnedFrom, PolicyDescription, three_lines
 from evaluator.replays.learned.displays import Display, Eligible, Truths, display_vectors, shown_vectors, told_eligible
-from evaluator.replays.learned.file import PolicyContent, fill_file, read_file, refuse_unsavable
-from evaluator.replays.learned.state import copied
-from evaluator.replays.rounds.eligible_actions import stated_actions
+from evaluator.replays.learned.file import PolicyContent, copied, fill_file, read_file, refuse_unsavable
+from evaluator.replays.learned.policy_metadata import LearnedFrom, PolicyDescription, summary
+from evaluator.replays.rounds.batch import stated_actions
 
 _SAVE_AGAIN = "replay the policy and save it again."
 
@@ -86,7 +85,7 @@ class LearnedPolicy:
     def __repr__(self) -> str:
         """Return three lines: what it is, what it learned from, how to use it."""
         waiting = int(self.pending.size[0])
-        return three_lines(self.policy, self.setting, self.rounds, waiting, self.encoder, self.learned_from)
+        return summary(self.policy, self.setting, self.rounds, waiting, self.encoder, self.learned_from)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(repr(self))}</pre>"

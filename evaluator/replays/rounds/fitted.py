@@ -50,7 +50,8 @@ import numpy.typing as npt
 from evaluator.engine.kernels.solving import Standard, inverted, standard_of
 from evaluator.errors import EvaluatorError
 from evaluator.log import Log
-from evaluator.log.schema import to_numpy
+from evaluator.log.eligible import Bits, SetCodes, members
+from evaluator.log.schema import ELIGIBLE, Columns, to_numpy
 from evaluator.streams import STEP, Stream, mixed, seed_sequence
 
 Floats = npt.NDArray[np.float64]
@@ -67,6 +68,12 @@ _STEPS = 1000
 _NEGLIGIBLE = 0.005
 # From this correction on, in the logarithm and on average, it was seen to fall short: too many columns.
 _TOO_MUCH = 0.2
+# The logger showed action a of the set E with probability w_a / (sum of w_b over b in E). The weights that make the
+# log most likely solve w_a = n_a / (sum over the displays with a eligible of 1 / (sum of w_b over b in E)), n_a the
+# displays of a; going round in that equation climbs to them (Hunter 2004, MM algorithms for generalized Bradley-
+# Terry models, Annals of Statistics 32). Shares of the log alone would take an action that is seldom eligible for
+# one that is seldom chosen.
+_ROUNDS, _CLOSE = 10_000, 1e-10
 
 
 class Acceptance(NamedTuple):
@@ -136,15 +143,7 @@ class LoggerModel:
 
 @dataclass(frozen=True, eq=False)
 class FittedLogger:
-    """The logging policy as cross-fitted models of the context have it.
-
-    Parameters
-    ----------
-    models
-        Model for each group of displays, fitted to the others.
-    fitted_to
-        Number of displays that the models were fitted to.
-    """
+    """The logging policy by cross-fitted models of contexts: one for each group of displays, fitted to the others."""
 
     models: tuple[LoggerModel, ...]
     fitted_to: int
@@ -295,3 +294,50 @@ def _variances(spread: Floats, x: Floats, k: int) -> Floats:
         between = spread[j, :, j] + spread[k, :, k] - spread[j, :, k] - spread[k, :, j]
         out[:, j] = np.einsum("nd,nd->n", x @ between, x)
     return out
+
+
+def choice_weights(log: Log) -> Floats:
+    """Return the weights of the actions, shape (K,), with sum 1; 0 for actions never shown.
+
+    Where no chain of shared sets connects two groups of actions, nothing tells how their weights compare, and nothing
+    needs it. Cost: one pass over the sets and K numbers a distinct one, then little more a round.
+    """
+    shown = np.zeros(log.n_actions, np.int64)
+    counts: dict[bytes, int] = {}
+    for _, batch in log.batches(["action", ELIGIBLE], coded=True):
+        shown += np.bincount(batch["action"], minlength=log.n_actions)
+        sets = batch[ELIGIBLE]
+        assert isinstance(sets, SetCodes)
+        of_set = np.bincount(sets, minlength=len(sets.distinct))
+        for at in np.flatnonzero(of_set):
+            key = sets.distinct[at].tobytes()
+            counts[key] = counts.get(key, 0) + int(of_set[at])
+    bits = np.frombuffer(b"".join(counts), np.uint8).reshape(len(counts), -1)
+    first, action = members(bits)
+    n = np.fromiter(counts.values(), np.float64, len(counts))
+    size = np.diff(first)
+    w: Floats = shown / shown.sum()
+    for _ in range(_ROUNDS):
+        total = np.add.reduceat(w[action], first[:-1])
+        expected = np.bincount(action, np.repeat(n / total, size), minlength=log.n_actions)
+        new = np.divide(shown, expected, out=np.zeros_like(w), where=expected > 0.0)
+        new /= new.sum()
+        moved = float(np.abs(new - w).max())
+        w = new
+        if moved < _CLOSE:
+            break
+    return w
+
+
+def chosen_with(weights: Floats, displays: Columns) -> Floats:
+    """Return the propensities of some displays under such weights, shape (n,)."""
+    sets = displays[ELIGIBLE]
+    distinct, of = (sets.distinct, np.asarray(sets)) if isinstance(sets, SetCodes) else _plain(sets)
+    first, action = members(distinct)
+    total = np.add.reduceat(weights[action], first[:-1])
+    found: Floats = weights[displays["action"]] / total[of]
+    return found
+
+
+def _plain(bits: Bits) -> tuple[Bits, npt.NDArray[np.int64]]:
+    return bits, np.arange(len(bits))

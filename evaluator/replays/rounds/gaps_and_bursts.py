@@ -39,19 +39,11 @@ _LEVELS = (0.25, 0.5)
 
 
 class ConversionGap(NamedTuple):
-    """Hours in a row without a conversion.
+    """Hours in a row without a conversion, from tick `start` until `end`.
 
-    Parameters
-    ----------
-    start, end
-        First hour and the end of the last one, in ticks, the end excluded.
-    hours
-        Number of hours in the gap.
-    usual
-        Number of conversions that came in the same hours of the days before and after, the smaller of the two.
-    weekly
-        Whether the same hours of a week before or after had as many too; False where the log is too short to tell, so
-        that the gap may be a usual weekend.
+    `usual` conversions came in the same hours of the days before and after, the smaller of the two. `weekly` says
+    whether the same hours of a week before or after had as many, too; False where the log is too short to tell, so that
+    the gap may be a usual weekend.
     """
 
     start: int

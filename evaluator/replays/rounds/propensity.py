@@ -1,4 +1,12 @@
-"""Probabilities with which the logging policy showed what it showed."""
+"""Probabilities with which the logging policy showed what it showed.
+
+Thinning by propensities: it turns any log with known propensities into one logged uniformly.
+
+Accepting a display with probability c / propensity leaves every action shown with probability c whatever the context:
+plain matching is exact on what remains. For contextual policies c must be one number for the whole log (a per-context
+or per-action c tilts the contexts). For the others a c for each action is enough and keeps more; where an action's
+propensity never changes it keeps everything.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +25,24 @@ from evaluator.log.meta import PropensityKind
 from evaluator.log.schema import ELIGIBLE, WEIGHT, Columns
 from evaluator.log.set_kinds import has_eligibility
 from evaluator.options.shared import PropensityMode
-from evaluator.replays.rounds.fitted import FOLDS, Acceptance, FittedLogger, acceptance_of, fit_logger
+from evaluator.replays.rounds.fitted import (
+    FOLDS,
+    Acceptance,
+    FittedLogger,
+    acceptance_of,
+    choice_weights,
+    chosen_with,
+    fit_logger,
+)
 from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.weights import DisplayWeights, choice_weights, chosen_with, read_weights
 
 MODES: tuple[PropensityMode, ...] = get_args(PropensityMode)
 
 Floats = npt.NDArray[np.float64]
 # From columns of some displays to their propensities.
 Rule: TypeAlias = Callable[[Columns], Floats]
+# Part of the assumption, and a warning of every replay that rests on it.
+NOT_AT_REST = "the fit of the propensities did not come to rest, so they may be off: give fewer columns, by `features`"
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +178,6 @@ def _by_weight(mean: float, p: Floats, displays: Columns) -> Floats:
     return p * mean / displays[WEIGHT]
 
 
-# Part of the assumption, and a warning of every replay that rests on it.
-NOT_AT_REST = "the fit of the propensities did not come to rest, so they may be off: give fewer columns, by `features`"
 NONE_GIVEN = Propensities(
     "absent",
     "the logging policy ignored contexts and outcomes (no propensities given)",
@@ -351,3 +366,89 @@ def _multinomial(log: Log) -> Propensities:
     if not logger.converged:
         said += "; " + NOT_AT_REST
     return Propensities("estimated", said, reads, rule, smallest, largest, fitted=c, settled=logger.converged)
+
+
+@dataclass(frozen=True, eq=False)
+class Thinning:
+    """Keep each display with probability min(1, c / propensity), with a number c for each action, shape (K,).
+
+    Without propensities everything is kept.
+    """
+
+    propensities: Propensities
+    c: npt.NDArray[np.float64]
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether no display is ever left out: then no randomness is needed."""
+        return self.propensities.rule is None or bool(np.all(~(self.propensities.largest > self.c)))
+
+    @property
+    def clips(self) -> bool:
+        """Whether some propensity is below its c: the source of bias of `--accept-quantile`."""
+        return self.propensities.rule is not None and bool(np.any(self.propensities.smallest < self.c))
+
+    def kept(self, displays: Columns, draws: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Return which displays are kept, shape (n,), given one uniform draw for each.
+
+        The draws are the sampler's, one a display, so that they are the same for all policies.
+        """
+        kept: npt.NDArray[np.bool_] = draws * self.propensities.of(displays) < self.c[displays["action"]]
+        return kept
+
+    def weights(self, displays: Columns) -> npt.NDArray[np.float64]:
+        """Return the residual importance weight of each display, shape (n,): 1 unless clipped."""
+        return np.maximum(self.c[displays["action"]] / self.propensities.of(displays), 1.0)
+
+
+def thinning(log: Log, propensities: Propensities, *, per_action: bool, quantile: float = 0.0) -> Thinning:
+    """Return how a log is thinned: with a c for each action (non-contextual policies), or one for all.
+
+    c is a quantile of the propensities (Dudik et al. 2012): 0, the smallest, is exact; more keeps more rounds at the
+    price of bias.
+    """
+    k = log.n_actions
+    if propensities.rule is None:
+        return Thinning(propensities, np.ones(k))
+    if per_action:
+        return Thinning(propensities, propensities.quantiles(log, quantile))
+    return Thinning(propensities, np.full(k, propensities.quantile(log, quantile)))
+
+
+@dataclass(frozen=True, eq=False)
+class DisplayWeights:
+    """The weights of a log's displays, read in one pass: one over the probability of being in the log.
+
+    Their sum, and the smallest and largest, of each action's displays, shape (K,); nan for actions never shown.
+    """
+
+    displays: int
+    of_action: Floats
+    smallest: Floats
+    largest: Floats
+
+    @property
+    def mean(self) -> float:
+        """Displays of the traffic for each of the log."""
+        return float(self.of_action.sum() / self.displays)
+
+    @property
+    def kept(self) -> float:
+        """Share of the log's displays that is left when they are thinned to an even sample of the traffic."""
+        return self.mean / float(np.nanmax(self.largest))
+
+
+def read_weights(log: Log) -> DisplayWeights | None:
+    """Return the weights of a log's displays; None where it has none."""
+    if WEIGHT not in log.schema.names:
+        return None
+    total = np.zeros(log.n_actions)
+    smallest, largest = np.full(log.n_actions, np.inf), np.full(log.n_actions, -np.inf)
+    for _, batch in log.batches(["action", WEIGHT]):
+        action, weight = batch["action"], batch[WEIGHT]
+        total += np.bincount(action, weight, minlength=log.n_actions)
+        np.minimum.at(smallest, action, weight)
+        np.maximum.at(largest, action, weight)
+    never = np.isinf(smallest)
+    smallest[never] = largest[never] = np.nan
+    return DisplayWeights(len(log), total, smallest, largest)

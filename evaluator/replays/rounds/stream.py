@@ -1,8 +1,19 @@
-"""A log as the batches a replay reads."""
+"""A log as the batches a replay reads.
+
+Another order of the same log: displays shuffled within blocks, so that time stays roughly in order.
+
+A replay uses few of a log's displays, and which ones depends on the order in which they came. Displays that followed
+one another closely could have come in another order as well, so a replay of another order is as good, and the mean over
+several depends on the log's luck the less. A display takes along all that belongs to it: context, action, propensity,
+conversions, and their delays, which stay the displays that came between in the log itself.
+
+Blocks of 1,024 are long enough that other displays are used, and so short that rhythms and drifts over more displays
+than that stay as they are: `python -m tests.bench.repeats` measures both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,10 +28,12 @@ from evaluator.log.eligible import SetCodes, joined_codes, members, sizes
 from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, NAMED_TARGET, Columns, is_target, to_numpy
 from evaluator.log.vectors_of_displays import TakenActions, readable_vectors
-from evaluator.replays.rounds.batch import Batch, EligibleActions
-from evaluator.replays.rounds.eligible_actions import eligible_actions
+from evaluator.replays.rounds.batch import Batch, EligibleActions, eligible_actions
+from evaluator.streams import Stream, random_stream
 
 NO_VECTORS = np.zeros((1, 1, 0))
+BLOCK = 1_024
+Ints = npt.NDArray[np.int64]
 
 
 class LogPiece(NamedTuple):
@@ -178,15 +191,8 @@ class LogRounds:
     ) -> tuple[npt.NDArray[np.floating], EligibleActions | None]:
         """Return the vectors of some displays, and their eligible actions, as a batch has them.
 
-        Parameters
-        ----------
-        vectors
-            Vectors of the displays, of the shapes that `LogPiece.part` returns: (n, 1, d), (n, K, d), (1, ...) or
-            (m, d).
-        sets
-            Eligible actions of the displays; None where they were not read.
-        first_vector
-            Place of each display's first vector where displays have their own number of them, shape (n + 1,).
+        Vectors have the shapes that `LogPiece.part` returns, and `first_vector`, shape (n + 1,), is the place of each
+        display's first where displays have their own number of them.
         """
         if self.playable is None:
             # Where each set holds all actions there are no sets to choose from, and every display has K vectors.
@@ -199,12 +205,8 @@ class LogRounds:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Return what a policy may be told of some conversions: the place of each display's first, delays, and values.
 
-        Parameters
-        ----------
-        first
-            Place, among these conversions, of each display's first one, shape (n + 1,).
-        conversions
-            Numbers of these conversions in the log, shape (c,), or a slice.
+        The conversions are numbers in the log, shape (c,), or a slice, and `first` is the place among them, shape (n +
+        1,).
         """
         delay, value = self.delay[conversions], to_numpy(self.log.conversions["value"])[conversions]
         if self.told is None:
@@ -223,21 +225,10 @@ class LogRounds:
 
 
 def vectors_of(log: Log, *, policy: str, reads: str = "") -> str:
-    """Return which vectors of a log a contextual policy reads.
+    """Return which vectors of a log a contextual policy reads: the one column that it names, or any.
 
-    Parameters
-    ----------
-    log
-        Log that a policy is to read.
-    policy
-        Name of the policy, for errors.
-    reads
-        Name of the one column that it reads; empty if it can do with any.
-
-    Raises
-    ------
-    ParameterError
-        The log has not what it reads, or no contexts, action sets or action features.
+    Raise ParameterError if the log has not that column, or no contexts, action sets or action features; it names the
+    policy.
     """
     if reads.startswith(NAMED_TARGET) and reads not in log.schema.names:
         raise _no_target(log, reads.removeprefix(NAMED_TARGET))
@@ -275,23 +266,9 @@ def _no_target(log: Log, name: str) -> ParameterError:
 
 
 def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BATCH) -> Iterator[LogPiece]:
-    """Read a log once.
+    """Read a log once, about `size` displays at a time: columns with ``action``, and vectors as `LogRounds` names them.
 
-    Parameters
-    ----------
-    log
-        Log to read.
-    columns
-        Names of the columns of displays to read, with ``action``.
-    vectors
-        Names of the vectors that the policies read, as in `LogRounds`.
-    size
-        Number of displays at a time, about.
-
-    Raises
-    ------
-    LogError
-        A vector is not finite, or a row of a policy's probabilities is none.
+    Raise LogError if a vector is not finite, or a row of a policy's probabilities is none.
     """
     of = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
     labels = [name for name in vectors if is_target(name) and pa.types.is_string(log.schema.field(name).type)]
@@ -395,3 +372,64 @@ def _finite(
     if _of_a_display(name):
         vectors = vectors[:, None, :]
     return np.ascontiguousarray(vectors)
+
+
+class LogOrder:
+    """The order of the displays of a log, part by part; it depends on its random stream alone."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    @classmethod
+    def of_repeat(cls, seed: int, repeat: int) -> LogOrder:
+        """Return the order that a repeat reads a log in, other than the first, which reads it as it is."""
+        return cls(random_stream(Stream.REPEAT_ORDER, seed, repeat))
+
+    def next(self, n: int) -> Ints:
+        """Return the next `n` displays in their new order, counted from 0: whole blocks, but at the end of the log."""
+        keys = self._rng.random(n)
+        whole = n - n % BLOCK
+        out = np.empty(n, np.int64)
+        out[:whole] = (
+            np.argsort(keys[:whole].reshape(-1, BLOCK), axis=1) + np.arange(0, whole, BLOCK)[:, None]
+        ).reshape(-1)
+        out[whole:] = np.argsort(keys[whole:]) + whole
+        return out
+
+
+class GatheredDisplays(NamedTuple):
+    """Some displays of a piece in some order: as a batch, but with their conversions' numbers among the log's own.
+
+    Vectors are held by each name that was asked for. `first_conversion`, shape (n + 1,), is the place of each display's
+    first in `conversion`, shape (c,). Eligible actions are None where they were not read; `first_vector`, shape (n +
+    1,), is there where displays have their own number of vectors.
+    """
+
+    action: npt.NDArray[np.int32]
+    vectors: dict[str | None, npt.NDArray[np.floating]]
+    first_conversion: Ints
+    conversion: Ints
+    eligible: SetCodes | None = None
+    first_vector: Ints | None = None
+
+    def batch(self, rounds: LogRounds) -> Batch:
+        """Return them as a policy reads them."""
+        events = rounds.events(self.first_conversion, self.conversion)
+        vectors, eligible = rounds.choices(self.vectors[rounds.vectors], self.eligible, self.first_vector)
+        return Batch(self.action, vectors, *events, eligible)
+
+
+def gather(
+    piece: LogPiece, action: npt.NDArray[np.int32], displays: Ints, vectors: Iterable[str | None]
+) -> GatheredDisplays:
+    """Take displays out of a piece, in the order asked for and counted from its first one; they may come twice.
+
+    `action` holds the thinned actions of the piece's displays, shape (m,); vectors are named as in `LogPiece.part`.
+    """
+    first = piece.first_conversion[displays]
+    counts = piece.first_conversion[displays + 1] - first
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    conversion = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
+    own = {name: piece.part(name, displays) for name in vectors}
+    sets, first_vector = piece.eligible(displays), piece.first_vectors(displays)
+    return GatheredDisplays(action[displays], own, bounds, conversion, sets, first_vector)

@@ -25,7 +25,7 @@ perfect model: both have variance sigma² / (c n).
 *Why it is unbiased.* Given the displays before i and x_i, the choice c_i (made without a look at a_i and Y_i) and q^
 are fixed, a_i is drawn with the logged propensities, and the term's mean is r(x_i, c_i), however wrong the model. For
 this q^ must not depend on display i or later ones: each group of displays is predicted by a model of the earlier groups
-(`evaluator.replays.values.reward_model`). A model cross-fitted on later displays too would know rewards that the
+(`evaluator.replays.values.doubly_robust`). A model cross-fitted on later displays too would know rewards that the
 policy's later choices depend on, and the terms would no longer be those of a martingale.
 
 *Interval.* The terms minus their conditional means are martingale differences, so the variance of the estimate is the
@@ -43,65 +43,95 @@ what the choices that were made are worth to new clusters.
 References
 ----------
 Dudik, Erhan, Langford, Li. Sample-efficient nonstationary policy evaluation for contextual bandits. UAI 2012.
+
+A linear model of the rewards, cross-fitted: what DR compares each reward with was fitted without that reward.
+
+The displays are cut into groups of consecutive numbers. Each group is predicted by a ridge regression on other groups:
+on all the others (of a policy that does not learn on the way), or on the earlier ones alone (of one that does: what is
+predicted must not depend on what comes, and the first group is predicted to be 0).
+
+Features are what the log has of a display, and a constant: its context, one regression an action; the action sets' or
+the catalogue's vectors, one regression for all; without vectors, each action's own mean. Displays too young at the end
+of the log enter with the rewards that the caller has corrected, or not at all. A wrong model leaves DR unbiased.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
+from evaluator.engine.kernels.solving import solved, varying
 from evaluator.engine.log_replay import Replay
+from evaluator.estimates.confidence import SparseRewards
 from evaluator.estimates.weighted import WeightedValue, doubly_robust, mean_value
 from evaluator.findings.codes import DOUBLY_ROBUST, FEW_WEIGHTED_REWARDS
 from evaluator.findings.finding import Finding
+from evaluator.log import Log
 from evaluator.log.vectors_of_displays import readable_vectors
+from evaluator.replays.findings.plan import warn_of_few_clusters
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rounds.stream import pieces
-from evaluator.replays.values.final import FinalValue
-from evaluator.replays.values.reward_model import fit_reward_model
+from evaluator.replays.rounds.stream import LogRounds, pieces
 from evaluator.replays.values.rewards import eventual_rewards
 
 LEARNING = "the policy's choice at each display read, as it had learned by then"
 FIXED = "a policy that does not learn"
+Floats = npt.NDArray[np.float64]
+FittedTo = Literal["others", "earlier"]
+RIDGE = 1.0
+# More groups leave more to fit to, but each needs its own normal equations.
+_MOST_GROUPS, _MOST_NUMBERS = 20, 2**25
 
 
-def robust_value(plan: ReplayPlan, replays: Sequence[Replay], frozen: FinalValue | None) -> WeightedValue | None:
-    """Return the doubly robust value of a plan's policy, given its repeats; None where it is not asked for.
+class RewardModels:
+    """Models of the rewards, cross-fitted, each fitted once for all plans on one log that count the same rewards."""
 
-    Parameters
-    ----------
-    plan, replays
-        Plan of a policy that learns, and its replays, one a repeat.
-    frozen
-        Value of a policy that does not learn, other than the logging policy, whose weights are all 1; None of one that
-        learns.
+    def __init__(self) -> None:
+        self._fitted: dict[tuple[object, ...], RewardModel] = {}
+
+    def of(self, plan: ReplayPlan) -> RewardModel:
+        """Return the model that predicts each display that can be judged without its own reward."""
+        # On one log and with one set of options, only the window tells one plan's rewards from another's.
+        key = (plan.maturity.used, plan.window.cut)
+        if key not in self._fitted:
+            rewards = eventual_rewards(plan, used=plan.maturity.used)
+            self._fitted[key] = fit_reward_model(plan.log, rewards, to="others")
+        return self._fitted[key]
+
+
+def robust_value(
+    plan: ReplayPlan, replays: Sequence[Replay], frozen: WeightedValue | None
+) -> tuple[WeightedValue, list[Finding]]:
+    """Return the doubly robust value of a plan's policy that asks for it, and what goes with it.
+
+    Of a policy that does not learn, other than the logging policy, whose weights are all 1, it is that of the `frozen`
+    one.
     """
-    if not plan.options.doubly_robust:
-        return None
+    clusters = None if plan.clusters is None else plan.clusters.code
+    findings = []
     if plan.policy.learns:
-        return running_value(plan, replays)
-    if frozen is not None:
-        return replace(frozen.dr, target=FIXED)
-    rewards = eventual_rewards(plan, used=plan.rounds.used)
-    clusters = None if plan.clusters is None else plan.clusters.code[: rewards.n]
-    found = mean_value(rewards.taken(np.arange(rewards.n)), level=plan.options.level, clusters=clusters)
-    return replace(found, target=FIXED)
-
-
-def said_of_robust(found: WeightedValue | None) -> list[Finding]:
-    """Return what goes with a doubly robust value."""
-    if found is None or found.target == FIXED:
-        return []
-    withheld = FEW_WEIGHTED_REWARDS.found(f"The doubly robust value is not given: {found.withheld}.")
-    return [
-        *([withheld] if found.withheld else []),
-        DOUBLY_ROBUST.found(
-            "doubly robust value: of the policy's choices at all displays read, as it had learned by then; the "
-            "realised value is that of the accepted rounds alone, which this interval need not hold"
-        ),
-    ]
+        value = running_value(plan, replays)
+        if value.withheld:
+            findings.append(FEW_WEIGHTED_REWARDS.found(f"The doubly robust value is not given: {value.withheld}."))
+        findings.append(
+            DOUBLY_ROBUST.found(
+                "doubly robust value: of the policy's choices at all displays read, as it had learned by then; the "
+                "realised value is that of the accepted rounds alone, which this interval need not hold"
+            )
+        )
+    elif frozen is not None:
+        value = replace(frozen, target=FIXED)
+    else:
+        rewards = eventual_rewards(plan, used=plan.rounds.used)
+        own = None if clusters is None else clusters[: rewards.n]
+        value = mean_value(rewards.taken(np.arange(rewards.n)), level=plan.options.level, clusters=own)
+        value = replace(value, target=FIXED)
+    if clusters is not None:
+        findings += warn_of_few_clusters(plan, clusters[: value.value.n], "the doubly robust value")
+    return value, findings
 
 
 def running_value(plan: ReplayPlan, replays: Sequence[Replay]) -> WeightedValue:
@@ -132,3 +162,120 @@ def running_value(plan: ReplayPlan, replays: Sequence[Replay]) -> WeightedValue:
         clusters=None if plan.clusters is None else plan.clusters.code[:n],
     )  # fmt: skip
     return replace(found, target=LEARNING)
+
+
+@dataclass(frozen=True, eq=False)
+class RewardModel:
+    """A cross-fitted ridge regression of the reward: of each group of displays one fit, made on other groups.
+
+    `bounds` are the first display of each group, and one past the last display, shape (groups + 1,); `theta` the
+    coefficients of each group and block, the constant's last, shape (groups, blocks, d + 1): a block an action, or one
+    for all.
+    """
+
+    bounds: npt.NDArray[np.int64]
+    theta: Floats
+    n_actions: int
+
+    def values(self, first: int, n: int, vectors: npt.NDArray[np.floating]) -> Floats:
+        """Return q^(x_i, a) of the `n` displays from number `first` on, shape (n, K).
+
+        Vectors are as `evaluator.replays.rounds.stream.LogPiece` has them: shape (n, K, d), (n, 1, d), or (1, ...) for
+        all.
+        """
+        out = np.empty((n, self.n_actions))
+        for group, part in _cut(self.bounds, first, n):
+            own = vectors if len(vectors) == 1 else vectors[part]
+            theta = self.theta[group]
+            if len(theta) == 1:
+                out[part] = own @ theta[0, :-1] + theta[0, -1]
+            else:
+                out[part] = own[:, 0] @ theta[:, :-1].T + theta[:, -1]
+        return out
+
+
+def fit_reward_model(log: Log, rewards: SparseRewards, *, to: FittedTo) -> RewardModel:
+    """Fit the model in one scan of a log, to normal equations: no more memory for a longer log.
+
+    theta of a group = (RIDGE I + sum f f')^-1 sum f Y over the displays it is fitted to, f the shown action's features
+    with mean 0 and variance 1 there, and a constant: predictions do not depend on the units of the columns. Rewards are
+    those of the log's first displays, corrected for what the log could not see; the others are not looked at.
+    """
+    name, k, n = readable_vectors(log), log.n_actions, rewards.n
+    shape = LogRounds(log, n, name, np.zeros(0, np.int64))
+    blocks, d = (1 if shape.rows > 1 else k), shape.dimension + 1
+    groups = int(np.clip(_MOST_NUMBERS // (blocks * d * d), 2, _MOST_GROUPS))
+    bounds = np.rint(np.linspace(0, n, groups + 1)).astype(np.int64)
+    gram, moment = np.zeros((groups, blocks, d, d)), np.zeros((groups, blocks, d))
+    # Sums about a display's own numbers keep the digits that those about 0 lose where numbers are dates.
+    origin: Floats | None = None
+    for piece in pieces(log, ["action"], [] if name is None else [name]):
+        size = min(len(piece.action), n - piece.first)
+        if size <= 0:
+            break
+        y = rewards.taken(np.arange(piece.first, piece.first + size))
+        for group, part in _cut(bounds, piece.first, size):
+            shown = _shown(piece.action[part], piece.part_of_all(name, part, k))
+            origin = np.append(shown[0, :-1], 0.0) if origin is None else origin
+            shown -= origin
+            _add(gram[group], moment[group], piece.action[part], y[part], shown)
+    if to == "others":
+        gram, moment = gram.sum(axis=0) - gram, moment.sum(axis=0) - moment
+    else:
+        gram, moment = np.cumsum(gram, axis=0) - gram, np.cumsum(moment, axis=0) - moment
+    theta = np.stack([_standard_fit(*sums) for sums in zip(gram, moment, strict=True)])
+    if origin is not None:
+        theta[..., -1] -= theta @ origin
+    return RewardModel(bounds, theta, k)
+
+
+def _standard_fit(gram: Floats, moment: Floats) -> Floats:
+    """Return the coefficients of each block, shape (blocks, d), of columns as they are, by those with variance 1."""
+    d = gram.shape[-1]
+    total = gram.sum(axis=0)
+    n = max(total[-1, -1], 1.0)
+    centre = total[-1] / n
+    deviation = varying(np.sqrt(np.maximum(np.diag(total) / n - centre**2, 0.0)), centre)
+    # Of the constant: it stays.
+    deviation[-1], centre[-1] = 1.0, 0.0
+    to_standard = np.diag(1.0 / deviation)
+    to_standard[-1] -= centre / deviation
+    own = to_standard.T @ gram @ to_standard + RIDGE * np.eye(d)
+    return np.asarray(solved(own, moment @ to_standard) @ to_standard.T)
+
+
+def _cut(bounds: npt.NDArray[np.int64], first: int, n: int) -> Iterator[tuple[int, slice]]:
+    """Yield (group, its part) of the displays from `first` on."""
+    group = int(np.searchsorted(bounds, first, side="right")) - 1
+    low = 0
+    while low < n:
+        high = min(int(bounds[group + 1]) - first, n)
+        if high > low:
+            yield group, slice(low, high)
+        low, group = max(high, low), group + 1
+
+
+def _shown(action: npt.NDArray[np.int32], vectors: npt.NDArray[np.floating]) -> Floats:
+    """Return the features of the actions shown, and a constant, shape (n, d)."""
+    rows, d = vectors.shape[1:]
+    shown = np.ones((len(action), d + 1))
+    if rows > 1:
+        shown[:, :-1] = vectors[0, action] if len(vectors) == 1 else vectors[np.arange(len(action)), action]
+    elif d:
+        shown[:, :-1] = vectors[:, 0]
+    return shown
+
+
+def _add(gram: Floats, moment: Floats, action: npt.NDArray[np.int32], y: Floats, shown: Floats) -> None:
+    """Add displays to the normal equations of their group, shape (blocks, d, d) and (blocks, d)."""
+    if len(gram) == 1:
+        gram[0] += shown.T @ shown
+        moment[0] += shown.T @ y
+        return
+    order = np.argsort(action, kind="stable")
+    bounds = np.searchsorted(action[order], np.arange(len(gram) + 1))
+    for k in np.flatnonzero(np.diff(bounds)):
+        mine = order[bounds[k] : bounds[k + 1]]
+        own = shown[mine]
+        gram[k] += own.T @ own
+        moment[k] += own.T @ y[mine]

@@ -13,7 +13,7 @@ from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.standard_errors import effective, spread_interval, too_few
 from evaluator.findings.codes import MIXED_HORIZONS, NO_SPREAD, PROPENSITIES_NOT_RESAMPLED, ordered
-from evaluator.replays.findings.clusters import few_clusters_warning
+from evaluator.replays.findings.plan import few_clusters_warning
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 
@@ -23,16 +23,10 @@ LOGGED: SamplerName = "logged"
 
 @dataclass(frozen=True, eq=False)
 class ResampledValues:
-    """Values of one plan's replays of resampled logs.
+    """Values of one plan's replays of resampled logs, shape (B,): mean reward per round.
 
-    Parameters
-    ----------
-    values
-        Mean reward per round in each resampled log, shape (B,).
-    short
-        Number of resampled logs in which the rounds were not reached.
-    clusters
-        Number of clusters of equal size that the rounds are worth; None where displays were drawn one by one.
+    In `short` of them the rounds were not reached. The rounds are worth so many clusters of equal size; None where
+    displays were drawn one by one.
     """
 
     values: npt.NDArray[np.float64]

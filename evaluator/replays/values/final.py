@@ -33,10 +33,10 @@ from evaluator.findings.finding import Finding
 from evaluator.log.breaches import TARGET_REPAIR
 from evaluator.log.schema import ELIGIBLE, is_target
 from evaluator.log.vectors_of_displays import readable_vectors
-from evaluator.replays.findings.clusters import warn_of_few_clusters
+from evaluator.replays.findings.plan import warn_of_few_clusters
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import LogPiece, pieces
-from evaluator.replays.values.reward_model import RewardModel, fit_reward_model
+from evaluator.replays.values.doubly_robust import RewardModel, RewardModels
 from evaluator.replays.values.rewards import eventual_rewards
 from evaluator.results.json_documents import Count, Finite, Positive, Share, in_document, in_place_of, omitted
 
@@ -72,7 +72,7 @@ class FinalValue:
         Share of the displays at which the greedy policy has several actions to choose from; 0 for others.
     estimates
         Value of the final policy by each of `evaluator.estimates.weighted.ESTIMATORS`, by name; the model of DR:
-        `evaluator.replays.values.reward_model`.
+        `evaluator.replays.values.doubly_robust`.
     logging
         Mean reward of the same displays under the logging policy.
     weights
@@ -136,37 +136,10 @@ class _Displays(NamedTuple):
     tied: list[int]
 
 
-def frozen_values(done: Sequence[tuple[ReplayPlan, Sequence[Replay]]]) -> list[FinalValue | None]:
-    """Return the value of each plan's final policy, given its repeats; None where it is not asked for.
+def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], models: RewardModels) -> FinalValue:
+    """Estimate what the final policy of some repeats of a plan would earn, in one scan of its `held_out` displays.
 
-    Costs a scan of the log for the model of the rewards, shared by plans that count the same rewards, and one of the
-    displays judged for each plan.
-    """
-    models: dict[tuple[object, ...], RewardModel] = {}
-    found: list[FinalValue | None] = []
-    for plan, replays in done:
-        if not len(plan.held_out):
-            found.append(None)
-            continue
-        # On one log and with one set of options, only the window tells one plan's rewards from another's.
-        key = (plan.maturity.used, plan.window.cut)
-        if key not in models:
-            models[key] = fit_reward_model(plan.log, eventual_rewards(plan, used=plan.maturity.used), to="others")
-        found.append(frozen_value(plan, replays, models[key]))
-    return found
-
-
-def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel) -> FinalValue:
-    """Estimate what the final policy of some repeats of a plan would earn, in one scan of the displays it is judged on.
-
-    Parameters
-    ----------
-    plan
-        Plan whose `judged` displays are read.
-    replays
-        Replays of the plan, one a repeat.
-    model
-        Model of the rewards, each display predicted without its own.
+    One more scan of the log fits the model of the rewards, where `models` does not hold it yet.
     """
     judged, policy, options = plan.held_out, plan.policy, plan.options
     frozen, shares = None, None if policy.learns else policy.shares(plan.log.n_actions)
@@ -178,7 +151,7 @@ def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], model: RewardModel
             )
             for repeat, replay in enumerate(replays)
         ]  # fmt: skip
-    of = _read(plan, frozen, shares, model)
+    of = _read(plan, frozen, shares, models.of(plan))
     weighted = (of.reward, of.target, of.propensity)
     weights = weights_of(of.target, of.propensity)
     clusters = None if plan.clusters is None else plan.clusters.code[judged.start : judged.stop]

@@ -19,14 +19,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.estimates.confidence import ANYTIME, Interval, mean_interval, with_honest_kind
-from evaluator.estimates.contrast import difference, unknown
+from evaluator.estimates.confidence import ANYTIME, Interval, SparseRewards, mean_interval, with_honest_kind
+from evaluator.estimates.paired import difference, unknown
 from evaluator.estimates.repeated import repeated_interval
-from evaluator.estimates.sparse import SparseRewards
 from evaluator.replays.guardrails import Guardrail, GuardrailAnswer, parse_guardrails, relative
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.subsampled_log import evened
-from evaluator.replays.values.rewards import RewardBounds, logged_rewards, reward_bounds
+from evaluator.replays.values.rewards import RewardBounds, evened, logged_rewards, reward_bounds
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, arrow_table, interval_cells, interval_columns
 
 Floats = npt.NDArray[np.float64]
@@ -91,20 +89,9 @@ class Money:
 class KindValue:
     """What the rounds of a replay, and the log, say of a kind of events.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay; for what the log says, one whose rewards are the events of the kind.
-    lived
-        Value of each round, repeat by repeat, shape (T_r,) each.
-    bounds
-        Bounds of the value of a round.
-    displays
-        Number of different displays that were shown.
-    bounded
-        Whether nothing beyond the bounds is possible.
-    logged
-        Value of each display of the log that can be judged; None where no uplift is asked for.
+    `lived` is the value of each round, repeat by repeat, shape (T_r,) each; `displays` the number of different displays
+    that were shown; `logged` the value of each display of the log that can be judged, None where no uplift is asked
+    for. The plan is that of the replay; for what the log says, one whose rewards are the events of the kind.
     """
 
     plan: ReplayPlan
@@ -169,14 +156,8 @@ def kind_values(
 ) -> tuple[tuple[OutcomeValue, ...], tuple[GuardrailAnswer, ...]]:
     """Return the value of each outcome in the rounds of a replay, and the answer to each guardrail of its plan.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    displays
-        Displays of the rounds of each repeat, in order, shape (T_r,).
-    variants
-        Number of replays that are judged together: answers are adjusted for it times the number of guardrails.
+    Rounds are given by the displays of each repeat, in order, shape (T_r,). Answers are adjusted for the number of
+    guardrails times that of the variants, the replays that are judged together.
     """
     alpha, asked = 1.0 - plan.options.level, parse_guardrails(plan.options.guardrails)
     kinds = {name: _value_of(of, displays) for name, of in plan.outcomes.items()}
@@ -196,16 +177,8 @@ def money_of(
 ) -> Money:
     """Return what the rounds of a replay whose objective is profit brought and cost.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    profit
-        Mean profit of a round.
-    lived, costs
-        Profit and cost of each round, repeat by repeat, shape (T,) each.
-    displays
-        Number of different displays that were shown.
+    Profit and cost of each round are given repeat by repeat, shape (T,) each, and the number of different displays
+    shown.
     """
     alpha, rewards = 1.0 - plan.options.level, plan.rewards
     bounds = RewardBounds(*rewards.without_costs().weighted(plan.maturity.heaviest))

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from evaluator.engine.kernels.compiling import compiled
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.engine.log_replay import Replay
+from evaluator.estimates.best_fixed import BestFixedAction, BestOrder, OrderSample, best_fixed_action, best_order
+from evaluator.estimates.confidence import Interval, SparseRewards, mean_interval
+from evaluator.log import Log
+from evaluator.log.eligible import sizes
 from evaluator.log.reward_kinds import sales
-from evaluator.log.schema import consecutive, to_numpy
+from evaluator.log.schema import ELIGIBLE, WEIGHT, consecutive, to_numpy
+from evaluator.replays.acceptance import SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
+from evaluator.replays.learned.policy_metadata import LearnedFrom
 from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.warm_start import displays_of
+from evaluator.streams import Stream, random_stream
+
+T = TypeVar("T")
 
 
 def logged_rewards(plan: ReplayPlan, *, rounds: int) -> SparseRewards:
     """Return the reward of each used display, as the result counts it.
 
-    Parameters
-    ----------
-    plan
-        Plan of the replay.
-    rounds
-        Number of rounds T, for rewards observed by the horizon: a conversion counts with the share of T rounds from
-        which it would be revealed by round T.
+    Where rewards are those observed by the horizon, a conversion counts with the share of T `rounds` from which it
+    would be revealed by round T.
     """
     if plan.options.reward == "observed":
         return _summed(plan, _shown_in_time(plan, rounds), plan.rounds.used)
@@ -83,13 +90,7 @@ def reward_bounds(plan: ReplayPlan) -> RewardBounds:
 
 
 class ArmSample:
-    """The displays of each action that estimate its value, counted while a log is read.
-
-    Parameters
-    ----------
-    plan
-        Plan of the replay, whose used displays count.
-    """
+    """The displays of each action that estimate its value, of those that a plan uses, counted while a log is read."""
 
     def __init__(self, plan: ReplayPlan) -> None:
         self._used = plan.rounds.used
@@ -178,3 +179,129 @@ def count_ranks(
             j += 1
         if k >= 0:
             counts[k] += 1
+
+
+class References:
+    """What runs are measured against, estimated once for all runs with the same logged rewards."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[object, ...], Any] = {}
+
+    def logged(self, plan: ReplayPlan, rounds: int) -> SparseRewards:
+        """Return `logged_rewards`."""
+        return self._once(("rewards", *_rewards_key(plan, rounds)), lambda: logged_rewards(plan, rounds=rounds))
+
+    def logging_value(self, plan: ReplayPlan, rounds: int, *, bounds: RewardBounds, alpha: float) -> Interval:
+        """Return the interval of the logged displays' mean reward."""
+        key = ("logging", alpha, *_rewards_key(plan, rounds))
+
+        def interval() -> Interval:
+            even = evened(plan.log, self.logged(plan, rounds), plan.options.seed)
+            return mean_interval(even, lower=bounds.lower, upper=bounds.upper, alpha=alpha)
+
+        return self._once(key, interval)
+
+    def best(
+        self, plan: ReplayPlan, arms: ArmSample, rounds: int, *, bounds: RewardBounds, alpha: float
+    ) -> BestFixedAction:
+        """Return the best fixed action, by a sample of the arms that lives as long as these references."""
+        key = ("best", alpha, id(arms), *_rewards_key(plan, rounds))
+        of_logged = self.logged(plan, rounds)
+        seed = plan.options.seed
+        if plan.sets is not None and plan.propensities.rule is not None:
+            return self._once(("order", *key), lambda: _best_order(plan, of_logged, bounds, alpha))
+        return self._once(
+            key,
+            lambda: best_fixed_action(
+                arms.arms(of_logged), lower=bounds.lower, upper=bounds.upper, alpha=alpha, seed=seed
+            ),
+        )
+
+    def sizes(self, plan: ReplayPlan, replay: Replay, shown: pa.Table) -> SetSizes:
+        """Return how the sets of the accepted displays compare with those of all displays read."""
+        k = plan.log.n_actions
+        accepted = sizes_by_count(sizes(to_numpy(shown[ELIGIBLE])), k)
+        if plan.propensities.tilted:
+            mean = self._once(("traffic's sizes", plan.rounds.used), lambda: _traffic_size(plan))
+            return uneven_set_sizes(replay.read, accepted, mean=mean)
+        every = self._once(("sizes", plan.rounds.used), lambda: _all_sizes(plan))
+        known = plan.propensities.kind in ("logged", "uniform") and not plan.matched.clips
+        claimed = float(plan.matched.c.min(where=plan.usable > 0, initial=1.0))
+        return set_sizes(
+            sizes_by_count(every[: replay.read], k),
+            accepted,
+            # Of estimated or clipped propensities no probability is promised: what was accepted stands for it.
+            probability=min(claimed if known else len(replay.displays) / max(replay.read, 1), 1.0),
+            mean=float(every.mean()),
+        )
+
+    def source(self, plan: ReplayPlan, read: int) -> LearnedFrom | None:
+        """Return which displays a replay goes through that reads so many: of a log on disk at the cost of a scan."""
+        key = ("source", plan.before, read, plan.window)
+        return self._once(key, lambda: displays_of(plan.log, plan.before, read, plan.window))
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        if key not in self._found:
+            self._found[key] = make()
+        found: T = self._found[key]
+        return found
+
+
+def _rewards_key(plan: ReplayPlan, rounds: int) -> tuple[object, ...]:
+    """Return what fixes the logged rewards of plans on one log."""
+    correction = plan.maturity.correction
+    window = (plan.window.cut, plan.clock) if plan.rewards_end_with_window else None
+    return (
+        plan.rounds.used,
+        (rounds, plan.window.cut, plan.clock) if plan.options.reward == "observed" else window,
+        None if correction is None else correction.key,
+    )
+
+
+def _best_order(plan: ReplayPlan, rewards: SparseRewards, bounds: RewardBounds, alpha: float) -> BestOrder:
+    """Return the best fixed order of the used displays, in one scan of them."""
+    sample = OrderSample(plan.log.n_actions, rewards.at, seed=plan.options.seed)
+    columns = list(dict.fromkeys(["action", ELIGIBLE, *plan.propensities.reads]))
+    for first, batch in plan.log.batches(columns):
+        n = min(len(batch["action"]), plan.rounds.used - first)
+        if n <= 0:
+            break
+        sample.read(first, batch["action"][:n], plan.propensities.of(batch)[:n], batch[ELIGIBLE][:n])
+    return best_order(sample, rewards, upper=bounds.upper, lower=bounds.lower, alpha=alpha)
+
+
+def _traffic_size(plan: ReplayPlan) -> float:
+    """Return the mean |E| of the traffic that the used displays stand for, in one scan: the mean of 1/p."""
+    total = 0.0
+    for first, batch in plan.log.batches(plan.propensities.reads):
+        total += float((1.0 / plan.propensities.of(batch)[: max(plan.rounds.used - first, 0)]).sum())
+    return total / max(plan.rounds.used, 1)
+
+
+def _all_sizes(plan: ReplayPlan) -> npt.NDArray[np.unsignedinteger]:
+    """Return the number of eligible actions of each used display, shape (n,), in one scan of the sets."""
+    found = np.empty(len(plan.log), np.min_scalar_type(plan.log.n_actions))
+    for first, batch in plan.log.batches([ELIGIBLE], coded=True):
+        found[first : first + len(batch[ELIGIBLE])] = sizes(batch[ELIGIBLE])
+    return found[: plan.rounds.used]
+
+
+def evened(log: Log, rewards: SparseRewards, seed: int) -> SparseRewards:
+    """Return the rewards of an even sample of the traffic among the first displays of a log; all without weights.
+
+    A display is kept with probability weight / largest weight.
+    """
+    if WEIGHT not in log.schema.names:
+        return rewards
+    largest = max(float(batch[WEIGHT].max()) for _, batch in log.batches([WEIGHT]))
+    rng = random_stream(Stream.EVEN_DISPLAYS, seed)
+    n, at, value = 0, [np.zeros(0, np.int64)], [np.zeros(0)]
+    for first, batch in log.batches([WEIGHT]):
+        weight = batch[WEIGHT][: max(rewards.n - first, 0)]
+        kept = rng.random(len(weight)) * largest < weight
+        low, high = np.searchsorted(rewards.at, [first, first + len(weight)])
+        mine = np.arange(low, high)[kept[rewards.at[low:high] - first]]
+        at.append(n + np.cumsum(kept)[rewards.at[mine] - first] - 1)
+        value.append(rewards.value[mine])
+        n += int(kept.sum())
+    return SparseRewards(n, np.concatenate(at), np.concatenate(value))

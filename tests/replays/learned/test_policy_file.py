@@ -17,8 +17,8 @@ from evaluator import load_policy
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError, SourceError, UnknownNameError
 from evaluator.policies import registry
-from evaluator.replays.learned import arrays as policy_arrays
-from evaluator.replays.learned.state import restored, state_arrays
+from evaluator.replays.learned import file as policy_arrays
+from evaluator.replays.learned.file import restored, state_arrays
 from evaluator.units import NO_WINDOW
 from tests.policies.mine import CompiledGreedy, Greedy
 from tests.policies.variants import PLAYED

@@ -7,7 +7,7 @@ import pytest
 
 from evaluator.api import plan
 from evaluator.errors import PropensityError
-from evaluator.replays.rounds.weights import choice_weights, chosen_with
+from evaluator.replays.rounds.fitted import choice_weights, chosen_with
 from tests.logs import build_log
 
 K, N = 6, 60_000

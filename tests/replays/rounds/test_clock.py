@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
-from evaluator.replays.rounds.clock import ReplayClock, on_clock, start_clock
+from evaluator.replays.rounds.clock import ReplayClock, on_clock, resolve_window, start_clock
 from evaluator.replays.rounds.survey import displays_until, survey
-from evaluator.replays.rounds.window import resolve_window
 from tests.logs import build_log
 
 # Six displays, two of them tied.

@@ -13,7 +13,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
-from evaluator.replays.rounds.correction import LEAST_SEEN, Correction
+from evaluator.replays.rounds.maturity import LEAST_SEEN, Correction
 from evaluator.replays.rounds.survey import survey
 from tests.statistical.young_logs import DAY, Young
 

@@ -9,9 +9,8 @@ from evaluator import replay
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.fitted import FOLDS, LOST, fit_logger, folds, largest_c
-from evaluator.replays.rounds.propensity import Propensities, resolve_propensities
+from evaluator.replays.rounds.propensity import Propensities, resolve_propensities, thinning
 from evaluator.replays.rounds.survey import survey
-from evaluator.replays.rounds.thinning import thinning
 from tests.logs import build_log
 
 

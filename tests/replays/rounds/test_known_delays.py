@@ -9,12 +9,11 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.api import plan
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.delays.product_limit import product_limit
 from evaluator.errors import DataError, ParameterError
-from evaluator.replays.rounds.held_out import known_share
-from evaluator.replays.rounds.known_delays import known_delays
+from evaluator.replays.options import known_share
+from evaluator.replays.policy_delays import known_delays
 from evaluator.replays.rounds.survey import survey
 from tests.logs import bernoulli_log, build_log
 

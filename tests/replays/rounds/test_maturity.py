@@ -11,11 +11,10 @@ from evaluator.api import replay
 from evaluator.errors import DataError
 from evaluator.log import Log
 from evaluator.policies.base import NO_WINDOW
-from evaluator.replays.rounds.clock import start_clock
+from evaluator.replays.rounds.clock import ReplayWindow, start_clock
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.maturity import judge_maturity as judge_survey
 from evaluator.replays.rounds.survey import survey
-from evaluator.replays.rounds.window import ReplayWindow
 from tests.logs import build_log
 
 NONE = ReplayWindow(NO_WINDOW, None, "none")

@@ -9,9 +9,8 @@ from evaluator.api import plan
 from evaluator.errors import ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.schema import Columns
-from evaluator.replays.rounds.propensity import NONE_GIVEN, resolve_propensities
+from evaluator.replays.rounds.propensity import NONE_GIVEN, resolve_propensities, thinning
 from evaluator.replays.rounds.survey import survey
-from evaluator.replays.rounds.thinning import thinning
 from tests.logs import build_log
 
 

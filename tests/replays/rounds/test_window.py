@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.replays.rounds import survey as surveys
-from evaluator.replays.rounds.clock import ReplayClock, start_clock
+from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow, resolve_window, start_clock
 from evaluator.replays.rounds.survey import Survey, survey
-from evaluator.replays.rounds.window import ReplayWindow, resolve_window
 from evaluator.units import NO_WINDOW
 from tests.logs import build_log
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
@@ -18,10 +19,12 @@ from evaluator.errors import DataError, ParameterError, SourceError
 from evaluator.escape import escape
 from evaluator.log.encoder import ContextEncoder, encoder_of
 from evaluator.policies.base import Setting
-from evaluator.replays.learned.arrays import Arrays
 from evaluator.streams import stream_at
 from evaluator.units import NO_WINDOW
 from evaluator.version import __version__
+
+# Arrays of a file by their names.
+Arrays = dict[str, npt.NDArray[Any]]
 
 SCHEMA = "evaluate.policy/5"
 # The fourth kept inverses of regressions. The third said neither how contexts were encoded nor what it learned from.
@@ -112,7 +115,7 @@ class PolicyDescription:
 
 
 def written(described: PolicyDescription) -> bytes:
-    """Return what `read_about` reads."""
+    """Return what `read_metadata` reads."""
     setting, cdf = described.setting, described.setting.delay_cdf
     about = {
         "schema": SCHEMA,
@@ -141,15 +144,11 @@ def written(described: PolicyDescription) -> bytes:
     return json.dumps(about).encode()
 
 
-def read_about(text: bytes, arrays: Arrays) -> PolicyDescription:
+def read_metadata(text: bytes, arrays: Arrays) -> PolicyDescription:
     """Return what a file says, after checking every word; the arrays of its delay CDF are taken out of `arrays`.
 
-    Raises
-    ------
-    SourceError
-        A word is missing, of another type, or out of range; the message names it.
-    KeyError
-        An array of the delay CDF is missing.
+    A word that is missing, of another type or out of range is a SourceError that names it; a missing array is a
+    KeyError.
     """
     try:
         said = json.loads(text)
@@ -304,7 +303,7 @@ def _short(value: object) -> str:
     return reprlib.repr(value)
 
 
-def three_lines(
+def summary(
     policy: Any,
     told: Setting,
     rounds: int,
@@ -312,17 +311,7 @@ def three_lines(
     encoder: ContextEncoder | None,
     learned_from: tuple[LearnedFrom, ...],
 ) -> str:
-    """Return what ``print`` shows of a learned policy.
-
-    Parameters
-    ----------
-    policy, told, rounds
-        Description of the policy, setting that it was told, and number of rounds that it has lived.
-    waiting
-        Number of conversions still to be revealed.
-    encoder, learned_from
-        Encoder of displays, None without; and displays that it learned from.
-    """
+    """Return what ``print`` shows of a learned policy, with so many conversions `waiting` to be revealed."""
     parameters = ", ".join(f"{name}={value!r}" for name, value in policy.parameters.items())
     window = "no window" if told.window == NO_WINDOW else f"window {told.window:,} rounds"
     logs = " and ".join(dict.fromkeys(repr(source.log) for source in learned_from))
