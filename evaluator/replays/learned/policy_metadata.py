@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
-from evaluator.engine.eligible_loop import NO_KEY
+from evaluator.engine.eligible_choice import NO_KEY
 from evaluator.engine.kernels.argmax import LOWEST_FIRST
 from evaluator.errors import DataError, ParameterError, SourceError
 from evaluator.escape import escape
@@ -84,7 +84,7 @@ class PolicyDescription:
     of_class
         Name of the policy's class; empty where nobody noted it.
     tie_key
-        Key of the round's order among equal scores (`evaluator.engine.eligible_loop`), where it has been drawn.
+        Key of the round's order among equal scores (`evaluator.engine.eligible_choice`), where it has been drawn.
     labels
         Labels of the K actions.
     rounds
