@@ -9,12 +9,11 @@ from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from evaluator.blas import one_blas_thread
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.serialise import as_text, from_text
 from evaluator.jobs.software import loaded, refuse_other_software
 from evaluator.outputs.kept_folder import KeptJobs
-from evaluator.threads import in_threads
+from evaluator.threads import in_threads, one_blas_thread
 
 # Largest number of submissions in progress: enough for any cluster.
 AT_ONCE = 512
