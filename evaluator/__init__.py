@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from evaluator.replays.learned.policy import LearnedPolicy, load_policy
     from evaluator.replays.plan import ReplayPlan
     from evaluator.replays.result import ReplayResult
-    from evaluator.reports.folder_pages import report_runs
+    from evaluator.reports.result_files import report_runs
     from evaluator.simulations.result import Simulation
     from evaluator.worlds.world import World
 
@@ -82,7 +82,7 @@ _HOMES = {
     "load_policy": "evaluator.replays.learned.policy",
     "plan": "evaluator.api",
     "replay": "evaluator.api",
-    "report_runs": "evaluator.reports.folder_pages",
+    "report_runs": "evaluator.reports.result_files",
     "study_delays": "evaluator.api",
     "Log": "evaluator.log",
     "LogMeta": "evaluator.log",

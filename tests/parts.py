@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.datasets import load
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import write_canonical
 from evaluator.log import Log, StoredLog
 from evaluator.log.schema import to_numpy
 

@@ -20,10 +20,8 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
 from evaluator.errors import WorkerError
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.contrast import Contrast
-from evaluator.estimates.paired import RewardSums
-from evaluator.jobs.run_jobs import Job
-from evaluator.jobs.serialise import as_text, from_text
+from evaluator.estimates.paired import Contrast, RewardSums
+from evaluator.jobs.run_jobs import Job, as_text, from_text
 from evaluator.jobs.workers import OpenedLast, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.fingerprint import content_hash

@@ -12,7 +12,7 @@ from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
 from evaluator.checks.result import CheckResult, not_applicable
 from evaluator.checks.tables import Tables
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 from evaluator.log.vectors_of_displays import DWARFING, display_vectors, dwarfing_column
 
 Floats = npt.NDArray[np.float64]

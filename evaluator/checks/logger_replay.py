@@ -13,8 +13,7 @@ from evaluator.checks.significance import LOPSIDED, normal_tail
 from evaluator.checks.tables import Tables
 from evaluator.engine.kernels.solving import solved
 from evaluator.errors import DataError
-from evaluator.estimates.confidence import mean_interval
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.confidence import SparseRewards, mean_interval
 from evaluator.log.reward_kinds import counted_outcomes
 from evaluator.streams import Stream, random_stream
 

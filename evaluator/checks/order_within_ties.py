@@ -13,7 +13,7 @@ from evaluator.checks.result import SERIOUS, CheckResult, Verdict, not_applicabl
 from evaluator.checks.significance import normal_tail
 from evaluator.checks.tables import Tables
 from evaluator.checks.tied_displays import CROWD
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 
 NAME = "order within ties"
 # Below this share of displays that share their time, their order changes no decision; nor does an order by which places

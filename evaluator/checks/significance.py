@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.result import Verdict, judged
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 
 Floats = npt.NDArray[np.float64]
 

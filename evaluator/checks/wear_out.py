@@ -35,7 +35,7 @@ from evaluator.checks.propensities import p_words
 from evaluator.checks.record import Check
 from evaluator.checks.result import MOST_SHOWN, POWER_Z, CheckResult, judged, not_applicable
 from evaluator.checks.tables import Tables
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 from evaluator.estimates.standard_errors import too_few
 from evaluator.log.column import Column
 

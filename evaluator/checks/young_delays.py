@@ -14,7 +14,7 @@ from evaluator.checks.significance import FEWEST, chi_square_tail
 from evaluator.checks.tables import Tables
 from evaluator.delays.by_group import GroupCDFs, group_cdfs
 from evaluator.engine.kernels.solving import squared_length
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 from evaluator.log.column import grouping_columns, read_values, renumbered
 from evaluator.log.schema import to_numpy
 

@@ -129,12 +129,8 @@ def _fail(error: Exception, line: str, code: int) -> NoReturn:
 class SafeStream(io.FileIO):
     """A standard stream that outlives its reader: text that can no longer be written is dropped.
 
-    Parameters
-    ----------
-    descriptor
-        Number of the stream's file descriptor, open or not; it stays open.
-    needed
-        Whether the text is the result of the command: then failing to write it is an error, which is raised once.
+    Its file descriptor, open or not, stays open. Where the text is the result of the command, failing to write it is an
+    error, which is raised once.
     """
 
     def __init__(self, descriptor: int, *, needed: bool) -> None:
@@ -145,10 +141,7 @@ class SafeStream(io.FileIO):
     def write(self, data: ReadableBuffer, /) -> int:
         """Write the data, or drop them if they cannot be written.
 
-        Raises
-        ------
-        OutputError
-            The text is needed, and the cause is not that its reader closed the pipe.
+        OutputError if the text is needed, and the cause is not that its reader closed the pipe.
         """
         if not self._gone:
             try:

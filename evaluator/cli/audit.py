@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from evaluator.audits.options import AuditOptions
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import options_of
+from evaluator.cli.options import one_log, open_log, origin, reading_options, reads_log
 from evaluator.cli.output import finish, kept_output, this_command
-from evaluator.cli.reading import one_log, open_log, origin, reading_options, reads_log
 
 EXAMPLES = (
     "Examples: evaluate audit -p otflinucb -p linucb -p random --window 2000 --twins 50   |   evaluate audit "

@@ -10,8 +10,8 @@ import typer
 from evaluator.checks.options import CheckOptions
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import option, options_of
+from evaluator.cli.options import one_log, open_log, origin, reads_log
 from evaluator.cli.output import finish, new_folder, this_command
-from evaluator.cli.reading import one_log, open_log, origin, reads_log
 from evaluator.options.shared import KEPT
 
 EXAMPLES = "Examples: evaluate check shop/spec.toml   |   evaluate check shop/spec.toml --cluster-by every:1d"

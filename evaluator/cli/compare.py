@@ -10,8 +10,8 @@ import typer
 
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import option, options_of
+from evaluator.cli.options import one_log, open_log, reading_options, reads_log
 from evaluator.cli.output import finish, kept_output, save_result
-from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
 from evaluator.comparisons.options import CompareOptions
 from evaluator.options.shared import POLICIES
 from evaluator.replays.options import ReplayOptions

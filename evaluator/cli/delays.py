@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import option, options_of
+from evaluator.cli.options import one_log, open_log, origin, reading_options, reads_log
 from evaluator.cli.output import finish, kept_output, this_command
-from evaluator.cli.reading import one_log, open_log, origin, reading_options, reads_log
-from evaluator.datasets.delay_file_options import FILE, DelayFileOptions
+from evaluator.datasets.options import FILE, DelayFileOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands share, the log that they name, and how commands show their work and their result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from evaluator.cli.command_parameters import argument, option
+from evaluator.cli.command_parameters import argument, option, options_of
+from evaluator.datasets.options import ReadingOptions
+from evaluator.errors import UsageError
 from evaluator.escape import escape
 from evaluator.options.declaration import Option
 from evaluator.options.shared import CLUSTER, DATASET, KEPT, OUTPUT, POLICIES, STUDY, WHICH_LOG
@@ -73,6 +75,8 @@ Cluster = Annotated[str | None, option("cluster", CLUSTER)]
 DelaysCluster = Annotated[str | None, option("cluster", CLUSTER.but(panel=STUDY))]
 # Option of a command whose options have no panels.
 SimulateCluster = Annotated[str | None, option("cluster", CLUSTER.but(panel=""))]
+# Commands keep the columns that they need by themselves; generated logs have a seed in their spec.
+_takes_reading = options_of(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)
 
 
 def _set_debug(wanted: bool) -> bool:
@@ -93,13 +97,7 @@ def out_option(help: str, **changes: Any) -> Any:
 
 
 def codes_of(words: Iterable[str] | None) -> frozenset[str]:
-    """Return the codes that ``--fail-on`` names, which may include ``warn``.
-
-    Raises
-    ------
-    UnknownNameError
-        No finding has such a code.
-    """
+    """Return the codes that ``--fail-on`` names, which may include ``warn``; UnknownNameError for another one."""
     from evaluator.findings.catalogue import catalogue, explain
 
     codes = frozenset(code for word in words or () for code in word.split(","))
@@ -269,18 +267,10 @@ def progress(
 ) -> Iterator[Callable[[int], None]]:
     """Show how far the stages of a work are if stderr is a terminal, and give the function that advances them.
 
+    Each stage has a number of units, None where no end is known; after all of them the bar says what is done last.
     Where policies are compiled in the block, signals wait for the next advance or the end of the block: an exception
     that a signal raised inside the compiler's callbacks would be printed and lost. A second signal does not wait. The
     bar names what is being compiled.
-
-    Parameters
-    ----------
-    unit, stages
-        What is counted, and the number of them in each stage, in order; None: no end is known.
-    compiles
-        Whether policies are compiled meanwhile.
-    last
-        What is done after all steps; empty for more of the last stage.
     """
     global signals_wait
     steps = [(name, count) for name, count in stages.items() if count != 0] or list(stages.items())
@@ -331,3 +321,51 @@ def workers(cluster: str | None) -> Iterator[Executor | None]:
 
     with workers_at(cluster, note) as executor:
         yield executor
+
+
+if TYPE_CHECKING:
+    from evaluator.datasets import Reading
+
+
+def reads_log(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a log's reading; it shows from its first moment that it works."""
+    return _takes_reading(at_work(command))
+
+
+def one_log(log: str | None, dataset: str | None) -> str | None:
+    """Return the log that the user names as argument or by ``--dataset``; None if the user names no log."""
+    return one_place(("LOG", log), ("--dataset", dataset), "logs")
+
+
+def one_place(first: tuple[str, str | None], second: tuple[str, str | None], what: str) -> str | None:
+    """Return the value given as argument or by an option, each with its name in messages; UsageError for both."""
+    (place, by_place), (option, by_option) = first, second
+    if by_place is not None and by_option is not None:
+        raise UsageError(f"{place} and {option} name two {what}.", remedy="leave one out.")
+    return by_option if by_place is None else by_place
+
+
+def open_log(dataset: str | None, reading: Mapping[str, Any], keep: Sequence[str] = ()) -> Reading:
+    """Read the named log with some extra columns; notes report a log that was not named, and rows that are left out."""
+    doing("Reading the log")
+    from evaluator.datasets import read
+
+    if dataset is None:
+        note("No --dataset named: using the bundled synthetic log.")
+    done = read("synthetic" if dataset is None else dataset, **reading_options(reading, keep))
+    if done.quarantine.num_rows:
+        note(f"{done.quarantine.num_rows:,} bad rows were left out; --out writes them to quarantine.parquet.")
+    doing("Preparing")
+    return done
+
+
+def reading_options(reading: Mapping[str, Any], keep: Sequence[str]) -> dict[str, Any]:
+    """Return the options for reading a log with some extra columns."""
+    return {**reading, **({"keep": list(keep)} if keep else {})}
+
+
+def origin(source: Reading, reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the source of a result: the log with its size and time range, and the options of its reading."""
+    meta = source.log.meta
+    log_facts = {"displays": len(source.log), "tick": meta.tick, "time_range": list(source.log.time_range())}
+    return {"dataset": meta.name, "fingerprint": meta.fingerprint, "reading": reading, "log": log_facts}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from evaluator.cli import options
-from evaluator.cli.reading import origin
+from evaluator.cli.options import origin
 from evaluator.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,23 +28,14 @@ class Save(Protocol):
     """Function that calls `write` with the reserved place and the other arguments, or does nothing without a place."""
 
     def __call__(self, write: Callable[Concatenate[Path, P], T], /, *result: P.args, **more: P.kwargs) -> T | None:
-        """Return what `write` returned, or None without an output.
-
-        Raises
-        ------
-        OutputError
-            The output could not be written.
-        """
+        """Return what `write` returned, or None without an output; OutputError if the output could not be written."""
 
 
 @contextmanager
 def new_folder(out: Path | None) -> Iterator[Save]:
     """Reserve a folder, which is in place when the block has ended; None reserves nothing.
 
-    Raises
-    ------
-    OutputExistsError, OutputError
-        The folder exists or cannot be written; this is raised before the block.
+    OutputExistsError or OutputError, before the block, if the folder exists or cannot be written.
     """
     if out is None:
         yield _skip_writing
@@ -72,10 +63,8 @@ def kept_output(out: Path | None, *, keeps: bool = True) -> Iterator[tuple[Path 
 def new_file(out: Path | None) -> Iterator[Save]:
     """Reserve a file in an existing folder, which is in place when the block has ended; None reserves nothing.
 
-    Raises
-    ------
-    OutputExistsError, UsageError, OutputError
-        The file exists, its folder does not, or it cannot be written; this is raised before the block.
+    OutputExistsError, UsageError or OutputError, before the block, if the file exists, its folder does not, or it
+    cannot be written.
     """
     if out is None:
         yield _skip_writing
@@ -110,13 +99,7 @@ def finish(result: Any, out: Path | None, *, full: bool, as_json: bool) -> None:
 
 
 def refuse_one_place(**outputs: Path | None) -> None:
-    """Raise if two outputs of a command, given by the names of their options, would be written to one place.
-
-    Raises
-    ------
-    UsageError
-        Two outputs would be written to one place.
-    """
+    """Raise UsageError if two outputs of a command, by the names of their options, would be written to one place."""
     seen: dict[str, str] = {}
     for option, out in outputs.items():
         if out is None:

@@ -7,7 +7,7 @@ from typing import Annotated
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import argument, option
 from evaluator.cli.help import App
-from evaluator.cli.reading import open_log
+from evaluator.cli.options import open_log
 from evaluator.options.declaration import Option
 from evaluator.options.shared import DATASET, WHICH_LOG
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import only, option, options_of
+from evaluator.cli.options import one_log, open_log, reading_options, reads_log
 from evaluator.cli.output import finish, kept_output, new_file, refuse_one_place, save_result
-from evaluator.cli.reading import one_log, open_log, reading_options, reads_log
 from evaluator.options.declaration import Option
 from evaluator.options.shared import KEPT, OUTPUT, POLICY
 from evaluator.replays.options import ReplayOptions

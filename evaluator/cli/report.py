@@ -26,8 +26,8 @@ def report_command(
     along the dates and what changed. What a check or an audit of the same log found goes into the verdict of a
     comparison. The page is one file that needs no network and runs no script.
     """
-    from evaluator.reports.folder_pages import told_page
     from evaluator.reports.manifest import write_text
+    from evaluator.reports.result_files import told_page
 
     page, left = told_page(folders)
     with new_file(out) as save:

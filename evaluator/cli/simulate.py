@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import argument, option, options_of
+from evaluator.cli.options import one_place
 from evaluator.cli.output import finish, kept_output, this_command
-from evaluator.cli.reading import one_place
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
 from evaluator.options.shared import TRIED

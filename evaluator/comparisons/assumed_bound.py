@@ -52,16 +52,10 @@ def honest_ranking(plan: ReplayPlan, ranking: Ranking) -> Ranking:
 
 
 class PlausibleDifferences(NamedTuple):
-    """Realised differences where displays can earn as much, or as little, as is plausible.
+    """Realised differences to the baseline where displays earn as much, or as little, as is plausible.
 
-    Parameters
-    ----------
-    found
-        Differences to the baseline, of policies that do not learn.
-    seen, bounds
-        Clauses on the bounds that were seen, and on those that are plausible.
-    remedy
-        Clause on what makes the bounds known.
+    They are of policies that do not learn; with clauses on the bounds that were seen, on those that are plausible, and
+    on what makes the bounds known.
     """
 
     found: FoundDifferences
@@ -81,8 +75,8 @@ def plausible_differences(
 ) -> PlausibleDifferences | None:
     """Return differences to the baseline with plausible bounds of rewards; None where all bounds are known.
 
-    Parameters are those of `evaluator.comparisons.differences.find_differences`, and the pairs that have a weighted
-    difference, which decides. O(T) for each other pair.
+    Parameters are those of `find_differences`, and the pairs that have a weighted difference, which decides. O(T) a
+    pair.
     """
     open_ = next((plan for plan in plans if not plan.bounded), None)
     if open_ is None:
@@ -115,17 +109,10 @@ def plausible_differences(
 
 
 def plausible_maximum(rewards: npt.NDArray[np.float64], largest: float) -> float:
-    """Return the largest reward that is plausible, by the tail of those that were seen.
+    """Return the largest reward that is plausible, by the tail of those above 0 that were seen, shape (n,).
 
-    Parameters
-    ----------
-    rewards
-        Rewards of displays, shape (n,); those above 0 count.
-    largest
-        Largest reward that a display had at any time.
+    The largest is what a display had at any time.
 
-    Examples
-    --------
     >>> even = np.arange(1.0, 1001.0)
     >>> plausible_maximum(even, 1000.0) < 1100, plausible_maximum(even[:10], 10.0)
     (True, 100.0)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from evaluator.checks.steadiness import MANY_LOST, OUTAGES
 from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.comparisons.assumed_bound import PlausibleDifferences
-from evaluator.comparisons.differences import FoundDifferences, turned, why_none
+from evaluator.comparisons.differences import FoundDifferences, Pair, why_none
 from evaluator.comparisons.expected import FIRST_PART, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
 from evaluator.comparisons.ship_rule import Look, ShipRule
@@ -79,28 +80,10 @@ def find_verdict(
     what these runs earned; else the difference of expected values, from the common resampled logs. Each at 1 - alpha /
     m, for m variants; alpha is that of the look (`evaluator.comparisons.verdict.level_at`).
 
-    Parameters
-    ----------
-    plans, results
-        Plans and results of the variants; guardrails are answered for all together.
-    found
-        Differences of pairs (lower number, higher number). Where a pair has neither a weighted nor a realised one, its
-        values cannot be compared, whatever is expected of them.
-    at
-        Results as they were at the common horizon, with their values on resampled logs
-        (`evaluator.comparisons.expected.at_horizon`).
-    baseline
-        Number of the variant that the others are compared with.
-    horizon
-        Common horizon of the differences.
-    rule
-        Rule that was stated before the run.
-    plausible
-        Differences with the largest rewards that are plausible; None where bounds are known.
-    look
-        Planned look that it is; None for one alone.
-    harmed
-        Groups for which each variant is worse than the baseline, by its number.
+    Where a pair in `found` has neither a weighted nor a realised difference, its values cannot be compared, whatever is
+    expected of them. `at` has the results as they were at the common horizon, with their values on resampled logs
+    (`at_horizon`); `plausible` the differences with the largest rewards that are plausible, None where bounds are
+    known; `harmed`, by variant, the groups for which it is worse than the baseline.
     """
     others = [i for i in range(len(plans)) if i != baseline]
     if not others:
@@ -157,22 +140,15 @@ def _judged(
     rule: ShipRule,
     level: Callable[[Target], float],
 ) -> _Judged:
-    both, pair = (plans[i], plans[baseline]), (min(i, baseline), max(i, baseline))
+    both, own = (plans[i], plans[baseline]), found.between(i, baseline)
     target: Target = "expected" if at[i].resampled and at[baseline].resampled else "realised"
-    if pair in found.weighted:
-        target = "weighted"
-
-        def weighted(level: float) -> WeightedDifference:
-            of = found.weighted[pair].difference(level)
-            return of if i < baseline else of.turned()
-
-        enough = weighted(level(target)).rewards >= NEEDED
-        judged = _judge_weighted(plans[i], weighted, results[baseline].value, rule, level=level(target))
-        return judged._replace(decides=judged.interval is not None or enough)
-    evidence = found.evidence.get(pair)
-    if evidence is None:
-        return _unknown(None, target, found.differences[pair].why_not, "a baseline whose values can be compared")
-    if target == "expected" and found.differences[pair].why_not_expected == FIRST_PART:
+    if (weighted := found.weighted_between(i, baseline, level("weighted"))) is not None:
+        judged = _judge_weighted(plans[i], found, (i, baseline), results[baseline].value, rule, level("weighted"))
+        return judged._replace(decides=judged.interval is not None or weighted.rewards >= NEEDED)
+    realised = found.realised_between(i, baseline, level(target))
+    if realised is None:
+        return _unknown(None, target, own.why_not, "a baseline whose values can be compared")
+    if target == "expected" and own.why_not_expected == FIRST_PART:
         return _unknown(None, target, FIRST_PART, "a longer `horizon`")
     if target == "expected":
         expected = expected_difference(at[i], at[baseline], level=level(target))
@@ -187,13 +163,10 @@ def _judged(
         interval = expected.interval
         share = expected_share(at[i], at[baseline], level=level(target))
     else:
-
-        def realised(level: float) -> Interval:
-            of = evidence.interval(1.0 - level)
-            return of if i < baseline else turned(of)
-
-        own = level(target)
-        interval, share = realised(own), share_of_baseline(realised, results[baseline].value, level=own)
+        interval = realised
+        share = share_of_baseline(
+            partial(found.realised_between, i, baseline), results[baseline].value, level=level(target)
+        )
         missing = _why_biased(both) or _why_runs_do_not_tell(both, horizon)
         if missing is not None:
             return _unknown(interval, target, *missing)
@@ -205,12 +178,23 @@ def _judged(
 def _judge_interval(
     plan: ReplayPlan, interval: Interval, target: Target, rule: ShipRule, share: Interval | None
 ) -> _Judged:
-    """Return whether a difference, at the adjusted level, also as a share of the baseline, lies above the limit."""
-    if rule.relative and share is None:
+    """Return whether a difference, at the adjusted level, lies above the limit of a rule.
+
+    The difference is in reward per round, or, for a rule in per cent, a share of the baseline's value.
+    """
+    asked, limit = share if rule.relative else interval, rule.limit_text
+    if asked is None:
         what = "per cent mean nothing of a baseline whose value is not told to lie above 0"
         return _unknown(interval, target, what, "a rule in reward per round, such as `ship_if='uplift > 0'`")
-    asked = share if rule.relative and share is not None else interval
-    return _Judged(interval, target, judge_interval(asked, rule, displays=int(plan.maturity.used)), share, known=True)
+    if asked.low > rule.limit:
+        condition = Condition("difference", True, f"its interval lies above {limit}")
+    elif asked.high <= rule.limit:
+        condition = Condition("difference", False, f"its interval does not reach beyond {limit}")
+    else:
+        what = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
+        remedy = _more_displays(asked, rule.limit, int(plan.maturity.used))
+        condition = Condition("difference", None, what, remedy)
+    return _Judged(interval, target, condition, share, known=True)
 
 
 def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferences) -> _Judged:
@@ -223,20 +207,6 @@ def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferenc
     what = f"{condition.what} only if no display can earn {plausible.seen}: {plausible.bounds} is plausible"
     unknown = Condition("difference", None, what, plausible.remedy)
     return seen._replace(interval=interval, condition=unknown)
-
-
-def judge_interval(interval: Interval, rule: ShipRule, *, displays: int) -> Condition:
-    """Return whether the interval of a difference, found from so many displays, lies above what a rule asks for.
-
-    The difference is in reward per round, or, for a rule in per cent, a share of the baseline's value.
-    """
-    limit = rule.limit_text
-    if interval.low > rule.limit:
-        return Condition("difference", True, f"its interval lies above {limit}")
-    if interval.high <= rule.limit:
-        return Condition("difference", False, f"its interval does not reach beyond {limit}")
-    what = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
-    return Condition("difference", None, what, _more_displays(interval, rule.limit, displays))
 
 
 def _uplift(
@@ -259,32 +229,29 @@ def _not_told_from(
     level: float,
 ) -> tuple[int, ...]:
     """Return the other variants from which a variant's difference, of the kind that decides, is not told from 0."""
-    like = []
-    for j in others:
-        pair = (min(i, j), max(i, j))
-        interval = None
-        if i == j:
-            continue
+
+    def difference_to(j: int) -> Interval | None:
         if target == "expected":
-            interval = expected_difference(results[i], results[j], level=level).interval
-        elif target == "weighted" and pair in found.weighted:
-            interval = found.weighted[pair].difference(level).value
-        elif target == "realised" and pair in found.evidence:
-            interval = found.evidence[pair].interval(1.0 - level)
-        if interval is not None and interval.low <= 0.0 <= interval.high:
-            like.append(j)
-    return tuple(like)
+            return expected_difference(results[i], results[j], level=level).interval
+        if target == "realised":
+            return found.realised_between(i, j, level)
+        weighted = found.weighted_between(i, j, level)
+        return None if weighted is None else weighted.value
+
+    intervals = {j: difference_to(j) for j in others if j != i}
+    return tuple(j for j, of in intervals.items() if of is not None and of.low <= 0.0 <= of.high)
 
 
 def _judge_weighted(
-    plan: ReplayPlan,
-    weighted: Callable[[float], WeightedDifference],
-    baseline: Interval,
-    rule: ShipRule,
-    *,
-    level: float,
+    plan: ReplayPlan, found: FoundDifferences, pair: Pair, baseline: Interval, rule: ShipRule, level: float
 ) -> _Judged:
     """Return the same of a weighted difference, which knows whether either end rests on rewards enough."""
+
+    def weighted(level: float) -> WeightedDifference:
+        of = found.weighted_between(*pair, level)
+        assert of is not None
+        return of
+
     of = weighted(level)
     if of.withheld:
         more = "right propensities, or a longer log of more rewards and users"

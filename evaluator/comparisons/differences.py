@@ -13,8 +13,17 @@ import numpy.typing as npt
 from evaluator.comparisons.expected import WeightedPairs, reward_cut
 from evaluator.comparisons.horizon import FirstRounds
 from evaluator.estimates.confidence import ANYTIME, Interval, crossing_boundary, mixture_rho
-from evaluator.estimates.contrast import Contrast, contrast
-from evaluator.estimates.paired import PAIRED, UNPAIRED, RewardSums, difference_of_sums, discordant, p_values, sums_of
+from evaluator.estimates.paired import (
+    PAIRED,
+    UNPAIRED,
+    Contrast,
+    RewardSums,
+    contrast,
+    difference_of_sums,
+    discordant,
+    p_values,
+    sums_of,
+)
 from evaluator.estimates.repeated import mean_sums
 from evaluator.estimates.weighted_difference import PairedValues, WeightedDifference
 from evaluator.log.schema import consecutive
@@ -31,6 +40,11 @@ _OBSERVED = "unpaired: rewards are those observed by the horizon"
 _OF_LOG = "unpaired: the logging policy's value is of all displays that the other read"
 
 Pair = tuple[int, int]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+IN_ORDER = f"one sum in the order of the log, {ANYTIME}"
+IN_ORDERS = "one sum in the order of each repeat, at its end (Howard et al. 2021; Vovk, Wang 2021)"
+SAME = "both runs showed the same displays: 0 by definition, nothing was measured"
 
 
 @dataclass(frozen=True)
@@ -87,21 +101,33 @@ class Difference:
         )
 
 
-def turned(of: Interval) -> Interval:
-    """Return the interval of a difference seen from the other side."""
-    return replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
-
-
 def _turned(of: Interval | None) -> Interval | None:
-    return None if of is None else turned(of)
+    """Return the interval of a difference seen from the other side."""
+    return None if of is None else replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
 
 
 class FoundDifferences(NamedTuple):
-    """Differences of pairs (variant, reference), the evidence of realised ones, and what weighted ones rest on."""
+    """Differences of pairs, the lower number first, the evidence of realised ones, and what weighted ones rest on."""
 
     differences: dict[Pair, Difference]
     evidence: dict[Pair, RealisedEvidence]
     weighted: dict[Pair, PairedValues]
+
+    def between(self, i: int, j: int) -> Difference:
+        """Return the difference of variant i less variant j."""
+        return self.differences[i, j] if i < j else self.differences[j, i].turned()
+
+    def realised_between(self, i: int, j: int, level: float) -> Interval | None:
+        """Return the realised difference of i less j at a level; None without evidence."""
+        evidence = self.evidence.get((min(i, j), max(i, j)))
+        found = None if evidence is None else evidence.interval(1.0 - level)
+        return found if i < j else _turned(found)
+
+    def weighted_between(self, i: int, j: int, level: float) -> WeightedDifference | None:
+        """Return the weighted difference of i less j at a level; None where either learns."""
+        values = self.weighted.get((min(i, j), max(i, j)))
+        found = None if values is None else values.difference(level)
+        return found if i < j or found is None else found.turned()
 
 
 def find_differences(
@@ -116,26 +142,14 @@ def find_differences(
     """Return the realised difference of each pair (variant, reference), each once, and the weighted one of rules.
 
     The realised one is paired: what both showed cancels, where the same display earns the same in both. Where both
-    replays read the log in its order and T is fixed, by one sum along it (`evaluator.estimates.contrast`); else by two
-    (`evaluator.estimates.paired`), unpaired where rewards are those observed by the horizon. Where rewards end with the
-    policy's window, and the windows differ, there is none. O(T) a pair and repeat. The weighted one, of policies that
-    do not learn: `evaluator.comparisons.expected`.
+    replays read the log in its order and T is fixed, by one sum along it; else by two (`evaluator.estimates.paired`),
+    unpaired where rewards are those observed by the horizon. Where rewards end with the policy's window, and the
+    windows differ, there is none. O(T) a pair and repeat. The weighted one, of policies that do not learn:
+    `WeightedPairs`.
 
-    Parameters
-    ----------
-    plans
-        Plans of the variants, in their order.
-    lived
-        First rounds of each variant's replay; all of the logging policy's, whose first ones are the log's first
-        displays: the other's are from all that it read, and so are those that are compared with them.
-    pairs
-        Pairs (variant, reference) to compare.
-    rounds
-        Number of rounds T that are compared.
-    fixed
-        Whether T was fixed before any outcome.
-    jobs
-        Number of threads; no result depends on it.
+    T is `rounds`, `fixed` where no outcome moved it. `lived` has the first T rounds of each variant, but all of the
+    logging policy's: its first ones are the log's first displays, the other's are from all that it read, and so are
+    those that are compared with them.
     """
     pairs = list(dict.fromkeys(pairs))
     weights = WeightedPairs(plans)
@@ -243,14 +257,6 @@ def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:
     return "rewards end with the window (the log names no attribution window), and the windows differ"
 
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-IN_ORDER = f"one sum in the order of the log, {ANYTIME}"
-IN_ORDERS = "one sum in the order of each repeat, at its end (Howard et al. 2021; Vovk, Wang 2021)"
-SAME = "both runs showed the same displays: 0 by definition, nothing was measured"
-
-
 @dataclass(frozen=True)
 class RealisedEvidence:
     """What the rewards of two replays' first T rounds say of their difference.
@@ -260,14 +266,10 @@ class RealisedEvidence:
     sums
         Sum of the differences along the log, or two sums of rewards where the log was not read in its order, or T is
         not fixed; mean over repeats.
-    n
-        Number of displays that may add to the difference, summed over repeats.
-    displays
-        Number of different displays among them.
-    repeats
-        Number of repeats of the replays.
-    rounds
-        Number of rounds T of each repeat.
+    n, displays
+        Number of displays that may add to the difference, summed over repeats; number of different ones among them.
+    repeats, rounds
+        Number of repeats of the replays, and of rounds T of each.
     width
         Largest possible reward of a round less the smallest.
     kind
@@ -303,16 +305,9 @@ class RealisedEvidence:
 def radii(evidence: Sequence[RealisedEvidence], alpha: Floats, *, tuned_at: float, more: float = 0.0) -> Floats:
     """Return the difference that a test tells from 0 by the p-values of `p_values_of`, for each of several logs.
 
-    Parameters
-    ----------
-    evidence
-        Evidence on one pair of policies, from n logs that are alike.
-    alpha
-        Error of the test on each log, shape (n,).
-    tuned_at
-        Error of one test alone, for which the mixture is tuned.
-    more
-        Variance that the difference is to have beyond that seen, in squared units of the difference.
+    The evidence is on one pair of policies, from n logs that are alike; the test on each has an error, shape (n,), and
+    the mixture is tuned for that of one test alone. `more` is the variance that the difference is to have beyond that
+    seen, in squared units of the difference.
     """
     share = np.array([of.width / of.rounds for of in evidence])
     extra = more / share**2
@@ -363,20 +358,10 @@ def weigh(
 ) -> RealisedEvidence:
     """Return what two replays' rewards say of their difference.
 
-    Parameters
-    ----------
-    shown_a, rewards_a, shown_b, rewards_b
-        Displays and rewards of the first T rounds of both replays, repeat by repeat, shape (T,) each; of the logging
-        policy, whose rounds are the log's displays in their order, those of all its rounds.
-    rounds
-        Number of rounds T of each repeat.
-    upper, lower
-        Largest and smallest possible reward of a round.
-    ordered
-        Whether both decided on one display after the other, in an order that they shared, and T was fixed before any
-        outcome.
-    shared
-        Whether a display earns the same in both.
+    Displays and rewards are those of the first T rounds of both, repeat by repeat, shape (T,) each; of the logging
+    policy, whose rounds are the log's displays in their order, those of all its rounds. They are `ordered` where both
+    decided on one display after the other, in an order that they shared, and T was fixed before any outcome; `shared`
+    where a display earns the same in both.
     """
     repeats = len(shown_a)
     width = upper - lower

@@ -39,16 +39,9 @@ FIRST_PART = (
 
 
 class ExpectedDifference(NamedTuple):
-    """A difference of expected values.
+    """A difference of expected values with its interval, from the spread over resampled logs; else None, and why.
 
-    Parameters
-    ----------
-    interval
-        Difference with its interval, from the spread over resampled logs; None where there is none.
-    p
-        P-value of "no difference", two-sided, by the same law; nan where there is none.
-    why_not
-        Reason why there is no interval; empty otherwise.
+    `p` is the P-value of "no difference", two-sided, by the same law; nan where there is none.
     """
 
     interval: Interval | None
@@ -129,11 +122,6 @@ class WeightedPairs:
 
     By users, where options name their column or the log keeps one whose name says so: displays of one user hang
     together, though no option says it. Costs a scan of the log for each policy that is asked for.
-
-    Parameters
-    ----------
-    plans
-        Plans of the variants, in their order.
     """
 
     def __init__(self, plans: Sequence[ReplayPlan]) -> None:

@@ -25,6 +25,9 @@ from evaluator.results.json_documents import Count, Positive, array_of
 
 # Probability that any of the replays ends before the horizon: three standard deviations for a single one.
 _MISSED = 0.00135
+Floats = npt.NDArray[np.float64]
+_CHECKPOINTS = 200
+_Listed = Annotated[Floats, *array_of(float, most=_CHECKPOINTS)]
 
 
 @dataclass(frozen=True)
@@ -119,11 +122,6 @@ def _rounds_before_any(plan: ReplayPlan, result: ReplayResult, z: float) -> int:
     if plan.sampler == "queue":
         return result.rounds
     return sure_rounds(n, least_acceptance(plan.matched, plan.usable), deviations=z)
-
-
-Floats = npt.NDArray[np.float64]
-_CHECKPOINTS = 200
-_Listed = Annotated[Floats, *array_of(float, most=_CHECKPOINTS)]
 
 
 @dataclass(frozen=True, eq=False)

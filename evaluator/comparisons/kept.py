@@ -17,7 +17,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from evaluator.jobs.software import software
+from evaluator.jobs.workers import software
 from evaluator.log import Log
 from evaluator.log.fingerprint import content_hash
 from evaluator.outputs.kept_folder import (
@@ -41,24 +41,16 @@ DrawsFound = dict[int, tuple[float, bool, float, int]]
 _NOT_WRITTEN = ("trajectory", "plan", "learned")
 # Columns of a table of them.
 _COLUMNS = ["variant", "number", "value", "complete", "compared", "rounds"]
+# Options on which no result depends.
+NO_MATTER = ("jobs",)
 
 
 @dataclass(frozen=True)
 class FoundResults:
-    """What of a study was kept.
+    """What of a study was kept, by the number of the plan: results, bare ones, and values of resampled replays.
 
-    Parameters
-    ----------
-    results
-        Results that were found, by the number of their plan.
-    damaged
-        Number of files that answered a plan and are not what was written; they are removed.
-    others
-        Number of files that answer none of the plans.
-    bare
-        Results without the expected values that the plans ask for, by the number of their plan.
-    draws
-        Values of resampled replays, by the number of their plan.
+    Bare ones lack the expected values that the plan asks for. `damaged` counts files that answer a plan and are not
+    what was written, which are removed; `others` those that answer none.
     """
 
     results: dict[int, ReplayResult]
@@ -77,14 +69,8 @@ class KeptResults:
     """Results in a folder, one file each, named by all that they depend on and by a checksum of their content.
 
     A result is found again only for the same log, variant, options, code and versions, and only as it was written.
-    Files appear whole or not at all, whenever the process is killed.
-
-    Parameters
-    ----------
-    folder
-        Folder of the results; made with the first of them.
-    policies
-        Descriptions of the policies, just loaded: their code, and what is installed, may change while they run.
+    Files appear whole or not at all, whenever the process is killed. The policies were just loaded: their code, and
+    what is installed, may change while they run.
     """
 
     def __init__(self, folder: Path, policies: Sequence[Any]) -> None:
@@ -113,13 +99,7 @@ class KeptResults:
         return self._with_parts(found, parts, plans, numbers) if parts else found
 
     def keep(self, plan: ReplayPlan, result: ReplayResult) -> None:
-        """Write a result of a plan on the log that results were looked for.
-
-        Raises
-        ------
-        OutputError
-            The folder cannot be written.
-        """
+        """Write a result of a plan on the log that results were looked for."""
         key = self.questions.key(plan)
         write_kept(self.folder, kept_name, key, written(result, key))
 
@@ -228,23 +208,11 @@ def _rebuilt(hint: Any, value: Any) -> Any:
     return kind(**{name: _rebuilt(hints[name], x) for name, x in value.items()})  # type: ignore[operator]
 
 
-# Options on which no result depends.
-NO_MATTER = ("jobs",)
-
-
 def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
     """Return the SHA-256, in hex, of all that the result of a plan depends on.
 
-    Parameters
-    ----------
-    plan
-        Plan of a replay: policy, options and what follows from them.
-    log
-        Hash of the log that was planned for (`evaluator.log.fingerprint.content_hash`): how it was read, and by which
-        spec, shows in what it holds.
-    code
-        Versions and hashes of the code that runs, as it was when it was loaded: `evaluator.jobs.software`, and
-        `evaluator.own_code.codes_of` the policy.
+    The log is the hash of the one planned for (`evaluator.log.fingerprint.content_hash`): how it was read, and by which
+    spec, shows in what it holds. The code is versions and hashes of what runs, as it was when it was loaded.
     """
     planned = plan.to_dict()
     for option in NO_MATTER:
@@ -262,19 +230,9 @@ def question_key(plan: ReplayPlan, log: str, code: Sequence[str]) -> str:
 
 
 class Questions:
-    """Keys of what is asked of one log.
+    """Keys of what is asked of one log by policies that were just loaded: their code may change while they run.
 
-    Parameters
-    ----------
-    policies
-        Descriptions of the policies, just loaded: their code, and what is installed, may change while they run.
-    told
-        On a worker, the hashes of their code where the command runs; None there.
-
-    Raises
-    ------
-    WorkerError
-        The code of a policy is another one than was told.
+    On a worker, `told` has the hashes of their code where the command runs; WorkerError, if it is another one here.
     """
 
     def __init__(self, policies: Sequence[Any], told: Sequence[CodeOfPolicy] | None = None) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.datasets import read
-from evaluator.datasets.canonical import is_canonical, open_canonical
+from evaluator.datasets.canonical import is_canonical, open_canonical, write_canonical
 from evaluator.datasets.log_folders import folder_of
-from evaluator.datasets.writing import write_canonical
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.workers import in_folder, this_folder, this_worker
 from evaluator.log import Log, StoredLog
@@ -21,19 +20,7 @@ from evaluator.log.fingerprint import content_hash
 
 @dataclass(frozen=True)
 class LogPlace:
-    """Where a log lies, how it is read, and what it holds.
-
-    Parameters
-    ----------
-    dataset
-        Name of the dataset, as `evaluator.datasets.load` takes it.
-    reading
-        Options of the reading, each by name.
-    folder
-        Working folder of the command, in which relative names are looked up.
-    content
-        Hash of what it holds (`evaluator.log.fingerprint.content_hash`).
-    """
+    """Where a log lies: its dataset, options of its reading, the working folder, and the hash of what it holds."""
 
     dataset: str
     reading: tuple[tuple[str, Any], ...]
@@ -41,13 +28,7 @@ class LogPlace:
     content: str
 
     def opened(self) -> Log:
-        """Return the log, if it is the one that was meant.
-
-        Raises
-        ------
-        WorkerError
-            It is not there for this worker, or another log is there; the message names worker and log.
-        """
+        """Return the log, if it is the one that was meant; WorkerError, which names worker and log, if it is not."""
         try:
             in_folder(self.folder)
             log = read(self.dataset, **dict(self.reading)).log
@@ -72,15 +53,9 @@ def place_of(log: Log, dataset: str | None, reading: Mapping[str, Any]) -> LogPl
 
 @contextmanager
 def at_a_place(log: Log, named: str | None, reading: Mapping[str, Any]) -> Iterator[tuple[Log, LogPlace]]:
-    """Give a log that workers can open, and its place.
+    """Give a log that workers can open, and its place: by the name of its dataset and how it was read.
 
-    Parameters
-    ----------
-    log
-        Log that has been read.
-    named, reading
-        Name of its dataset, and how it was read; None for a log that has none: it is looked for in its own folder, or
-        else written to one that ends with the block.
+    A log without a name is looked for in its own folder, or else written to one that ends with the block.
     """
     if named is not None:
         yield log, place_of(log, named, reading)

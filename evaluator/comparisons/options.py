@@ -61,13 +61,7 @@ class CompareOptions(Options):
     ).field()
 
     def __post_init__(self) -> None:
-        """Check the rule and the look.
-
-        Raises
-        ------
-        ParameterError
-            It is no rule, or no look; says how one is written.
-        """
+        """Check the rule and the look; ParameterError, which says how one is written."""
         super().__post_init__()
         _ = self.rule, self.asked_look
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from evaluator.comparisons.differences import Difference
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 from evaluator.replays.findings.run import outside_seen
 from evaluator.results.json_documents import Count, Level, Share, in_document, in_place_of, omitted
 
@@ -146,20 +146,8 @@ def rank(
     """Return the ranking of variants, from the differences of all `ranked_pairs`.
 
     Of the weighted values where no policy learns; else of the expected values where any two have a difference of these.
-    A pair without one is then not told apart.
-
-    Parameters
-    ----------
-    values
-        Value of each variant at the common horizon; nan where it has none.
-    cuts
-        Description of how each variant's rewards are cut: equal where values can be compared.
-    differences
-        Difference of each pair (variant, reference) that was tested.
-    baseline
-        Number of the variant that the others are compared with.
-    level
-        Confidence level of all tests at once.
+    A pair without one is then not told apart. Values are those at the common horizon, nan where there is none; `cuts`
+    are equal where rewards are cut alike, so that values can be compared.
     """
     pairs = ranked_pairs(len(values), baseline)
     known = [differences[pair] for pair in pairs]

@@ -52,14 +52,9 @@ from evaluator.replays.values.kind_values import kind_values
 def plan_comparison(
     log: Log, policies: Sequence[Any], windows: Sequence[str | int | None], options: ReplayOptions
 ) -> list[ReplayPlan]:
-    """Plan every policy with every window.
+    """Plan every policy with every window; the options are those that all share, their own window is not used.
 
-    The options are those that all variants share; their own window is not used.
-
-    Raises
-    ------
-    ParameterError
-        There is nothing to compare, or two variants are the same.
+    ParameterError if there is nothing to compare, or two variants are the same.
     """
     variants = pairs_of(policies, windows)
     names = [(policy.spec, window) for policy, window in variants]
@@ -91,14 +86,9 @@ def with_logging(log: Log, policies: Sequence[Any], baseline: str | None) -> lis
 
 
 def find_baseline(plans: Sequence[ReplayPlan], spec: str | None) -> int:
-    """Return the number of the first variant of the policy with this spec; for None of the logging policy.
+    """Return the number of the first variant of the policy with this spec, or raise ParameterError.
 
-    Without a variant of the logging policy that is the first of all.
-
-    Raises
-    ------
-    ParameterError
-        No variant is of that policy.
+    For None it is the first of the logging policy, or without one the first of all.
     """
     specs = [plan.policy.spec for plan in plans]
     if spec is None:
@@ -124,19 +114,15 @@ def execute_comparison(
 
     Parameters
     ----------
-    plans
-        Plans of the variants, in their order.
-    baseline
-        Number of the variant that others are compared with.
-    rule
-        Rule by which a variant ships; None for any uplift.
-    look
-        Planned look that the verdict is; None for one alone.
+    plans, baseline
+        Plans of the variants in their order, and the number of the one that others are compared with.
+    rule, look
+        Rule by which a variant ships, None for any uplift; planned look that the verdict is, None for one alone.
     log
         Log as it was read, before costs were taken off its rewards, to be checked; None for that of the plans.
     runs
-        Replays of these plans: what of them is there, who computes the rest, and where it is kept; None for all of
-        them, in this process.
+        What of the replays is there, who computes the rest, and where it is kept; None for all of them, in this
+        process.
     advance
         Function called with the number of displays read since the last call: of the replays (`VariantRuns.totals`),
         then of all that are checked.
@@ -162,12 +148,7 @@ def compare_results(
     """Compare finished replays of one log at their common horizon; check the log where a number decides.
 
     Parameters are those of `execute_comparison`, the results of the plans, and what resampled logs say of them after
-    the rounds of the common horizon (`VariantRuns.compared`).
-
-    Raises
-    ------
-    NoRoundsError
-        None of the replays has a round.
+    the rounds of the common horizon (`VariantRuns.compared`). NoRoundsError if none of the replays has a round.
     """
     if not any(result.rounds for result in results):
         several = f"None of {len(results)} variants lived a round. The first: " if len(results) > 1 else ""
@@ -200,9 +181,6 @@ def compare_results(
     realised = realised._replace(differences=found)
     judged = [_judged_together(plan, result, len(plans)) for plan, result in zip(plans, results, strict=True)]
 
-    def to_reference(variant: int, reference: int) -> Difference:
-        return found[variant, reference] if variant < reference else found[reference, variant].turned()
-
     values = [float(curve.value.estimate[-1]) if len(curve.rounds) else np.nan for curve in curves]
     plausible = plausible_differences(
         plans, whole, baseline, weighted=realised.weighted, rounds=horizon.rounds, fixed=horizon.fixed
@@ -223,11 +201,11 @@ def compare_results(
         results=tuple(judged),
         horizon=horizon,
         baseline=baseline,
-        differences=tuple(to_reference(i, baseline) for i in others),
+        differences=tuple(realised.between(i, baseline) for i in others),
         ranking=honest_ranking(
             unbounded, rank(values, [reward_cut(plan) for plan in plans], found, baseline, level=options.level)
         ),
-        window_costs=tuple(to_reference(*pair) for pair in costs),
+        window_costs=tuple(realised.between(*pair) for pair in costs),
         curves=tuple(curves),
         assumed=tuple(assumed_by(plan) for plan in plans),
         findings=ordered(_findings(plans, results, lived, horizon)),

@@ -16,8 +16,7 @@ from evaluator.comparisons.horizon import FirstRounds
 from evaluator.comparisons.ship_rule import Look
 from evaluator.comparisons.verdict import Harm, Target, level_at
 from evaluator.estimates.confidence import Interval, with_honest_kind
-from evaluator.estimates.contrast import Contrast, contrast_of
-from evaluator.estimates.paired import UNPAIRED, RewardSums, shown_alone
+from evaluator.estimates.paired import UNPAIRED, Contrast, RewardSums, contrast_of, shown_alone
 from evaluator.estimates.simultaneous import difference_in_group, simultaneous_interval
 from evaluator.estimates.weighted_difference import WeightedDifference
 from evaluator.log.column import Column
@@ -132,20 +131,7 @@ def segment_differences(
 ) -> tuple[SegmentDifferences, ...]:
     """Return the difference of every other variant to the baseline in every group, column by column.
 
-    Parameters
-    ----------
-    plans
-        Plans of all variants.
-    lived
-        First T rounds of all variants; all of the logging policy's.
-    baseline
-        Number of the variant that the others are compared with.
-    rounds
-        Number of rounds T that are compared.
-    fixed
-        Whether T was fixed before any outcome.
-    look
-        Planned look that it is, whose level weighted differences have; None for one alone.
+    Rounds are those of `find_differences`; weighted differences have the level of the look, None for one alone.
     """
     splits, level = plans[0].splits, plans[0].options.level
     others = [i for i in range(len(plans)) if i != baseline]

@@ -95,15 +95,8 @@ class Look:
 
 
 def parse_ship_rule(text: str) -> ShipRule:
-    """Return the rule of some words.
+    """Return the rule of some words; ParameterError, which says how one is written, if they are none.
 
-    Raises
-    ------
-    ParameterError
-        They are no rule; says how one is written.
-
-    Examples
-    --------
     >>> parse_ship_rule("uplift > 0.002").limit, parse_ship_rule("uplift > 2%").limit
     (0.002, 0.02)
     """
@@ -119,13 +112,8 @@ def parse_ship_rule(text: str) -> ShipRule:
 def parse_look(text: str) -> Look | None:
     """Return the look of some words; None for the only one, which has all of the error.
 
-    Raises
-    ------
-    ParameterError
-        They are no look; says how one is written.
+    ParameterError, which says how one is written, if they are none.
 
-    Examples
-    --------
     >>> parse_look("3 of 5") == parse_look("3/5") == Look(3, 5)
     True
     """

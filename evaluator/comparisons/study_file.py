@@ -37,6 +37,13 @@ from evaluator.options.shared import POLICIES, WINDOWS
 from evaluator.policies.registry import resolve
 from evaluator.replays.options import GUARDRAILS, ReplayOptions
 
+_OWN: dict[str, type] = {
+    "dataset": str, "baseline": str, "ship_if": str, "look": str, "policies": list, "windows": list, "policy": list,
+}  # fmt: skip
+# What takes several values, of which one may be named alone.
+_PLURALS = {"policies": POLICIES, "windows": WINDOWS, "guardrails": GUARDRAILS}
+_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
+
 
 def _keys(options: type[Options], *, but: Sequence[str]) -> dict[str, type]:
     """Return what the key of each option takes; numbers with a point may be written without one."""
@@ -52,32 +59,13 @@ def _keys(options: type[Options], *, but: Sequence[str]) -> dict[str, type]:
 # A comparison says itself by which windows; generated logs have a seed in their spec, and groups are not its matter.
 READING = _keys(ReadingOptions, but=("seed", "keep"))
 REPLAYING = _keys(ReplayOptions, but=("window",))
-_OWN: dict[str, type] = {
-    "dataset": str, "baseline": str, "ship_if": str, "look": str, "policies": list, "windows": list, "policy": list,
-}  # fmt: skip
-# What takes several values, of which one may be named alone.
-_PLURALS = {"policies": POLICIES, "windows": WINDOWS, "guardrails": GUARDRAILS}
-_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
-    """What a study file asks for; None and nothing where it does not say.
+    """What a study file asks for, in the words of `evaluator.compare`; None and nothing where it does not say.
 
-    Parameters
-    ----------
-    dataset, reading
-        Name or path of the log, None where the file names none, and options of its reading.
-    policies
-        Specs of the policies.
-    windows, baseline
-        Windows and baseline, as `evaluator.compare` takes them; None where the file does not say.
-    rule
-        Rule by which a policy ships; None where the file states none.
-    look
-        Planned look that the comparison is; None where the file does not say.
-    options
-        Values of fields of `ReplayOptions`, by name.
+    `reading` has options of the log's reading, `options` values of fields of `ReplayOptions`, by name.
     """
 
     dataset: str | None

@@ -222,20 +222,13 @@ def _days_after(plan: ReplayPlan) -> float | None:
     return clock.days(float(np.quantile(delay, _IN))) if len(delay) else 0.0
 
 
-def share_of_baseline(difference: Callable[[float], Interval], baseline: Interval, *, level: float) -> Interval | None:
+def share_of_baseline(
+    difference: Callable[[float], Interval | None], baseline: Interval, *, level: float
+) -> Interval | None:
     """Return a difference as a share of the baseline's value; None where that value is not told to lie above 0.
 
-    Parameters
-    ----------
-    difference
-        Function that returns the difference to the baseline with its interval at a level.
-    baseline
-        Value of the baseline.
-    level
-        Probability with which the interval holds.
+    The function returns the difference to the baseline with its interval at a level.
 
-    Examples
-    --------
     >>> known, value = Interval(0.1, 0.05, 0.15, 100, 0.95, "known"), Interval(0.5, 0.5, 0.5, 100, 0.95, "known")
     >>> found = share_of_baseline(lambda level: known, value, level=0.95)
     >>> round(found.low, 3), round(found.estimate, 3), round(found.high, 3)
@@ -243,7 +236,7 @@ def share_of_baseline(difference: Callable[[float], Interval], baseline: Interva
     """
     error = 1.0 - level
     of, value = difference(1.0 - (1.0 - _OF_BASELINE) * error), _at_error(baseline, _OF_BASELINE * error)
-    if not value.low > 0.0:
+    if of is None or not value.low > 0.0:
         return None
     low = of.low / (value.high if of.low > 0.0 else value.low)
     high = of.high / (value.low if of.high > 0.0 else value.high)

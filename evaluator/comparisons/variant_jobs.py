@@ -40,19 +40,7 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Study:
-    """What a worker has to know of a study, as plain values.
-
-    Parameters
-    ----------
-    place
-        Place of the log, with the hash of what it holds.
-    policies
-        Words by which a worker loads each policy.
-    windows, options
-        Windows of each policy, and options that all variants share.
-    codes
-        Hashes of each policy's code.
-    """
+    """What a worker has to know of a study, as plain values: the place of its log, and its policies with their code."""
 
     place: LogPlace
     policies: tuple[str, ...]
@@ -62,17 +50,7 @@ class Study:
 
 
 class OpenPlans(NamedTuple):
-    """What the jobs of a study are computed on.
-
-    Parameters
-    ----------
-    plan
-        Function that returns the plan of a variant, from its number and the hash of all that fixes its result.
-    jobs
-        Number of threads.
-    advance
-        Function called with the number of displays that were read since the last call.
-    """
+    """What the jobs of a study are computed on: a function from a variant's number and key to its plan, and threads."""
 
     plan: Callable[[int, str], ReplayPlan]
     jobs: int = 1
@@ -81,20 +59,9 @@ class OpenPlans(NamedTuple):
 
 @dataclass(frozen=True)
 class VariantJob(Job):
-    """What both kinds of jobs have.
+    """What both kinds of jobs have: variants by number and key, and the displays that it counts for in the progress.
 
-    Parameters
-    ----------
-    study
-        Study that the job is of; None where there are no workers.
-    variants
-        Numbers of the variants.
-    keys
-        Hash of all that fixes the result of each; empty where there are no workers.
-    title
-        Name of the job in messages.
-    displays
-        Displays that the job counts for in the progress.
+    Without workers there is no study, and keys are empty.
     """
 
     study: Study | None
@@ -144,15 +111,7 @@ class ReplayJob(VariantJob):
 
 @dataclass(frozen=True)
 class DrawsJob(VariantJob):
-    """Replays of some variants on some resampled logs; study, variants, keys, title and displays as `VariantJob` has.
-
-    Parameters
-    ----------
-    lived
-        How far the original replays of each variant came, repeat by repeat.
-    numbers
-        Numbers of the resampled logs.
-    """
+    """Replays of some variants on the resampled logs of these numbers, as far as the original replays of each came."""
 
     lived: tuple[tuple[Lived, ...], ...]
     numbers: range
@@ -206,10 +165,7 @@ def study_on(
 ) -> StudyWorkers:
     """Return the workers of an executor for a study of some policies on the log at a place.
 
-    Raises
-    ------
-    UsageError
-        A policy has no name by which workers could load it.
+    UsageError if a policy has no name by which workers could load it.
     """
     questions = Questions(policies)
     questions.log = place.content

@@ -53,10 +53,8 @@ class VariantRuns:
     ----------
     plans
         Plans of the variants, in their order.
-    kept
-        Folder in which results and parts of them are kept as they are finished; None for none.
-    found
-        What is there already.
+    kept, found
+        Folder in which results and parts of them are kept, None for none; what is there already.
     workers
         Who computes; None for the threads of this process.
     pairs
@@ -299,28 +297,8 @@ def execute_in_jobs(
 ) -> ReplayResult:
     """Replay a plan here, and then what it asks of resampled logs in jobs; the same to the bit as `execute`.
 
-    Parameters
-    ----------
-    plan
-        Plan of a replay with a bootstrap.
-    log
-        Log that was planned for, as it was read.
-    kept
-        Folder in which jobs are kept as they are finished, and looked for; None for none.
-    executor, place
-        Executor whose workers compute the jobs, and place at which they find the log; None for threads of this
-        process.
-    advance
-        Function called with the number of displays read since the last call.
-    say
-        Function that is told in a sentence what was found.
-
-    Raises
-    ------
-    NoRoundsError
-        As `evaluator.replays.run.execute`.
-    UsageError
-        The policy has no name by which workers could load it.
+    The log is the one planned for, as it was read. Without an executor, whose workers find the log at a place, threads
+    of this process compute. `say` is told in a sentence what was found in the folder of kept jobs.
     """
     workers = None
     if executor is not None and place is not None:

@@ -41,17 +41,7 @@ def _is_logging(policy: Any) -> bool:
 
 
 class Variants:
-    """Policies with windows on one log, numbered from 0 in the order of `pairs_of`.
-
-    Parameters
-    ----------
-    log
-        The log that all are replayed on.
-    policies, windows
-        Descriptions of the policies, and the windows that each is replayed with, as `ReplayOptions.window`.
-    options
-        Options that all variants share; their own window is not used.
-    """
+    """Policies with windows on one log, numbered from 0 in the order of `pairs_of`; `options.window` is not used."""
 
     def __init__(self, log: Log, policies: Sequence[Any], windows: Sequence[Window], options: ReplayOptions) -> None:
         own = learned_among(policies, options)

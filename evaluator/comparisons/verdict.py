@@ -36,6 +36,8 @@ ConditionName = Literal["difference", "guardrails", "checks", "propensities", "a
 _RESTS_ON: tuple[ConditionName, ...] = ("checks", "propensities", "audit", "users")
 # So many variants that tie with another are named.
 _NAMED = 2
+EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
+_START = {"ship": "Ship", "wait": "Wait with", "don't": "Don't ship"}
 
 
 @dataclass(frozen=True)
@@ -274,9 +276,6 @@ def decide(
     )
 
 
-_EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
-
-
 def _standing(of: Candidate) -> tuple[bool, bool, bool, float, float, bool]:
     """Return by what the headline's candidate is chosen: the largest first.
 
@@ -330,12 +329,9 @@ def _headline(of: Candidate, candidates: Sequence[Candidate], name: str, baselin
     found = of.difference
     if found is None:
         return f"{start}: it has no difference to {baseline} to judge by"
-    earns = _EARNS[of.target]
+    earns = EARNS[of.target]
     number = f"{found.estimate:+.3g} [{found.low:+.3g}, {found.high:+.3g}]{at}"
     return f"{start}: it {earns} {number} per {'display' if of.target == 'weighted' else 'round'} beyond {baseline}"
-
-
-_START = {"ship": "Ship", "wait": "Wait with", "don't": "Don't ship"}
 
 
 def _capital(clause: str) -> str:

@@ -15,9 +15,8 @@ from evaluator.options.signatures import refuse_unknown, shows
 
 if TYPE_CHECKING:
     from evaluator.datasets.adapter import Reading
-    from evaluator.datasets.converting import convert
+    from evaluator.datasets.converting import convert, make
     from evaluator.datasets.drafting import draft
-    from evaluator.datasets.making import make
     from evaluator.datasets.resolve import names, read
     from evaluator.datasets.spec_file import json_schema
     from evaluator.datasets.summary import show, validate
@@ -34,7 +33,7 @@ _HOMES = {
     "draft": "datasets.drafting",
     "generate": "worlds.scenarios.synthetic",
     "json_schema": "datasets.spec_file",
-    "make": "datasets.making",
+    "make": "datasets.converting",
     "names": "datasets.resolve",
     "read": "datasets.resolve",
     "show": "datasets.summary",

@@ -23,27 +23,25 @@ from evaluator.datasets.assembly import (
     context_vectors,
     in_memory,
     on_disk,
+    write_parts,
 )
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.duplicates import repeated
+from evaluator.datasets.candidate_sets import SetSource
+from evaluator.datasets.canonical import open_canonical, write_rest
 from evaluator.datasets.event_rows import REWARDS, EventRules
 from evaluator.datasets.frames import missing_values
 from evaluator.datasets.intake import TIME, Intake
-from evaluator.datasets.join_by_id import AskedDisplays, SecondTable
+from evaluator.datasets.join_by_id import SecondTable, repeated
 from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.outcomes import Outcomes, event_table, find_outcomes
-from evaluator.datasets.partitions import joined_intake, write_parts
 from evaluator.datasets.per_action_columns import TakenFromTable, taken_from_tables
-from evaluator.datasets.quarantine import left_out_note, refuse_many
 from evaluator.datasets.reading_plan import NONE, ReadingPlan, plan_reading
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
+from evaluator.datasets.row_rules import left_out_note, refuse_many
 from evaluator.datasets.set_readers import find_sets, set_breaches
-from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import SPOOL, JoinedSpool, Spool, spools
-from evaluator.datasets.writing import write_rest
+from evaluator.datasets.spool import SPOOL, Spool, spools
 from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.events import CONVERSION, mark_kind
@@ -86,13 +84,12 @@ def read_tables(
     Parameters
     ----------
     spec, asked, into, contexts, advance
-        Spec, options, folder, and the rest, as `evaluator.datasets.opening.read_spec_tables` takes them.
+        Spec, options, folder, and the rest, as `evaluator.datasets.resolve.read_spec_tables` takes them.
     tables, others, of_sets
         Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
         calendar or the candidates.
     jobs
-        Number of threads that read stretches of the displays at once, where they can, and write the log in parts; with
-        one, one pass reads all and writes one file.
+        Number of threads that write the log in parts, where all displays stay; with one, it is written in one file.
     """
     plan = plan_reading(spec, tables, others, of_sets, asked)
     with _waiting_room(into) as new_spool:
@@ -105,7 +102,7 @@ def read_tables(
         }
         sets = find_sets(plan.spec, plan.of_sets, plan.zones, listed=plan.listed)
         of_targets = taken_from_tables(plan.spec, plan.others)
-        intake = _take_in(plan, seconds, sets, of_targets, new_spool, advance, 1 if into is None else jobs)
+        intake = _take_in(plan, seconds, sets, of_targets, new_spool, advance)
         log, quarantine = _finish(plan, intake, seconds, into=into, contexts=contexts, jobs=jobs)
     # Verified when nothing of its making is in memory any more.
     return Reading(open_canonical(log) if isinstance(log, Path) else log, quarantine)
@@ -142,27 +139,18 @@ def _take_in(
     tables: Mapping[str, TakenFromTable],
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
-    jobs: int,
 ) -> Intake:
-    """Pass over the displays, at once over stretches of time where there are; again if an id is repeated."""
-
-    def asking() -> dict[str, AskedDisplays]:
-        return {table: second.asking() for table, second in seconds.items()}
-
-    if jobs > 1 and sets is None and not tables:
-        joined = joined_intake(plan, asking, new_spool, advance, jobs)
-        if joined is not None:
-            return joined
+    """Pass over the displays; again if an id is repeated."""
     chunks = plan.chunks(new_spool)
 
     def one_pass(again: pl.DataFrame = NONE) -> Intake:
-        intake = plan.intake(new_spool, asking(), sets=sets, tables=tables, again=again)
+        asked = {table: second.asking() for table, second in seconds.items()}
+        intake = plan.intake(new_spool, asked, sets=sets, tables=tables, again=again)
         intake.see(chunks(), advance)
         return intake
 
     intake = one_pass()
     of_id = plan.spec.display.id
-    assert intake.ids is not None
     if of_id is None or len(suspects := intake.ids.suspects()) == 0:
         return intake
     again = repeated((chunk.select(of_id, FILE, LINE) for chunk in chunks()), of_id, suspects)
@@ -224,9 +212,9 @@ def _finish(
     made = DisplayBatches(kept, vectors if contexts else None, numbers, uniform=propensity_kind(spec) == "uniform")
     if into is None:
         displays = in_memory(made.all(), kept.displays, kept.kept_labels())
-    elif isinstance(intake.spool, JoinedSpool) and kept.displays == intake.sound:
+    elif jobs > 1 and kept.displays == intake.sound:
         numbers.see_all_stay()
-        write_parts(made, intake.spool, into, jobs)
+        write_parts(made, into, jobs)
     else:
         on_disk(made.all(), into, kept.kept_labels())
     events = event_table(counted, numbers.found())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,6 +13,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from evaluator.datasets.candidate_sets import SET, SetSource
+from evaluator.datasets.canonical import DisplayWriter, displays_table
 from evaluator.datasets.contexts import CODE, ContextVectors
 from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
 from evaluator.datasets.labels import (
@@ -25,10 +27,9 @@ from evaluator.datasets.labels import (
     choose_actions,
     kept_propensities,
 )
-from evaluator.datasets.meta_file import DISPLAYS
+from evaluator.datasets.meta_file import DISPLAYS, part_name
 from evaluator.datasets.per_action_columns import target_of, target_places, vector_places, vectors_of
-from evaluator.datasets.set_sources import SET, SetSource
-from evaluator.datasets.writing import DisplayWriter, displays_table
+from evaluator.datasets.spool import FILE_ROWS
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
 from evaluator.log.ragged_vectors import uneven_lists
@@ -36,8 +37,10 @@ from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
 from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
 from evaluator.log.traffic import summed
-from evaluator.threads import ahead
+from evaluator.threads import ahead, in_threads
 
+# Displays of a part of a log: whole row groups, so that parts hold what one file would.
+PART_ROWS = FILE_ROWS
 # Bytes of the sets of displays that are encoded at a time.
 _SET_BYTES = 1 << 26
 
@@ -75,18 +78,18 @@ class KeptDisplays:
         return {column: pa.array(found.names, pa.string()) for column, found in self.intake.keep.items()}
 
     def batches(
-        self, frames: Iterable[pl.DataFrame] | None = None
+        self, first: int = 0, end: int | None = None
     ) -> Iterator[tuple[npt.NDArray[np.bool_], dict[str, Any], pl.Series | None]]:
         """Yield sound displays in order, some at a time: which stay, and the columns and the sets of those that do.
 
-        All of them, or those of `frames` where all stay. Where some do not, the others keep their numbers among all in
-        `POSITION`, in displays of the traffic.
+        All of them, or where all stay those from number `first` to before `end`. Where some do not, the others keep
+        their numbers among all in `POSITION`, in displays of the traffic.
         """
         traffic = 0.0
         # As Arrow, which tells a whole number that is missing.
         numbers = {KEPT + column for column in self.intake.numbers}
         dropped = {SET, WEIGHT} if self.intake.weighs_alike else {SET}
-        for frame in self.intake.spool.frames() if frames is None else frames:
+        for frame in self.intake.spool.frames(first, end):
             for part in frame.iter_slices(_batch_rows(self.intake)):
                 columns: dict[str, Any] = {
                     name: part[name].to_arrow() if name in numbers else part[name].to_numpy()
@@ -238,9 +241,9 @@ class DisplayBatches:
             self.numbers.see(stay)
             yield self._batch(columns, sets)
 
-    def of(self, frames: Iterable[pl.DataFrame]) -> Iterator[dict[str, Any]]:
-        """Yield those of some frames, where all displays stay."""
-        for _, columns, sets in self.kept.batches(frames):
+    def between(self, first: int, end: int) -> Iterator[dict[str, Any]]:
+        """Yield those from number `first` to before `end`, where all displays stay."""
+        for _, columns, sets in self.kept.batches(first, end):
             yield self._batch(columns, sets)
 
     def _batch(self, columns: dict[str, Any], sets: pl.Series | None) -> dict[str, Any]:
@@ -337,3 +340,18 @@ def on_disk(
         for batch in ahead(chain([first], batches)):
             writer.add(displays_table(batch, first=number, labels=labels))
             number += len(batch["time"])
+
+
+def write_parts(made: DisplayBatches, folder: Path, jobs: int) -> None:
+    """Write displays, all of which stay, into `folder`, in parts of `PART_ROWS` each; few are one file."""
+    n, labels = made.kept.displays, made.kept.kept_labels()
+    starts = range(0, n, PART_ROWS)
+    made.kept.intake.spool.close()
+
+    def write(number: int) -> None:
+        first = starts[number]
+        name = DISPLAYS if len(starts) == 1 else part_name(number + 1)
+        on_disk(made.between(first, min(first + PART_ROWS, n)), folder, labels, name=name, number=first)
+
+    for _ in in_threads(write, range(len(starts)), jobs, ready=jobs):
+        pass

@@ -1,4 +1,4 @@
-"""Write a dataset once in canonical form, on disk or in a store, so that replays scan it at disk speed."""
+"""Write a dataset once: in canonical form, on disk or in a store; or a generated one, with the truth that it has."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from evaluator.datasets.adapter import Reading
 from evaluator.datasets.canonical import open_canonical, refuse_other
 from evaluator.datasets.log_folders import ObjectFolder, folder_at
 from evaluator.datasets.meta_file import FILES, META, is_part
-from evaluator.datasets.resolve import read, sources
-from evaluator.errors import OutputExistsError, OutputInUseError, ParameterError, UsageError
+from evaluator.datasets.options import MADE, MadeFiles, MakeOptions
+from evaluator.datasets.resolve import dataset_spec, read, sources
+from evaluator.datasets.spec import FileSpec
+from evaluator.errors import OutputExistsError, OutputInUseError, ParameterError, UnknownNameError, UsageError, nearest
 from evaluator.log import StoredLog
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.atomic import refuse_existing, refuse_sources, whole_folder
 from evaluator.outputs.locks import undone_if_abandoned
 from evaluator.outputs.staging import writing
 from evaluator.units import is_whole
+from evaluator.worlds.criteo.make import make_twin
+from evaluator.worlds.shop.shop_folder import make_shop
 
 
 def convert(
@@ -34,7 +38,7 @@ def convert(
 ) -> Reading:
     """Write a dataset to the canonical folder `out` and return it, with rows left out in ``quarantine.parquet``.
 
-    Memory does not grow with the number of displays (`evaluator.datasets.opening.read_spec_tables` says what it holds);
+    Memory does not grow with the number of displays (`evaluator.datasets.resolve.read_spec_tables` says what it holds);
     the log returned reads them from `out`. Until it is done the folder takes some 20 bytes a display more, 36 where
     they have ids, what is read of a second table, and twice the columns read if it sorts.
 
@@ -49,11 +53,8 @@ def convert(
         Whether a converted log that is there already is replaced: a folder on disk that holds nothing else, and nothing
         that is read.
     jobs
-        Number of threads. With two or more, Parquet files whose ends say from when to when their rows are get read
-        several at once, and the log of 4 million displays or more is written in parts, which are the log in one file:
-        the same rows, the same fingerprint. It holds what it takes by itself for each of them. Rows that break a rule
-        are told by one pass over all, and a choice of actions, a limit, a quarantine and eligible actions take one,
-        too.
+        Number of threads. With two or more, a log of more than 4 million displays is written in parts, several at once,
+        which are the log in one file: the same rows, the same fingerprint. A choice of actions is written in one file.
     advance
         Function called with the number of rows read since the last call.
 
@@ -183,3 +184,84 @@ def _refuse_others(folder: ObjectFolder, tags: Mapping[str, str]) -> None:
             raise OutputInUseError(
                 f"Output {folder}: another command is writing a log there.", remedy="wait until it is done, and look."
             )
+
+
+def make(
+    dataset: str | Path,
+    out: str | Path,
+    *,
+    rows: int = 1_000_000,
+    seed: int = 0,
+    jobs: int | None = None,
+    advance: Callable[[int], None] | None = None,
+) -> MadeFiles:
+    """Write a generated dataset and the truth it was drawn from: a shop's small folder, or the twin of a real file.
+
+    Parameters
+    ----------
+    dataset
+        Name ``shop`` or ``criteo_twin``, or path of a ``spec.toml`` with a ``[twin]`` section.
+    out
+        Folder to write, of the shop: tables of displays and sales as CSV, their ``spec.toml``, a ``study.toml``, a file
+        of delays, and the truth. File to write, of a twin: gzipped; ``<out>.truth.json`` and ``<out>.truth.parquet`` go
+        beside it.
+    rows
+        Number of displays of a twin, from 1,000 to the size of the real file.
+    seed
+        Seed of a twin's draws: the same seed and rows give the same bytes. The shop is always the same.
+    jobs
+        Number of threads; None takes all processors, up to 4. The bytes do not depend on it.
+    advance
+        Function called with the number of rows after each chunk; None for no progress.
+
+    Returns
+    -------
+    MadeFiles
+        Paths and counts of what was written. Memory: up to 0.7 GB for a twin at full size, less than half of it for a
+        tenth of the rows.
+
+    Raises
+    ------
+    UnknownNameError
+        Nothing of this name can be made.
+    UsageError
+        The dataset has no ``[twin]`` section, the output's folder is missing, or the shop was given an option of twins.
+    ParameterError
+        One of `rows`, `seed` and `jobs` is out of range.
+    OutputExistsError
+        The folder or one of the three files exists.
+    OutputInUseError
+        Another process writes there.
+    OutputError
+        The output cannot be written; nothing of it is left.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = make("shop", folder + "/shop")
+    ...     print(made.counts, sorted(file.name for file in made.path.iterdir()))
+    {'displays': 20000, 'sales': 3520, 'delays': 3520} ['README.md', 'delays.csv', 'displays.csv', 'sales.csv', \
+'spec.toml', 'study.toml', 'truth.csv', 'truth.json']
+    """
+    path = Path(out)
+    if dataset == "shop":
+        plain = MakeOptions().to_dict()
+        for name, value in {"rows": rows, "seed": seed, "jobs": jobs}.items():
+            if value != plain[name]:
+                raise UsageError(f"`{name}={value}` is of twins: the shop is always the same.", remedy="leave it out.")
+        return MadeFiles(path, path / "truth.json", path / "truth.csv", make_shop(path))
+    try:
+        spec = dataset_spec(dataset)
+    except UnknownNameError as unknown:
+        hint = f"{nearest(str(dataset), MADE)} A path to a spec.toml with a [twin] section works too."
+        raise UnknownNameError(unknown.what, remedy=hint) from None
+    if not isinstance(spec, FileSpec) or spec.twin is None:
+        raise UsageError(
+            f"{dataset} cannot be made: its spec has no [twin] section.", remedy="criteo_twin can; others are read."
+        )
+    truth, table = (path.with_name(f"{path.name}.truth.{ending}") for ending in ("json", "parquet"))
+    counts = make_twin(
+        spec.twin, spec.name, path, truth=truth, table=table, rows=rows, seed=seed, jobs=jobs, advance=advance
+    )
+    return MadeFiles(path, truth, table, counts)

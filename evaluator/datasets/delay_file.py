@@ -12,13 +12,10 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.delay_file_options import UNITS, DelayFileOptions
 from evaluator.datasets.frames import Chunks, column_names
-from evaluator.datasets.options import share_of
-from evaluator.datasets.quarantine import left_out_note, refuse_many
+from evaluator.datasets.options import UNITS, DelayFileOptions, share_of
 from evaluator.datasets.row_breaches import Breaches, CheckedRows
-from evaluator.datasets.row_rules import check_cells
-from evaluator.datasets.secrets import refuse_secret
+from evaluator.datasets.row_rules import check_cells, left_out_note, refuse_many
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Source
@@ -27,6 +24,7 @@ from evaluator.jobs.workers import in_folder, this_folder, this_worker
 from evaluator.log.column import BETWEEN, CROSS, label_of_part, parts_of
 from evaluator.log.delay_rows import DelayRows, delays_hash
 from evaluator.log.stamps import stamp_of
+from evaluator.store_addresses import refuse_secret
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
 
 

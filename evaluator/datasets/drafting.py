@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evaluator.datasets import drafted_columns, drafted_times
+from evaluator.datasets import drafted_columns
 from evaluator.datasets.column_profile import CONVERSIONS, Look, rank_of
 from evaluator.datasets.draft_lines import NO_ANSWER, Ask, Draft, Line, Question, most_of
 from evaluator.datasets.file_sample import FileSample, refuse_bundled, sample_file
@@ -85,7 +85,7 @@ class _Drafter:
         join = self._join(display)
         conversion, clock = self._conversion(time, join[1])
         told_at = None if clock is None or clock.says_delay else clock
-        times = drafted_times.written_times(time, told_at, self._choose)
+        times = drafted_columns.written_times(time, told_at, self._choose)
         self.missing += [] if times is None else times.missing
         converted = self._converted(clock, join, conversion)
         found = {
@@ -153,7 +153,7 @@ class _Drafter:
         ]
         if none := {name: words for name, words in self._none.items() if name in table}:
             lines.append(Line("none", none, GUESSED + "these mean 'missing' there"))
-        if time is not None and (later := drafted_times.first_unsorted(time)) is not None:
+        if time is not None and (later := drafted_columns.first_unsorted(time)) is not None:
             lines.append(Line("sort", True, GUESSED + f"row {later:,} is earlier than the row above it"))
         return lines
 
@@ -294,7 +294,7 @@ class _Drafter:
         why = (
             "no column looks like times of conversions"
             if look is None
-            else drafted_times.clock_why(look, times, delays)
+            else drafted_columns.clock_why(look, times, delays)
         )
         sure = len(times) == 1 and look is times[0] and look.filled.any()
         name, said = self._choose(
@@ -314,7 +314,7 @@ class _Drafter:
             lines += [
                 Line("indicator", self._role(table, flag.name).name, GUESSED + "not every row with a time converted")
                 for flag in flags[:1]
-                if drafted_times.narrows(flag, clock)
+                if drafted_columns.narrows(flag, clock)
             ]
         lines += self._value(table, clock)
         lines += self._repeats(table, clock, of_display)
@@ -371,7 +371,7 @@ class _Drafter:
         return None if numbers is None else (numbers == 1).fill_null(False)
 
     def _log(
-        self, times: drafted_times.WrittenTimes | None, shown: Look | None, clock: Look | None, join: tuple[str, str],
+        self, times: drafted_columns.WrittenTimes | None, shown: Look | None, clock: Look | None, join: tuple[str, str],
         conversion: list[Line],
     ) -> list[Line]:  # fmt: skip
         if clock is not None and any(line.key == "immediate" for line in conversion):
@@ -379,7 +379,7 @@ class _Drafter:
         longest = ""
         if times is not None and shown is not None and clock is not None and (self.second is None or join[1]):
             ids = None if self.second is None else (self._shown[join[0]].text, self._told[join[1]].text)
-            longest = drafted_times.longest_delay(times, shown, clock, ids)
+            longest = drafted_columns.longest_delay(times, shown, clock, ids)
         why = f"longest delay that the log records{longest}"
         words = "How long after a display does the log record a conversion, such as 30d (none: no cut-off)?"
         window, said = self._choose("log.attribution_window", words, None, None, why)

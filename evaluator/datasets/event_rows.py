@@ -12,7 +12,7 @@ from evaluator.datasets.options import Deduplicate
 from evaluator.datasets.row_breaches import CheckedRows
 from evaluator.datasets.row_rules import BEYOND, beyond_clocks
 from evaluator.datasets.spec import Conversion, FileSpec
-from evaluator.datasets.time_section import Time
+from evaluator.datasets.spec_sections import Time
 from evaluator.datasets.zones import Cell, ZonedCells, first_of_each
 from evaluator.errors import SpecError, UsageError
 from evaluator.log.meta import EventKind

@@ -19,7 +19,6 @@ from evaluator.datasets.column_profile import Look
 from evaluator.datasets.frames import UNREADABLE, column_names
 from evaluator.datasets.json_lines import object_frames
 from evaluator.datasets.locate import bundled_logs
-from evaluator.datasets.secrets import refuse_secret
 from evaluator.datasets.sources.files import SUFFIXES, SourceFile, find_files
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_file import read_spec
@@ -27,6 +26,7 @@ from evaluator.datasets.spec_sections import Source
 from evaluator.datasets.text import COMPRESSIONS, UTF8, open_text, unzipped_pieces
 from evaluator.datasets.text_rows import delimiter, table_rows, text_header
 from evaluator.errors import SourceError
+from evaluator.store_addresses import refuse_secret
 
 SAMPLE = 10_000
 _DELIMITERS = (",", "\t", ";", "|")

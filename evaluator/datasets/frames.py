@@ -16,11 +16,9 @@ from evaluator.datasets.json_lines import BROKEN, key_names, object_frames
 from evaluator.datasets.row_breaches import FILE, LINE
 from evaluator.datasets.sources.files import SourceFile, natural
 from evaluator.datasets.sources.part import KeyedPart, TablePart
-from evaluator.datasets.sources.unpacking import Unpacked
-from evaluator.datasets.spec_sections import Table
-from evaluator.datasets.text import refuse_illegal
+from evaluator.datasets.spec_sections import Table, Time
+from evaluator.datasets.text import Unpacked, refuse_illegal
 from evaluator.datasets.text_rows import CELLS, Header, delimiter, refuse_open_quote, text_frames, text_header
-from evaluator.datasets.time_section import Time
 from evaluator.datasets.vw.decision_frames import NO_DECISION, decision_columns, decision_frames
 from evaluator.datasets.zones import Cell, ZonedCells, ZonesSeen, first_of_each
 from evaluator.errors import SourceError, nearest

@@ -14,8 +14,7 @@ import pyarrow as pa
 from evaluator.datasets.adapter import read_tables
 from evaluator.datasets.event_rows import REWARDS
 from evaluator.datasets.options import ReadingOptions
-from evaluator.datasets.sources.arrow_columns import series_of
-from evaluator.datasets.sources.part import TablePart, first_line
+from evaluator.datasets.sources.part import TablePart, first_line, series_of
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_file import KEYS, parse_spec
 from evaluator.errors import EvaluatorError, SourceError, UsageError

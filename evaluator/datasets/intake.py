@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evaluator.datasets.candidate_sets import SET, SET_PROPENSITY, SetSource
 from evaluator.datasets.cells import Kind
-from evaluator.datasets.contexts import CODE, ContextCodes
-from evaluator.datasets.duplicates import SeenIds, hashed
+from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.event_rows import REWARDS, EventRules, event_rows
-from evaluator.datasets.join_by_id import ASKED, AskedDisplays
+from evaluator.datasets.join_by_id import AskedDisplays, SeenIds, hashed
 from evaluator.datasets.labels import KEPT, Labels
 from evaluator.datasets.per_action_columns import (
     TakenFromTable,
@@ -24,77 +24,19 @@ from evaluator.datasets.per_action_columns import (
     target_codes,
     vector_codes,
 )
-from evaluator.datasets.quarantine import LeftOut, says_converted
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
-from evaluator.datasets.row_rules import TimeOrder, check_cells, check_displays
-from evaluator.datasets.set_sources import SET, SET_PROPENSITY, SetSource
-from evaluator.datasets.sorting import JoinedTies, Ties, TieShuffler
+from evaluator.datasets.row_rules import LeftOut, TimeOrder, check_cells, check_displays, says_converted
+from evaluator.datasets.sorting import TieShuffler
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import JoinedSpool, Spool, Waiting
+from evaluator.datasets.spool import Spool
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import FORMATS
-from evaluator.datasets.zones import ZonedCells, ZonesSeen
+from evaluator.datasets.zones import ZonesSeen
 from evaluator.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
 # What no column of the spool's other parts can be called.
 WEIGHT, COST = "display.weight", "display.cost"
-
-
-@dataclass(frozen=True)
-class SettledTies:
-    """Displays of a pass in the order of the log, as of `evaluator.datasets.sorting.Ties`."""
-
-    displays: int
-    sharing: int
-    found: npt.NDArray[np.int64]
-
-    def numbers(self) -> npt.NDArray[np.int64]:
-        """Return the number of each display that was asked for, in the order asked."""
-        return self.found
-
-
-@dataclass(frozen=True)
-class Taken:
-    """The result of a pass whose displays are all sound.
-
-    Parameters
-    ----------
-    rows
-        Number of displays.
-    last_time
-        Latest time of one, in ticks.
-    labels
-        Labels of each column of codes, by its name in the spool, in order of appearance.
-    shown
-        Number of displays of each action label, shape (labels,).
-    ties
-        Order of the displays in the log.
-    places
-        Places among them, in the order of the source, of those that hold an event, sorted, shape (q,).
-    found
-        Rows that hold an event, by kind, with the place of their display.
-    spool
-        Spool of the displays, in that order.
-    ids
-        Hashes of their ids.
-    asked
-        Ids of those that a second table may name, by the spec's name of the kind.
-    zones
-        First times that say their zone, and that say none, as of `evaluator.datasets.zones.ZonesSeen`.
-    """
-
-    rows: int
-    last_time: int
-    labels: Mapping[str, Sequence[str]]
-    shown: npt.NDArray[np.int64]
-    ties: SettledTies
-    places: npt.NDArray[np.int64]
-    found: Sequence[pl.DataFrame]
-    spool: Spool
-    ids: Waiting
-    asked: Mapping[str, Waiting]
-    zones: ZonedCells
 
 
 @dataclass(kw_only=True)
@@ -144,12 +86,10 @@ class Intake:
         Record of the times that say their zone, and of those that do not.
     limit
         Number of displays that the log holds, the first ones; None for all.
-    before
-        Number of displays of the log before the first of these.
     labels
         Labels of the actions seen so far.
     ids
-        Hashes of the ids of the displays seen so far; None where nobody asks for them.
+        Hashes of the ids of the displays seen so far.
     rows
         Number of rows read so far, those in breach among them.
     last_time
@@ -179,21 +119,19 @@ class Intake:
     tables: Mapping[str, TakenFromTable]
     spool: Spool
     new_spool: Callable[[], Spool]
+    ids: SeenIds
     kept: Mapping[str, str] = field(default_factory=dict)
     keep: dict[str, Labels] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()
     zones: ZonesSeen = field(default_factory=ZonesSeen)
     limit: int | None = None
-    before: int = 0
     labels: Labels = field(default_factory=Labels)
-    ids: SeenIds | None = None
     rows: int = 0
     last_time: int = np.iinfo(np.int64).min
     shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     offered: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
-    ties: Ties = field(init=False)
+    ties: TieShuffler = field(init=False)
     left_out: LeftOut = field(default_factory=LeftOut)
-    _shuffler: TieShuffler = field(init=False)
     _times: TimeGuesses = field(init=False)
     _sound: int = 0
     _weighted: bool = False
@@ -204,9 +142,8 @@ class Intake:
     def __post_init__(self) -> None:
         own = [rules.columns.time for rules in self.events if rules.table not in self.asked]
         self._times = TimeGuesses(self.spec.time, [c for c in (self.spec.display.time, *own) if c is not None])
-        self.ties = self._shuffler = TieShuffler(
+        self.ties = TieShuffler(
             self._write, TIME, shuffle=self.spec.time.ties == "shuffle", new_spool=self.new_spool, limit=self.limit,
-            before=self.before,
         )  # fmt: skip
 
     @property
@@ -225,59 +162,6 @@ class Intake:
         chunks, self._found, self._places = self._found, [], []
         return [self._numbered(pl.concat(of_kind), places, numbers) for of_kind in zip(*chunks, strict=True)]
 
-    def taken(self) -> Taken | None:
-        """Return the result of the pass, or None if a row broke a rule or is out of order."""
-        if self.breaches.rows or not self.order.kept:
-            return None
-        assert self.ids is not None
-        self.spool.close()
-        return Taken(
-            rows=self.rows,
-            last_time=self.last_time,
-            labels={name: labels.names for name, labels in self._labels().items()},
-            shown=self.shown,
-            ties=SettledTies(self.ties.displays, self.ties.sharing, self.ties.numbers()),
-            places=np.concatenate([np.zeros(0, np.int64), *self._places]),
-            found=[pl.concat(of_kind) for of_kind in zip(*self._found, strict=True)],
-            spool=self.spool,
-            ids=self.ids.waiting,
-            asked={table: asked.waiting for table, asked in self.asked.items()},
-            zones=dict(self.zones.found),
-        )
-
-    def join(self, following: Sequence[Taken]) -> None:
-        """Become the intake of all displays, from passes over some that follow each other in time.
-
-        Labels get the numbers that one pass would have given them, in the order in which they appear.
-        """
-        assert self.ids is not None
-        before, spool = 0, JoinedSpool()
-        for one in following:
-            asked = {table: self.asked[table].join(waiting) for table, waiting in one.asked.items()}
-            found = [rows.with_columns(pl.col("display") + before) for rows in one.found]
-            for i, rules in enumerate(self.events):
-                if rules.table in asked:
-                    found[i] = found[i].with_columns(pl.col(ASKED) + asked[rules.table])
-            self._found.append(found)
-            self._places.append(one.places + before)
-            self.ids.join(one.ids)
-            self.zones.join(one.zones)
-            before += one.rows
-            codes = {name: labels.joined(one.labels[name]) for name, labels in self._labels().items()}
-            spool.append(one.spool, one.rows, codes)
-            shown = np.zeros(len(self.labels.names), np.int64)
-            shown[: len(self.shown)] = self.shown
-            np.add.at(shown, codes[ACTION][: len(one.shown)], one.shown)
-            self.shown = shown
-            self.last_time = max(self.last_time, one.last_time)
-        self.rows = before
-        self._sound, self.spool, self.ties = self.rows, spool, JoinedTies([one.ties for one in following])
-
-    def _labels(self) -> dict[str, Labels]:
-        """Return the labels of each column of the spool that holds codes."""
-        one_hot = {CODE + name: labels for name, labels in self.codes.labels.items()}
-        return {ACTION: self.labels, **one_hot, **{KEPT + name: labels for name, labels in self.keep.items()}}
-
     def _numbered(
         self, found: pl.DataFrame, places: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
     ) -> pl.DataFrame:
@@ -295,7 +179,7 @@ class Intake:
                 if (found := self._checked(chunk)) is not None:
                     set_aside(found)
                 advance(chunk.height)
-        self._shuffler.close()
+        self.ties.close()
 
     def _checked(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFrame]] | None:
         """Return the sound rows of a chunk, and by kind those that hold an event, with the place of their display.
@@ -315,7 +199,7 @@ class Intake:
         frame = frame if self.sets is None else self.sets.check(rows, frame)
         self.rows += frame.height
         ids = None if self.spec.display.id is None else hashed(frame[self.spec.display.id])
-        if self.ids is not None and ids is not None:
+        if ids is not None:
             self.ids.add(ids)
         own = {rules.table: self._own(frame, rows, rules) for rules in self.events if rules.table not in self.asked}
         sound = rows.close()
@@ -371,7 +255,7 @@ class Intake:
             columns[KEPT + name] = frame[self.kept[name]].fill_nan(None)
         columns |= {**target_codes(frame, self.targets), **vector_codes(frame, self.vectors)}
         reduced = pl.DataFrame({**columns, **self.codes.of(frame)})
-        self._shuffler.add(reduced, self._places[-1])
+        self.ties.add(reduced, self._places[-1])
 
     def _write(self, frame: pl.DataFrame) -> None:
         shown = np.bincount(frame[ACTION].to_numpy(), minlength=len(self.labels.names))

@@ -1,25 +1,28 @@
-"""Join the events of a second table to their displays by the id of the display."""
+"""Ids of displays, in bounded memory: which are listed twice, and which a second table of events names.
+
+The hashes of ids wait on disk. Those that occur twice are settled by reading their ids again; a table's rows and the
+displays that they may name are joined by id, those of some hashes at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.datasets import duplicates
 from evaluator.datasets.cells import Kind, merged_kinds
-from evaluator.datasets.duplicates import HASH, ID
 from evaluator.datasets.event_rows import EventRules, event_columns, event_rows
 from evaluator.datasets.frames import Chunks
+from evaluator.datasets.labels import value_texts
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.part import TablePart
-from evaluator.datasets.spool import Spool, Waiting
+from evaluator.datasets.spec_sections import Time
+from evaluator.datasets.spool import Spool, split
 from evaluator.datasets.time_guesses import TimeGuesses
-from evaluator.datasets.time_section import Time
 from evaluator.datasets.zones import ZonesSeen
 
 # Number of a display among those that may be named.
@@ -49,7 +52,6 @@ class AskedDisplays:
 
     def __init__(self, named: NamedIds, new_spool: Callable[[], Spool]) -> None:
         self.named, self._spool = named, new_spool()
-        self._joined: list[tuple[Waiting, int]] = []
         self.rows = 0
         self.sample: tuple[str, ...] = ()
 
@@ -59,7 +61,7 @@ class AskedDisplays:
         Parameters
         ----------
         displays
-            Displays with the columns of `evaluator.datasets.duplicates.hashed`, and others.
+            Displays with the columns of `evaluator.datasets.join_by_id.hashed`, and others.
         """
         if len(self.sample) < SHOWN:
             self.sample = (*self.sample, *displays[ID].drop_nulls().head(SHOWN))[:SHOWN]
@@ -70,44 +72,20 @@ class AskedDisplays:
         self._spool.add(found.select(ID, HASH, ASKED))
         return found.drop(ID, HASH)
 
-    @property
-    def waiting(self) -> Waiting:
-        """The ids of this pass."""
-        self._spool.close()
-        return Waiting(self._spool, self.rows, self.sample)
-
-    def join(self, following: Waiting) -> int:
-        """Add the displays of a pass that follows; return the number that its first one gets."""
-        before = self.rows
-        self._joined.append((following, before))
-        self.rows += following.rows
-        self.sample = self.sample or following.sample
-        return before
-
     def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield the ids of all displays, with their hashes and numbers."""
+        """Yield the ids of all displays that may be named, with their hashes and numbers."""
         yield from self._spool.frames()
-        for waiting, before in self._joined:
-            for frame in waiting.spool.frames():
-                yield frame.with_columns(pl.col(ASKED) + before)
 
     def discard(self) -> None:
         """Free what the ids take."""
-        for spool in (self._spool, *(waiting.spool for waiting, _ in self._joined)):
-            spool.discard()
+        self._spool.discard()
 
 
 class NamedIds:
-    """The ids of a table, as two bits of each (Bloom 1970): an id that is there always passes, another one seldom.
+    """The ids of a table, as two bits of each (Bloom 1970): an id that is there always passes, another one seldom."""
 
-    Parameters
-    ----------
-    bits
-        Those of ids that are known, `BITS` of them, shape (BITS // 8,); None for no ids.
-    """
-
-    def __init__(self, bits: npt.NDArray[np.uint8] | None = None) -> None:
-        self.bits = np.zeros(BITS // 8, np.uint8) if bits is None else bits
+    def __init__(self) -> None:
+        self.bits = np.zeros(BITS // 8, np.uint8)
 
     def add(self, hashes: pl.Series) -> None:
         """Add ids by their hashes, uint64 without nulls."""
@@ -169,7 +147,7 @@ class SecondTable:
         chunks = Chunks(files, source, self._kinds, time=time, zones=zones)
         self._empty = chunks.empty()
         for frame in chunks:
-            self.ids.add(duplicates.hashed(frame[source.display])[HASH].drop_nulls())
+            self.ids.add(hashed(frame[source.display])[HASH].drop_nulls())
             self._spool.add(frame)
             self.rows += frame.height
         self._place = np.zeros(0, np.int64)
@@ -208,13 +186,13 @@ class SecondTable:
     def _parts(self, asked: AskedDisplays) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
         """Yield the ids of displays and those of rows, equal ones together, as many at a time as fit into memory."""
         both = [asked.frames(), self._row_ids()]
-        parts = min((asked.rows + self.rows) // JOINED_ROWS + 1, duplicates.MOST_PARTS)
+        parts = min((asked.rows + self.rows) // JOINED_ROWS + 1, MOST_PARTS)
         empty = [pl.DataFrame(schema={ID: pl.String, name: pl.Int64}) for name in (ASKED, ROW)]
         if parts == 1:
             some, rows = (_whole(frames, none) for frames, none in zip(both, empty, strict=True))
             yield some, rows
             return
-        for of in zip(*(duplicates.by_hash(frames, parts, self._new_spool) for frames in both), strict=True):
+        for of in zip(*(by_hash(frames, parts, self._new_spool) for frames in both), strict=True):
             some, rows = (_whole(spool.frames(), none) for spool, none in zip(of, empty, strict=True))
             yield some, rows
             for spool in of:
@@ -226,7 +204,7 @@ class SecondTable:
         for frame in self._spool.frames():
             number = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True)
             first += frame.height
-            yield duplicates.hashed(frame[self._column]).with_columns(number.alias(ROW)).drop_nulls()
+            yield hashed(frame[self._column]).with_columns(number.alias(ROW)).drop_nulls()
 
     def converted(self, displays: pl.DataFrame, *, limited: bool) -> tuple[pl.DataFrame, int]:
         """Return the rows that hold an event of a display, and how many have none because of a limit.
@@ -268,3 +246,101 @@ def _gathered(displays: pl.DataFrame, places: npt.NDArray[np.int64]) -> pl.DataF
     """Return the displays at some places, shape (n,), nulls where a place is -1."""
     at = pl.Series(places)
     return displays.select(pl.all().gather(at.set(at < 0, None)))
+
+
+ID, HASH = "id", "hash"
+# So many hashes are sorted in memory.
+SORTED_HASHES = 4_000_000
+# Files that hashes are distributed into.
+MOST_PARTS = 64
+
+
+def hashed(ids: pl.Series) -> pl.DataFrame:
+    """Return ids as text, `ID`, with their hashes, `HASH` uint64; both null where an id is missing.
+
+    Equal ids have equal hashes: without equal hashes there are no equal ids.
+    """
+    text = ids if ids.dtype == pl.String else value_texts(ids)
+    found = _hashes(text)
+    return pl.DataFrame({ID: text, HASH: found.set(text.is_null(), None) if text.null_count() else found})
+
+
+def by_hash(frames: Iterable[pl.DataFrame], parts: int, new_spool: Callable[[], Spool]) -> list[Spool]:
+    """Return rows in `parts` spools, in their order, those of equal `HASH` in the same one."""
+    spools = [new_spool() for _ in range(parts)]
+    for frame in frames:
+        for part, rows in split(frame, frame[HASH].to_numpy() % np.uint64(parts), parts):
+            spools[part].add(rows)
+    for spool in spools:
+        spool.close()
+    return spools
+
+
+class SeenIds:
+    """The ids met so far, as hashes that wait in a spool; `repeated` settles equal ones by reading their ids again.
+
+    Parameters
+    ----------
+    new_spool
+        Function that makes a temporary file, in which 8 bytes of each display wait.
+    """
+
+    def __init__(self, new_spool: Callable[[], Spool]) -> None:
+        self._new_spool = new_spool
+        self._spool = new_spool()
+        self._rows = 0
+
+    def add(self, ids: pl.DataFrame) -> None:
+        """Add the ids of a chunk, as of `hashed`, in any order; missing ones equal no other."""
+        found = ids.select(HASH).drop_nulls()
+        self._rows += found.height
+        self._spool.add(found)
+
+    def suspects(self) -> pl.Series:
+        """Return the hashes met more than once."""
+        found = [np.zeros(0, np.uint64)]
+        for frames in self._parts():
+            hashes = np.concatenate([np.zeros(0, np.uint64), *(frame[HASH].to_numpy() for frame in frames)])
+            hashes.sort()
+            found.append(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]))
+        return pl.Series(np.concatenate(found))
+
+    def _parts(self) -> Iterator[Iterable[pl.DataFrame]]:
+        """Yield all hashes, equal ones together, as many at a time as are sorted in memory."""
+        parts = min(self._rows // SORTED_HASHES + 1, MOST_PARTS)
+        if parts == 1:
+            yield self._spool.frames()
+        else:
+            for spool in by_hash(self._spool.frames(), parts, self._new_spool):
+                yield spool.frames()
+                spool.discard()
+        self._spool.discard()
+
+
+def repeated(chunks: Iterable[pl.DataFrame], column: str, suspects: pl.Series) -> pl.DataFrame:
+    """Return the rows whose id an earlier row has, in order: the number of each, ``row``, and where the earlier one is.
+
+    Parameters
+    ----------
+    chunks
+        All rows again, chunk by chunk, in the same order.
+    column
+        Name of their id; what else they have is returned of the first row with it.
+    suspects
+        Hashes of ids that were met more than once, from `SeenIds`.
+    """
+    found, before = [], 0
+    for chunk in chunks:
+        of = hashed(chunk[column])
+        number = pl.int_range(before, before + chunk.height, dtype=pl.Int64, eager=True)
+        rows = of[HASH].is_in(suspects.implode())
+        found.append(chunk.drop(column).hstack([of[ID], number.alias("row")]).filter(rows))
+        before += chunk.height
+    rows_of = pl.concat(found)
+    first = rows_of[ID].is_first_distinct()
+    again = rows_of.filter(~first).select(ID, "row")
+    return again.join(rows_of.filter(first).drop("row"), on=ID, how="left", maintain_order="left").drop(ID)
+
+
+def _hashes(text: pl.Series) -> pl.Series:
+    return text.hash()

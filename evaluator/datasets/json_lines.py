@@ -16,8 +16,7 @@ from pyarrow import json as arrow_json
 
 from evaluator.datasets.cells import WHOLE, Kind
 from evaluator.datasets.row_breaches import LINE
-from evaluator.datasets.sources.unpacking import Unpacked
-from evaluator.datasets.text import decoded, longest_line, too_long
+from evaluator.datasets.text import Unpacked, decoded, longest_line, too_long
 from evaluator.errors import SourceError
 from evaluator.escape import shortened
 

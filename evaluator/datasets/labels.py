@@ -127,12 +127,6 @@ class Labels:
         codes = [number.setdefault(label, len(number)) for label in labels.to_pylist()]
         return np.array([*codes, -1], dtype=np.int32)[code]  # code -1 takes the last
 
-    def joined(self, others: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Add the labels of another column; return the code here of each code there, and at the end -1, of none."""
-        number = self._number
-        codes = [number.setdefault(label, len(number)) for label in others]
-        return np.array([*codes, -1], dtype=np.int32)
-
 
 def choose_actions(
     labels: Sequence[str], shown: npt.NDArray[np.integer], wanted: str | Sequence[str] | None

@@ -1,4 +1,4 @@
-"""What can be asked of the reading of a log."""
+"""What can be asked of the reading of a log, of the reading of a bare file of delays, and of a generated dataset."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from evaluator.errors import ParameterError, UsageError
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import LOG, ON_ERROR, QUARANTINE_AT_MOST, SEED, WHICH_LOG
-from evaluator.units import LEAST_SAMPLE
+from evaluator.options.shared import BY, INTERVALS, JOBS, LOG, ON_ERROR, QUARANTINE_AT_MOST, SEED, TRIED, WHICH_LOG
+from evaluator.units import LEAST_SAMPLE, Tick
 
 OnError = Literal["stop", "quarantine"]
 Deduplicate = Literal["last_click", "first_click", "all", "share"]
@@ -137,3 +137,84 @@ def share_of(given: str | float) -> float:
             f"`quarantine_at_most={given}` is no share of the rows.", remedy="write 5% or 0.05, from 0 to 1."
         )
     return share
+
+
+FILE = "A bare file of delays"
+UNITS: tuple[Tick, ...] = get_args(Tick)
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class DelayFileOptions(Options):
+    """Options of the reading of a bare file of delays."""
+
+    delay_column: str | None = option(
+        None,
+        "Column of the delays",
+        more="Whole numbers of `unit`, 0 or more. None if the file has no other column than `by`.",
+        example="delay_s",
+        panel=FILE,
+        question=WHICH_LOG,
+    )
+    unit: str | None = option(None, f"Of the delays: {', '.join(UNITS)}. Default: s", panel=FILE, question=WHICH_LOG)
+    followed: str | None = option(
+        None,
+        "How long displays were followed: a duration, or a column of the file. Default: to their end",
+        more="In ticks, as a column is. To their end: all conversions were seen, however late.",
+        panel=FILE,
+        question=WHICH_LOG,
+    )
+    by: str | None = BY.but(default=None, question=TRIED).field()
+    on_error: OnError = ON_ERROR.field()
+    quarantine_at_most: str | float = QUARANTINE_AT_MOST.but(more="Of all rows, each of them a conversion.").field()
+
+    def __post_init__(self) -> None:
+        """Check every option, and that the share goes with a quarantine."""
+        super().__post_init__()
+        check_share(self.on_error, self.quarantine_at_most)
+
+
+# What has a name of its own; a twin of another spec is named by its path.
+MADE = ("criteo_twin", "shop")
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class MakeOptions(Options):
+    """Options of `evaluator.datasets.make`."""
+
+    rows: int = option(
+        1_000_000,
+        "Number of displays of a twin, 1,000 to 16,468,027",
+        example="200000",
+        question=WHICH_LOG,
+        at_least=1000,
+        at_most=16_468_027,
+    )
+    seed: int = SEED.but(
+        help="Of a twin: same seed and rows, same bytes", panel="", question=INTERVALS, bits=63
+    ).field()
+    jobs: int | None = JOBS.but(
+        default=None, help="Threads; the bytes do not depend on it. Default: up to 4", example="", panel=""
+    ).field()
+
+
+@dataclass(frozen=True)
+class MadeFiles:
+    """Where a generated dataset and its truth are.
+
+    Parameters
+    ----------
+    path
+        Path of the data: a twin's gzipped file, the shop's folder.
+    truth, table
+        Paths of the truth as JSON, and of its propensities and rates by context and action as a table (Parquet, CSV).
+    counts
+        Numbers of rows by name: of a twin's rows, users, conversions and rows with conversions; of the shop's displays,
+        sales and delays.
+    """
+
+    path: Path
+    truth: Path
+    table: Path
+    counts: dict[str, int]

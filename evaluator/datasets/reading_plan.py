@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
 import polars as pl
 
+from evaluator.datasets.candidate_sets import SetSource
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.contexts import ContextCodes, Features, choose_features
-from evaluator.datasets.duplicates import SeenIds
 from evaluator.datasets.event_rows import EventRules, event_columns, event_kinds
 from evaluator.datasets.frames import Chunks, column_names, number_columns
 from evaluator.datasets.intake import Intake
-from evaluator.datasets.join_by_id import AskedDisplays
+from evaluator.datasets.join_by_id import AskedDisplays, SeenIds
 from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.options import ReadingOptions, share_of
@@ -30,13 +29,12 @@ from evaluator.datasets.per_action_columns import (
 )
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches
 from evaluator.datasets.row_rules import TimeOrder
-from evaluator.datasets.set_sources import SetSource
 from evaluator.datasets.sorting import SortedChunks, whole_ties
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
+from evaluator.datasets.spec_sections import Time
 from evaluator.datasets.spool import Spool
-from evaluator.datasets.time_section import Time
 from evaluator.datasets.vw.decision_frames import FORMATS, has_times
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import UsageError
@@ -113,11 +111,6 @@ class ReadingPlan:
         return share_of(self.asked.quarantine_at_most)
 
     @property
-    def in_stretches(self) -> bool:
-        """Whether stretches of time may be read by themselves: what is left out, or beyond a limit, is not."""
-        return len(self.files) > 1 and not self.listed and self.limit is None
-
-    @property
     def notes(self) -> list[str]:
         """What the log must say of where its rows are from."""
         parts = [*self.files, *(part for of in self.others.values() for part in of), *self.of_sets]
@@ -174,7 +167,7 @@ class ReadingPlan:
         def read(limit: int | None) -> Iterable[pl.DataFrame]:
             # Sorting needs every row before the first n are known.
             first = None if self.sort else limit
-            found = self._chunks(self.files, first)
+            found = self._chunks(first)
             return SortedChunks(found, spec.display.time, limit, new_spool) if self.sort else found
 
         # Which displays of one time are the first n is known when all of them are.
@@ -188,16 +181,10 @@ class ReadingPlan:
 
         return chunks
 
-    def rows_of(self, files: Sequence[int]) -> Iterator[pl.DataFrame]:
-        """Yield the rows of some files, which keep their numbers among all."""
-        number = np.array(files, np.int32)
-        for frame in self._chunks([self.files[i] for i in files], None):
-            yield frame.with_columns(pl.Series(FILE, number[frame[FILE].to_numpy()]))
-
-    def _chunks(self, files: list[TablePart], limit: int | None) -> Chunks:
+    def _chunks(self, limit: int | None) -> Chunks:
         spec = self.spec
         return Chunks(
-            files, spec.source, self.kinds, limit, spec.time, spec.display.eligible_separator, self.passed_over,
+            self.files, spec.source, self.kinds, limit, spec.time, spec.display.eligible_separator, self.passed_over,
             self.zones, frozenset(self._lacking),
         )  # fmt: skip
 
@@ -220,7 +207,6 @@ class ReadingPlan:
         *,
         sets: SetSource | None = None,
         tables: Mapping[str, TakenFromTable] | None = None,
-        before: int = 0,
         again: pl.DataFrame = NONE,
     ) -> Intake:
         """Return an intake that has seen nothing; arguments as of `Intake`, `again` of its `repeated`."""
@@ -246,7 +232,6 @@ class ReadingPlan:
             keep={name: Labels() for name, column in self.kept.items() if column not in self.numbers},
             numbers=tuple(name for name, column in self.kept.items() if column in self.numbers),
             limit=self.limit,
-            before=before,
             ids=SeenIds(new_spool),
         )
 

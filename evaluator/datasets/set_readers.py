@@ -9,16 +9,10 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.datasets.candidate_sets import CandidateSets
-from evaluator.datasets.cells import Kind
-from evaluator.datasets.event_rows import no_such_time, ticks_of_date, zone_of_date
-from evaluator.datasets.frames import Chunks
-from evaluator.datasets.labels import Labels, value_texts
-from evaluator.datasets.row_breaches import SHOWN, Breaches, CheckedRows
-from evaluator.datasets.row_rules import BEYOND, beyond_clocks, check_cells
-from evaluator.datasets.set_sources import (
+from evaluator.datasets.candidate_sets import (
     NOT_ELIGIBLE,
     SET,
+    CandidateSets,
     Ints,
     KeptMembers,
     Members,
@@ -26,6 +20,12 @@ from evaluator.datasets.set_sources import (
     kept_members,
     local_codes,
 )
+from evaluator.datasets.cells import Kind
+from evaluator.datasets.event_rows import no_such_time, ticks_of_date, zone_of_date
+from evaluator.datasets.frames import Chunks
+from evaluator.datasets.labels import Labels, value_texts
+from evaluator.datasets.row_breaches import SHOWN, Breaches, CheckedRows
+from evaluator.datasets.row_rules import BEYOND, beyond_clocks, check_cells
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.time_guesses import TimeGuesses

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -145,36 +144,6 @@ class _Range:
         return inside
 
 
-class Ties(Protocol):
-    """What is known of the displays of a pass once they are in the order of the log."""
-
-    @property
-    def displays(self) -> int:
-        """Number of displays handed on."""
-
-    @property
-    def sharing(self) -> int:
-        """Number of displays that share their time with another."""
-
-    def numbers(self) -> Ints:
-        """Return the number in the log of each display that was asked for, in the order asked."""
-
-
-class JoinedTies:
-    """The same of passes over displays that follow each other, of which no two share a time."""
-
-    def __init__(self, following: Sequence[Ties]) -> None:
-        self._following = following
-        self.displays = sum(ties.displays for ties in following)
-        self.sharing = sum(ties.sharing for ties in following)
-
-    def numbers(self) -> Ints:
-        """Return the number in the log of each display that was asked for, in the order asked."""
-        before = np.cumsum([0, *(ties.displays for ties in self._following)])
-        numbers = [ties.numbers() + first for ties, first in zip(self._following, before.tolist(), strict=False)]
-        return np.concatenate([np.zeros(0, np.int64), *numbers])
-
-
 class TieShuffler:
     """Hands displays on in the order of the log.
 
@@ -193,8 +162,6 @@ class TieShuffler:
         Function that makes a temporary file, in which displays of a large group wait.
     limit
         Number of displays to hand on, the first ones in the log's order; None hands on all.
-    before
-        Number of displays of the log before the first of these, none of which shares its time.
 
     Attributes
     ----------
@@ -212,9 +179,8 @@ class TieShuffler:
         shuffle: bool,
         new_spool: Callable[[], Spool],
         limit: int | None = None,
-        before: int = 0,
     ) -> None:
-        self._write, self._time, self._shuffle, self._limit, self._before = write, time, shuffle, limit, before
+        self._write, self._time, self._shuffle, self._limit = write, time, shuffle, limit
         self._new_spool = new_spool
         # Displays of the last time, whose group may go on: in memory, or behind each other where they are many.
         self._held: list[pl.DataFrame] = []
@@ -281,7 +247,7 @@ class TieShuffler:
             place = self._settled + self._held_rows - sum(held.height for held in self._held)
             for held in self._held:
                 places = np.arange(place, place + held.height)
-                keys = tie_keys(places + self._before).astype(np.int64)
+                keys = tie_keys(places).astype(np.int64)
                 self._large.add(held.with_columns(pl.Series(_KEY, keys), pl.Series(_PLACE, places)))
                 place += held.height
             self._held = []
@@ -309,7 +275,7 @@ class TieShuffler:
             return
         frame = frames[0] if len(frames) == 1 else pl.concat(frames)
         first, self._settled = self._settled, self._settled + frame.height
-        order = tie_order(frame[self._time].to_numpy(), first=self._before + first) if self._shuffle else None
+        order = tie_order(frame[self._time].to_numpy(), first=first) if self._shuffle else None
         self._settle(first, order)
         if order is not None:
             frame = frame.select(pl.all().gather(pl.Series(order)))

@@ -18,8 +18,8 @@ from evaluator.datasets.spec_sections import (
     Source,
     Table,
     Target,
+    Time,
 )
-from evaluator.datasets.time_section import Time
 from evaluator.log.meta import NO_OUTCOMES
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 from evaluator.worlds.criteo.parameters import TwinParameters

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +14,8 @@ import pyarrow as pa
 
 # Folder of the files, within the folder of an unfinished log.
 SPOOL = "spool"
-Codes = npt.NDArray[np.int32]
+# Rows of a file of a spool, as many as a part of a log has displays: who reads some rows passes over whole files.
+FILE_ROWS = 64 * 65_536
 
 
 class Spool(Protocol):
@@ -24,23 +24,14 @@ class Spool(Protocol):
     def add(self, frame: pl.DataFrame) -> None:
         """Add a frame."""
 
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield all frames; none may be added afterwards."""
+    def frames(self, first: int = 0, end: int | None = None) -> Iterator[pl.DataFrame]:
+        """Yield the rows from number `first` to before `end`, None for all; none may be added afterwards."""
 
     def close(self) -> None:
         """Free what adding takes; none may be added afterwards."""
 
     def discard(self) -> None:
         """Free what the frames take."""
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """Rows that wait in a spool, how many they are, and the ids of some displays where they are asked for."""
-
-    spool: Spool
-    rows: int
-    sample: tuple[str, ...] = ()
 
 
 class MemorySpool:
@@ -53,9 +44,9 @@ class MemorySpool:
         """Add a frame."""
         self._frames.append(frame)
 
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield all frames."""
-        yield from self._frames
+    def frames(self, first: int = 0, end: int | None = None) -> Iterator[pl.DataFrame]:
+        """Yield the rows from number `first` to before `end`, None for all."""
+        yield from _between(self._frames, first, end)
 
     def close(self) -> None:
         """Do nothing: adding takes nothing."""
@@ -66,32 +57,38 @@ class MemorySpool:
 
 
 class FileSpool:
-    """A spool in Arrow streams, a new one wherever the columns change."""
+    """A spool in Arrow streams, a new one after `FILE_ROWS` rows and wherever the columns change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._parts: list[Path] = []
+        self._rows: list[int] = []
         self._writer: pa.RecordBatchStreamWriter | None = None
         self._schema: pa.Schema | None = None
 
     def add(self, frame: pl.DataFrame) -> None:
         """Write a frame."""
         table = frame.to_arrow()
-        if self._writer is None or table.schema != self._schema:
+        if self._writer is None or table.schema != self._schema or self._rows[-1] >= FILE_ROWS:
             self.close()
+            self._rows.append(0)
             self._parts.append(self._path.with_suffix(f".{len(self._parts)}.arrows"))
             options = pa.ipc.IpcWriteOptions(compression="lz4")
             self._writer = pa.ipc.new_stream(str(self._parts[-1]), table.schema, options=options)
             self._schema = table.schema
         self._writer.write_table(table)
+        self._rows[-1] += table.num_rows
 
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield all frames."""
+    def frames(self, first: int = 0, end: int | None = None) -> Iterator[pl.DataFrame]:
+        """Yield the rows from number `first` to before `end`, None for all; files of others are not read."""
         self.close()
-        for part in self._parts:
-            with pa.OSFile(str(part)) as file, pa.ipc.open_stream(file) as stream:
-                for batch in stream:
-                    yield pl.DataFrame(pl.from_arrow(batch))
+        before = 0
+        for part, rows in zip(self._parts, self._rows, strict=True):
+            if before + rows > first and (end is None or before < end):
+                with pa.OSFile(str(part)) as file, pa.ipc.open_stream(file) as stream:
+                    frames = (pl.DataFrame(pl.from_arrow(batch)) for batch in stream)
+                    yield from _between(frames, first - before, None if end is None else end - before)
+            before += rows
 
     def discard(self) -> None:
         """Remove the files."""
@@ -99,12 +96,25 @@ class FileSpool:
         for part in self._parts:
             part.unlink()
         self._parts.clear()
+        self._rows.clear()
 
     def close(self) -> None:
         """Finish the stream being written."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+def _between(frames: Iterable[pl.DataFrame], first: int, end: int | None) -> Iterator[pl.DataFrame]:
+    """Yield the rows of some frames from number `first` to before `end`; a frame that is wanted whole stays itself."""
+    at = 0
+    for frame in frames:
+        low, high = max(first - at, 0), frame.height if end is None else min(end - at, frame.height)
+        if low < high or (frame.height == 0 and end is None):
+            yield frame if (low, high) == (0, frame.height) else frame.slice(low, high - low)
+        at += frame.height
+        if end is not None and at >= end:
+            return
 
 
 def split(frame: pl.DataFrame, into: npt.NDArray[np.integer], parts: int) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -125,49 +135,3 @@ def spools(folder: Path | None) -> Callable[[], Spool]:
         return MemorySpool
     numbers = itertools.count()
     return lambda: FileSpool(folder / str(next(numbers)))
-
-
-class JoinedSpool:
-    """Spools that follow each other; codes of labels, numbered in each stretch, are renumbered for all of them."""
-
-    def __init__(self) -> None:
-        self._spools: list[tuple[Spool, int, dict[str, Codes]]] = []
-
-    def append(self, spool: Spool, rows: int, codes: Mapping[str, Codes]) -> None:
-        """Add a spool of so many rows, and by column the code that each of its codes becomes; the last one is of -1."""
-        moved = {name: of for name, of in codes.items() if not np.array_equal(of[:-1], np.arange(len(of) - 1))}
-        self._spools.append((spool, rows, moved))
-
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield all frames."""
-        return self.between(0, sum(rows for _, rows, _ in self._spools))
-
-    def between(self, first: int, end: int) -> Iterator[pl.DataFrame]:
-        """Yield the rows from number `first` to before `end`. Spools before and behind are not read."""
-        before = 0
-        for spool, rows, codes in self._spools:
-            if before < end and before + rows > first:
-                at = before
-                for frame in spool.frames():
-                    part = frame.slice(max(first - at, 0), max(end - max(at, first), 0))
-                    if part.height:
-                        moved = (pl.Series(name, of[part[name].to_numpy()]) for name, of in codes.items())
-                        yield part.with_columns(moved)
-                    at += frame.height
-                    if at >= end:
-                        break
-            before += rows
-
-    def add(self, frame: pl.DataFrame) -> None:
-        """Refuse: what is joined is whole."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Free what adding takes."""
-        for spool, _, _ in self._spools:
-            spool.close()
-
-    def discard(self) -> None:
-        """Free what the frames take."""
-        for spool, _, _ in self._spools:
-            spool.discard()

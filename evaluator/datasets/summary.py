@@ -35,8 +35,7 @@ from evaluator.datasets.facts import (
     SpecFacts,
     Validation,
 )
-from evaluator.datasets.opening import queries
-from evaluator.datasets.resolve import dataset_spec, names, read, spec_path
+from evaluator.datasets.resolve import dataset_spec, names, queries, read, spec_path
 from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evaluator.datasets.time_section import Time
+from evaluator.datasets.spec_sections import Time
 from evaluator.datasets.zones import EPOCH, instants, unplaced
 from evaluator.inputs.toml_file import toml_value
 

@@ -17,10 +17,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike, NDArray
 
 from evaluator.errors import DataError, ParameterError
-from evaluator.estimates.sparse import SparseRewards
 from evaluator.results.json_documents import Count, Level
 
 Floats = NDArray[np.float64]
@@ -243,14 +243,8 @@ def interval_ends(
 ) -> tuple[Floats, Floats]:
     """Return the ends of the intervals of `mean_sequence` from what they need of the rewards.
 
-    Parameters
-    ----------
-    sums, variation
-        Sum of the rewards, and V_t, up to each checkpoint, shape (k,), in units of `upper` - `lower`.
-    at
-        Checkpoints in numbers of rounds, shape (k,).
-    upper, lower, alpha, tuned_for
-        Largest and smallest reward, error and tuning, as in `mean_sequence`.
+    That is the sum of the rewards, and V_t, up to each checkpoint, shape (k,), in units of `upper` - `lower`, and the
+    checkpoints in numbers of rounds, shape (k,). Bounds, error and tuning are those of `mean_sequence`.
     """
     sums, at = np.asarray(sums, dtype=np.float64), np.asarray(at)
     rounds = np.maximum(at, 1)
@@ -326,15 +320,8 @@ def _one_sided(alpha: float) -> float:
 def crossing_boundary(v: Floats, *, threshold: Floats | float, rho: float) -> Floats:
     """Return the boundary of one mixture for several levels: `gamma_exponential_boundary` with its rho held.
 
-    Parameters
-    ----------
-    v
-        Intrinsic times V_t >= 0, of any shape.
-    threshold
-        Number log(1/alpha) of each time, one-sided, of a shape that broadcasts against that of `v`. The boundary
-        increases with it.
-    rho
-        Parameter rho of the mixture, from `mixture_rho`.
+    Intrinsic times V_t >= 0 are of any shape; the threshold log(1/alpha) of each, one-sided, broadcasts against that,
+    and the boundary increases with it. The parameter rho is that of `mixture_rho`.
     """
     target = np.asarray(threshold)
     u = target + np.sqrt(2.0 * target * (v + rho))
@@ -395,3 +382,40 @@ def _checked(x: ArrayLike, upper: float, lower: float) -> Floats:
             "looking at the data.",
         )
     return x
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRewards:
+    """Rewards of n rounds, stored where they are not zero: conversions are rare, and logs are long.
+
+    The rounds with a reward are counted from 0, strictly increasing, shape (c,), and so are their rewards, shape (c,).
+    """
+
+    n: int
+    at: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rewards: npt.ArrayLike) -> SparseRewards:
+        """Return the rewards of an array of shape (n,)."""
+        dense = np.asarray(rewards, np.float64)
+        at = np.flatnonzero(dense != 0.0)
+        return cls(len(dense), at, dense[at])
+
+    @property
+    def total(self) -> float:
+        """Sum of all rewards."""
+        return float(self.value.sum())
+
+    def taken(self, rounds: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the rewards of some rounds, in the order asked for."""
+        out = np.zeros(len(rounds))
+        if 0 < len(self.at) < len(rounds) and (rounds[1:] > rounds[:-1]).all():
+            place = np.minimum(np.searchsorted(rounds, self.at), len(rounds) - 1)
+            found = rounds[place] == self.at
+            out[place[found]] = self.value[found]
+        elif len(self.at):
+            place = np.minimum(np.searchsorted(self.at, rounds), len(self.at) - 1)
+            found = self.at[place] == rounds
+            out[found] = self.value[place[found]]
+        return out

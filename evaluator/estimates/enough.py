@@ -76,19 +76,9 @@ def equal_rewards(weight: Floats, reward: Floats, terms: Floats) -> float:
 def expected_rewards(rewards: Floats, displays: int, rounds: float) -> float:
     """Return how many rewards of equal weight so many rounds have on average, if they are as a log's displays.
 
-    Where most displays earn something, those count that earn nothing.
+    The rewards are those of the displays that earn something, shape (m,). Where most displays earn something, those
+    count that earn nothing.
 
-    Parameters
-    ----------
-    rewards
-        Rewards of the displays that earn something, shape (m,), m <= displays.
-    displays
-        Number of displays.
-    rounds
-        Number of rounds.
-
-    Examples
-    --------
     >>> round(expected_rewards(np.ones(38), 10_000, 125.0), 3)
     0.475
     """

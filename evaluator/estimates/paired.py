@@ -1,7 +1,8 @@
-"""The difference of two replays of one log, from the displays that only one of them showed.
+"""The difference of two replays of one log: from the displays that only one showed, or by one sum along the log.
 
-Let S_A and S_B be the displays that two replays accepted in their first T rounds, where T does not depend on outcomes.
-A display in both earns the same in both, so that it cancels from the difference of the two mean rewards:
+*In any order.* Let S_A and S_B be the displays that two replays accepted in their first T rounds, where T does not
+depend on outcomes. A display in both earns the same in both, so that it cancels from the difference of the two mean
+rewards:
 
     T (V_A - V_B) = sum of the rewards of S_A without S_B  -  sum of the rewards of S_B without S_A.
 
@@ -14,24 +15,61 @@ difference is an interval for the difference of the mean expected rewards r(x, a
 is the *realised* difference of these two runs, not of what the policies would earn on another log.
 
 Whatever the sampler, nothing else about how displays were accepted is used: this is the interval where a replay keeps
-queues, or ends where the horizon was not fixed. Where both read the log in its order, the one of
-`evaluator.estimates.contrast` is shorter. The more displays two replays share, the shorter the interval; of two that
-showed the same displays the difference is 0 by definition.
+queues, or ends where the horizon was not fixed. The more displays two replays share, the shorter the interval; of two
+that showed the same displays the difference is 0 by definition.
+
+*In the order of the log* there is a shorter one. Replays that match displays (rejection, keep, the logging policy
+itself) decide on each logged display before its reward reaches anybody: whether A shows display i in its first T
+rounds, and whether B does, depends on the displays before i, on i's context and action, and on draws of their own. With
+T fixed beforehand, let Y_i be what display i adds to A's total less what it adds to B's. Its sign is known before its
+reward: + where A alone shows it, - where B alone does, 0 where both do and earn the same. Where rewards are those
+revealed by the last round, both may show a display and earn differently; then the one that showed it in the earlier
+round earns at least as much, and the sign is known again. So
+
+    M_i = sum over displays j <= i of (Y_j - E[Y_j | all before])
+
+is one martingale in the order of the log, and one interval holds for its end: nothing is spent on a second one, and the
+errors of the two sides add like the sides of a right angle, not as widths. Each repeat reads the log in an order of its
+own, which both replays share. With the means over the repeats of their sums and of their V the interval holds at their
+end, whatever the repeats have in common, and at no further error (`evaluator.estimates.repeated`).
+
+A display shown by one replay alone adds its reward, in [a, b] with b - a = 1, or takes it away. With a prediction Y^_i
+in the same range, |Y_i - Y^_i| <= 1, so that both M and -M, with V = sum (Y_i - Y^_i)^2, stay below the boundary of
+`evaluator.estimates.confidence`. What the later of two rounds with one display has not revealed yet has a sign only
+where no reward is negative: else the interval of any order takes such differences.
+
+Why no shorter, normal interval, though T is fixed: V is not. Two policies cease to differ when one of them has seen
+enough, and that stops the sum as a peeking analyst would. Of equal pairs that differ only until one looks worse by two
+standard errors, a normal 95 % interval misses several times as many as it says (`tests/estimates/test_contrast.py`).
 
 References
 ----------
 Howard, Ramdas, McAuliffe, Sekhon. Time-uniform, nonparametric, nonasymptotic confidence sequences. Annals of Statistics
-49(2), 2021: the interval of each of the two sums. Their combination by a union bound is ours.
+49(2), 2021: the boundary and the interval of each sum. Zhang, Janson, Murphy. Inference for batched bandits. NeurIPS
+2020: why estimates from adaptive choices are not normal. The union bound over the two sums, and the order in which both
+runs are one martingale, are ours.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.estimates.confidence import ANYTIME, Interval, crossing_boundary, interval_ends, mixture_rho
+from evaluator.estimates.confidence import (
+    ANYTIME,
+    Interval,
+    crossing_boundary,
+    gamma_exponential_boundary,
+    interval_ends,
+    log_mixture,
+    middle,
+    mixture_rho,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -42,6 +80,8 @@ _LARGEST_THRESHOLD = 300 * np.log(10.0)
 _HALVINGS = 50
 # Rounds summed at a time.
 _BLOCK = 65_536
+# Below this p-values are not told apart.
+_SMALLEST = 1e-300
 
 
 class RewardSums(NamedTuple):
@@ -92,14 +132,7 @@ def discordant(
 ) -> tuple[RewardSums, RewardSums]:
     """Return the sums of the rewards of the displays that only A and that only B showed.
 
-    Parameters
-    ----------
-    shown_a, shown_b
-        Numbers of the displays of each replay's first T rounds, in the order of its rounds, shape (T,).
-    reward_a, reward_b
-        Rewards of these rounds, shape (T,), in [`lower`, `upper`].
-    upper, lower
-        Largest and smallest possible reward of a display.
+    Displays and rewards are those of each replay's first T rounds, in the order of its rounds, shape (T,).
     """
     alone_a, alone_b = shown_alone(shown_a, shown_b)
     return (
@@ -118,14 +151,8 @@ def shown_alone(
 def rounds_of(displays: Ints, shown: Ints) -> Ints:
     """Return the round, counted from 0, in which each of some displays was shown, -1 where it was not, shape (n,).
 
-    O(T log T) time, nothing where displays were shown in the order of the log; memory of the rounds, not of the log.
-
-    Parameters
-    ----------
-    displays
-        Numbers of the displays asked about, shape (n,).
-    shown
-        Numbers of the displays shown, in the order of the rounds, no two the same, shape (T,).
+    Displays shown are in the order of the rounds, no two the same, shape (T,). O(T log T) time, nothing where that is
+    the order of the log; memory of the rounds, not of the log.
     """
     if not len(shown):
         return np.full(len(displays), -1, np.int64)
@@ -196,25 +223,15 @@ def difference_of_sums(
 
 
 def p_values(a: RewardSums, b: RewardSums, *, alpha: float, ratio: Floats | float = 1.0) -> Floats:
-    """Return the anytime-valid p-value of "A and B have the same mean" for each of several pairs.
+    """Return the anytime-valid p-value of "A and B have the same mean" for each of several pairs, shape (P,).
 
     The smallest error at which the interval of the difference excludes 0, where the mixture behind its boundary is held
     at the one that the interval uses at `alpha`. Held, so that the intervals are nested: a mixture tuned anew for each
-    error would give intervals that are not, and p-values that promise nothing.
+    error would give intervals that are not, and p-values that promise nothing. The interval at `alpha` excludes 0 if
+    and only if the p-value is below it.
 
-    Parameters
-    ----------
-    a, b
-        Sums of the rewards of A and of B, one entry a pair, shape (P,), as in `difference_of_sums`.
-    alpha
-        Error at which the interval excludes 0 if and only if the p-value is below it.
-    ratio
-        Number of rounds of A over that of B, shape (P,), as in `difference_of_sums`.
-
-    Returns
-    -------
-    p
-        P-value of each pair, shape (P,), in [1e-300, 1]. P(p <= x) <= x for every x where the means are the same.
+    Sums and ratio are those of `difference_of_sums`, one entry a pair, shape (P,). The p-values lie in [1e-300, 1], and
+    P(p <= x) <= x for every x where the means are the same.
     """
     # Two sides of two intervals.
     parts = 4.0
@@ -238,3 +255,130 @@ def p_values(a: RewardSums, b: RewardSums, *, alpha: float, ratio: Floats | floa
         out = excluded(middle)
         low, high = np.where(out, middle, low), np.where(out, high, middle)
     return np.asarray(np.exp(np.log(parts) - low))
+
+
+class Contrast(NamedTuple):
+    """The difference of two totals, in widths of the rewards' range, mean over repeats.
+
+    Parameters
+    ----------
+    total, variation
+        Sum of the differences Y_i, and V of the squared errors of their predictions, mean over repeats.
+    least, most
+        Smallest and largest sum that the signs of the differences allow.
+    n
+        Number of displays with a sign, summed over repeats.
+    """
+
+    total: float
+    variation: float
+    least: float
+    most: float
+    n: int
+
+    def radius(self, *, alpha: float) -> float:
+        """Return the half-width of the interval that fails with probability `alpha` at most."""
+        return float(gamma_exponential_boundary([self.variation], alpha=alpha / 2)[0])
+
+    def p(self, *, tuned_at: float) -> float:
+        """Return the p-value of "the two have the same mean": 2 / m(|sum|, V) of the mixture tuned for this error."""
+        if self.total == 0.0:
+            return 1.0
+        rho = mixture_rho(tuned_at / 2)
+        value, _ = log_mixture(np.array([abs(self.total)]), np.array([self.variation]), rho)
+        return float(min(max(2.0 * math.exp(-min(float(value[0]), 700.0)), _SMALLEST), 1.0))
+
+
+def contrast(
+    shown_a: Sequence[Ints],
+    rewards_a: Sequence[Floats],
+    shown_b: Sequence[Ints],
+    rewards_b: Sequence[Floats],
+    *,
+    upper: float,
+    lower: float = 0.0,
+    shared: bool,
+) -> Contrast:
+    """Return the difference of two replays that showed these displays, repeat by repeat.
+
+    Parameters
+    ----------
+    shown_a, shown_b
+        Numbers of the displays of each replay's first T rounds, in the order of the rounds, shape (T,) each.
+    rewards_a, rewards_b
+        Rewards of these rounds, shape (T,) each, in [`lower`, `upper`].
+    upper, lower
+        Largest and smallest possible reward of a display.
+    shared
+        Whether a display earns the same in both replays; they do unless `lower` is 0.
+
+    Examples
+    --------
+    >>> both = contrast(
+    ...     [np.array([0, 2, 3])], [np.array([1.0, 0.0, 1.0])], [np.array([0, 1, 3])], [np.array([1.0, 1.0, 1.0])],
+    ...     upper=1.0, shared=True,
+    ... )  # fmt: skip
+    >>> both.total, both.least, both.most, both.n
+    (-1.0, -1.0, 1.0, 2)
+    """
+    each = zip(shown_a, rewards_a, shown_b, rewards_b, strict=True)
+    return contrast_of([_signed(*of, shared=shared) for of in each], upper=upper, lower=lower)
+
+
+def contrast_of(repeats: Sequence[Sequence[tuple[int, Floats]]], *, upper: float, lower: float = 0.0) -> Contrast:
+    """Return the sum of differences whose signs are known: of each repeat sign and sizes, in the order they come."""
+    width, start = upper - lower, middle(lower, upper)
+    total, variation, least, most, n = 0.0, 0.0, 0.0, 0.0, 0
+    for sign, earned in (one for repeat in repeats for one in repeat):
+        y = earned / width
+        before = np.cumsum(y) - y
+        variation += float(((y - (start + before) / np.arange(1, y.size + 1)) ** 2).sum())
+        total += sign * float(y.sum())
+        ends = sorted((sign * lower / width, sign * upper / width))
+        least, most = least + ends[0] * y.size, most + ends[1] * y.size
+        n += y.size
+    count = len(repeats)
+    return Contrast(total / count, variation / count, least / count, most / count, n)
+
+
+def _signed(
+    shown_a: Ints, reward_a: Floats, shown_b: Ints, reward_b: Floats, *, shared: bool
+) -> list[tuple[int, Floats]]:
+    """Return (sign, |Y| in order) of each kind of display that may add to the difference."""
+    of_a, of_b = rounds_of(shown_a, shown_b), rounds_of(shown_b, shown_a)
+    alone_a, alone_b = of_a < 0, of_b < 0
+    kinds = [(1, reward_a[alone_a]), (-1, reward_b[alone_b])]
+    if shared:
+        return kinds
+    both = ~alone_a
+    own, other = np.flatnonzero(both), of_a[both]
+    gain = reward_a[own] - reward_b[other]
+    for sign, which in ((1, own < other), (-1, own > other)):
+        kinds.append((sign, sign * gain[which]))
+    return kinds
+
+
+# No independence is used: an interval at level 1 - a and one at level 1 - b both hold with probability 1 - a - b,
+# and then so does what is computed from their ends.
+
+
+def difference(a: Interval, b: Interval) -> Interval:
+    """Return the interval of a - b; its level is 1 minus both errors."""
+    return Interval(
+        estimate=a.estimate - b.estimate,
+        low=a.low - b.high,
+        high=a.high - b.low,
+        n=min(a.n, b.n),
+        level=a.level + b.level - 1.0,
+        kind=a.kind,
+    )
+
+
+def unknown(a: Interval) -> Interval:
+    """Return an interval that says nothing, in the place of one that would mislead: all nan."""
+    return replace(a, estimate=math.nan, low=math.nan, high=math.nan)
+
+
+def scaled(a: Interval, factor: float) -> Interval:
+    """Return the interval of a times a positive factor."""
+    return replace(a, estimate=a.estimate * factor, low=a.low * factor, high=a.high * factor)

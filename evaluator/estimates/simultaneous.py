@@ -9,7 +9,7 @@ is a martingale in t: a round of another group adds 0, and which rounds add is k
 ticks with g's rounds only, it is what `evaluator.estimates.confidence.mean_sequence` takes, and that holds at every
 number of rounds at once, and so at the random number at which the replay stops: however the policy learned from the
 rewards of all groups. The logged displays of a group are the same case, and so are the differences of two replays that
-read the log in its order (`evaluator.estimates.contrast`), of which a display of another group adds 0.
+read the log in its order (`evaluator.estimates.paired`), of which a display of another group adds 0.
 
 *All groups at once.* With m groups each interval has the m-th part of the error (Bonferroni): all hold with the run's
 level, whatever they have in common. Within a group, what is computed of J sums has the J-th part of that for each.
@@ -44,8 +44,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.estimates.confidence import Interval, crossing_boundary, mixture_rho
-from evaluator.estimates.contrast import Contrast
-from evaluator.estimates.paired import RewardSums
+from evaluator.estimates.paired import Contrast, RewardSums
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,10 +58,8 @@ class WeightedSum(NamedTuple):
 
     Parameters
     ----------
-    weight
-        Weight of the sum.
-    total
-        Sum of the rewards above the smallest possible, or of their differences; nan where there are none.
+    weight, total
+        Weight, and sum of the rewards above the smallest possible, or of their differences; nan where there are none.
     variation
         Intrinsic time of `evaluator.estimates.confidence.mean_sequence`.
     least, most
@@ -88,15 +85,9 @@ def difference_in_group(
 ) -> tuple[WeightedSum, ...]:
     """Return the sums of which the difference of two replays' mean rewards in a group is made.
 
-    Parameters
-    ----------
-    a, b
-        Sums of the rounds of each in the group, mean over repeats.
-    sides
-        What displays of the group that one of them alone showed add to the difference of their totals, where both read
-        the log in an order that they shared; None where not: nothing cancels then.
-    lower_in_widths
-        Smallest possible reward over the width of the range, from which `a` and `b` count and `sides` does not.
+    `sides` is what displays of the group that one of them alone showed add to the difference of their totals, where
+    both read the log in an order that they shared; None where not: nothing cancels then. The sums of each are means
+    over repeats, and count from the smallest possible reward over the width of the range; `sides` does not.
     """
     if sides is None:
         return mean_of(a), mean_of(b, sign=-1)
@@ -111,25 +102,11 @@ def difference_in_group(
 def simultaneous_interval(
     of: Sequence[WeightedSum], *, alpha: float, width: float, shift: float = 0.0, level: float, n: int, kind: str
 ) -> Interval:
-    """Return the interval of a sum of weighted sums.
+    """Return the interval of a sum of weighted sums, which fails with probability `alpha`.
 
-    Parameters
-    ----------
-    of
-        The weighted sums.
-    alpha
-        Probability that this interval fails.
-    width, shift
-        Largest possible reward less the smallest, and what is added to the sum in units of rewards.
-    level
-        Level that the interval names: that of all groups at once.
-    n
-        Number of different displays that the interval names.
-    kind
-        Name of the method in reports.
+    It is in units of rewards: the width of their range times the sum, plus `shift`. Its level and n are those that it
+    names: of all groups at once, and of different displays.
 
-    Examples
-    --------
     >>> from evaluator.estimates.paired import sums_of
     >>> rewards = sums_of(np.array([0, 1, 0, 0, 1] * 200, float), upper=1.0)
     >>> found = simultaneous_interval([mean_of(rewards)], alpha=0.05, width=1.0, level=0.95, n=1000, kind="")
@@ -148,15 +125,8 @@ def simultaneous_interval(
 def p_of_one_value(groups: Sequence[Sequence[WeightedSum]], *, tuned_at: float) -> float:
     """Return the p-value of "the sum of weighted sums is the same in all groups"; nan with fewer than two that say it.
 
-    Parameters
-    ----------
-    groups
-        The weighted sums of each group, as many in each.
-    tuned_at
-        Error of the test for which the boundary is tuned, such as 0.05.
+    Each group has as many sums; the boundary is tuned for an error of the test, such as 0.05.
 
-    Examples
-    --------
     >>> from evaluator.estimates.paired import sums_of
     >>> high, low = (sums_of(np.array(x * 500, float), upper=1.0) for x in ([1, 1, 1, 0], [1, 0, 0, 0]))
     >>> p_of_one_value([[mean_of(high)], [mean_of(low)]], tuned_at=0.05) < 1e-6
@@ -197,3 +167,20 @@ def _ends(sums: Floats, *, threshold: float, rho: float) -> tuple[Floats, Floats
     # fmax and fmin: what is not known may be anything that is possible.
     ends = np.stack([weight * np.fmax(total - radius, least), weight * np.fmin(total + radius, most)])
     return ends.min(axis=0).sum(axis=-1), ends.max(axis=0).sum(axis=-1)
+
+
+def holm(p: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return p-values adjusted for their number: rejecting those <= alpha errs at all with probability <= alpha.
+
+    The i-th smallest of m is multiplied by m - i + 1, and never falls below a smaller one's. Valid whatever the
+    dependence of the tests (Holm. A simple sequentially rejective multiple test procedure. Scandinavian Journal of
+    Statistics 6(2), 1979).
+
+    >>> holm([0.01, 0.04, 0.03]).round(3)
+    array([0.03, 0.06, 0.06])
+    """
+    p = np.asarray(p, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)
+    return adjusted

@@ -359,21 +359,11 @@ def _refuse(wrong: NDArray[np.bool_], name: str, array: Floats, expected: str) -
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator:
-    """An estimator as results name it.
+    """An estimator as results name it, with its names in sentences and in tables.
 
-    Parameters
-    ----------
-    name
-        Key of the estimator in results.
-    short
-        Name of the estimator in sentences.
-    title
-        Name of the estimator in tables.
-    estimate
-        Function of the rewards, the target's probabilities and the propensities of the displays, each of shape (n,),
-        and by name ``level`` and ``clusters``, such as `evaluator.estimates.weighted.ips`.
-    models
-        Whether it takes the model of the rewards too: its values of the actions shown, and of the target, shape (n,).
+    `estimate` is a function of the rewards, the target's probabilities and the propensities of the displays, each of
+    shape (n,), and by name ``level`` and ``clusters``, such as `ips`; `models` says whether it takes the model of the
+    rewards, too: its values of the actions shown, and of the target, shape (n,).
     """
 
     name: str

@@ -81,18 +81,10 @@ class WeightedDifference(WeightedValue):
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """A policy's value, and how much each display moves it.
+    """A policy's value, nan where no display has weight, and how much each display moves it, of mean 0, shape (n,).
 
-    Parameters
-    ----------
-    value
-        Value of the policy; nan where no display has weight.
-    terms
-        Influence of each display, of mean 0, shape (n,).
-    rewards
-        Number of rewards of equal weight that the value rests on (`evaluator.estimates.enough`).
-    off
-        Clause that says that the weights are not those of the policy, as their mean tells; empty where they may be.
+    `rewards` is the number of rewards of equal weight that the value rests on (`evaluator.estimates.enough`); `off` a
+    clause that says that the weights are not those of the policy, as their mean tells; empty where they may be.
     """
 
     value: float
@@ -104,14 +96,8 @@ class Influence:
 def influence(reward: Floats, weight: Floats | None, *, clusters: Codes | None = None) -> Influence:
     """Return the self-normalised value of a policy on some displays, with the influence of each.
 
-    Parameters
-    ----------
-    reward
-        Reward Y_i of each display, shape (n,).
-    weight
-        Weight w_i of each display, shape (n,); None for the policy that showed them.
-    clusters
-        Cluster of each display, from 0, shape (n,); None where they are independent.
+    Rewards, weights, None for the policy that showed the displays, and clusters, None where displays are independent,
+    have shape (n,).
     """
     if weight is None:
         value = float(reward.mean()) if reward.size else math.nan

@@ -3,7 +3,7 @@
 *A job* is a frozen dataclass of plain values: the place of a log and its fingerprint, what to replay on it, an index
 range, and a hash of everything that determines its result. It holds no array of the log. A worker opens the log itself
 and keeps it open for the jobs that follow (`evaluator.jobs.workers.OpenedLast`). It raises if it finds another log, or
-if it runs other code than the command (`evaluator.jobs.software`). A job depends on nothing but its own values, so a
+if it runs other code than the command (`evaluator.jobs.workers`). A job depends on nothing but its own values, so a
 scheduler may compute it twice, elsewhere, or again after a worker died: the result is the same to the bit, and is
 counted once (`evaluator.jobs.run_jobs`).
 

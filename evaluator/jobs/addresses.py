@@ -92,12 +92,8 @@ def _refuse_without(package: str, needs: str) -> None:
 def _refuse_unanswered(address: str) -> None:
     """Raise unless a scheduler answers; Dask itself waits for ever for a server that accepts and does not answer.
 
-    Raises
-    ------
-    ParameterError
-        Dask does not know the protocol, or is not set up for it.
-    WorkerError
-        Nothing answers at the address in time, or it is not a scheduler.
+    ParameterError if Dask does not know the protocol, or is not set up for it; WorkerError if nothing answers in time,
+    or it is not a scheduler.
     """
     import distributed
     from distributed.comm import connect

@@ -41,18 +41,11 @@ class PrivateWorker(_NoPages, distributed.Worker):  # type: ignore[misc]
 
 @contextmanager
 def private_cluster(count: int, *, goodbye: float) -> Iterator[distributed.SpecCluster]:
-    """Give a cluster of workers with one thread each, which ends with the block.
+    """Give a cluster of workers with one thread each and equal memory, which ends with the block.
 
     Its processes listen on the loopback device and refuse callers without the certificate. The certificate is made
     here, and its key stays in the memory of these processes. OpenSSL reads keys from files, so that the key lies for a
-    moment in a folder that only its user can open.
-
-    Parameters
-    ----------
-    count
-        Number of workers; they share the memory of this machine equally.
-    goodbye
-        Seconds to wait until the cluster is closed.
+    moment in a folder that only its user can open. After `goodbye` seconds the cluster counts as closed.
     """
     shared = {"host": "127.0.0.1", "protocol": "tls://", "security": distributed.Security.temporary()}
     worker = {

@@ -1,17 +1,26 @@
-"""Run jobs: take kept results, compute the others here or on an executor, and report a lost executor in one line."""
+"""Run jobs: take kept results, compute the others here or on an executor, and report a lost executor in one line.
+
+Results travel as text, the same to the bit: numbers, texts, tuples, dicts, arrays, dataclasses. JSON has no tuples, no
+arrays and no classes, and pickle would run whatever a file says. Here the reader names the classes that it expects, and
+no other class is created.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import base64
+import dataclasses
+import json
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import closing
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Protocol, TypeVar
 
+import numpy as np
+
 from evaluator.errors import EvaluatorError, WorkerError
-from evaluator.jobs.serialise import as_text, from_text
-from evaluator.jobs.software import loaded, refuse_other_software
+from evaluator.jobs.workers import loaded, refuse_other_software
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.threads import in_threads, one_blas_thread
 
@@ -42,13 +51,7 @@ class Job(Protocol):
         """Items of the job; a thread computes one item at a time."""
 
     def open(self) -> Any:
-        """Open the data that the items need, on a worker.
-
-        Raises
-        ------
-        WorkerError
-            The worker is refused: the data that it finds there are not those of the command.
-        """
+        """Open the data that the items need, on a worker; WorkerError if they are not those of the command."""
 
     def compute(self, opened: Any, item: Any) -> Any:
         """Compute an item from the opened data, and return its result."""
@@ -81,18 +84,14 @@ def run_jobs(
 
     Parameters
     ----------
-    jobs
-        Jobs to run, each with a key of its own.
-    opened
-        Data that the items are computed from in this process; None where every job opens its data, as on a worker.
-    threads
-        Number of threads of this process.
-    kept
-        Folder in which results are looked up and kept; None to keep no results.
-    executor
-        Executor whose workers compute the jobs that have no kept result; None for this process.
-    together
-        Number of jobs in one submission to the executor: a few seconds of work.
+    jobs, opened
+        Jobs, each with a key of its own; data that their items are computed from in this process, None where every job
+        opens its data, as on a worker.
+    threads, kept
+        Number of threads of this process; folder in which results are looked up and kept, None to keep no results.
+    executor, together
+        Executor whose workers compute the jobs that have no kept result, None for this process; number of jobs in one
+        submission to it: a few seconds of work.
     ordered
         Whether jobs are yielded in the order given; otherwise each is yielded as soon as it is finished.
     advance
@@ -184,10 +183,7 @@ def _compute_on_executor(
 def compute_jobs(jobs: Sequence[Job], software: tuple[str, ...]) -> list[Any]:
     """Compute some jobs on a worker, and return their packed results; BLAS has one thread, as in every process.
 
-    Raises
-    ------
-    WorkerError
-        The worker is refused: it runs other software than the command.
+    WorkerError if this worker runs other software than the command.
     """
     refuse_other_software(software)
     with one_blas_thread():
@@ -254,3 +250,53 @@ def _is_lost_connection(error: Exception) -> bool:
         "FuturesCancelledError",
         "ClosedClientError",
     )
+
+
+def as_text(value: Any) -> str:
+    """Return a value as text: None, a number, a text, a tuple, a dict, a NumPy array, a named tuple or a dataclass."""
+    return json.dumps(_encode(value))
+
+
+def from_text(text: str, classes: Iterable[type]) -> Any:
+    """Return the value that `as_text` wrote; ValueError where it did not, or if another class than these is in it."""
+    return _decode(json.loads(text), {cls.__name__: cls for cls in classes})
+
+
+def _encode(value: Any) -> Any:
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, np.ndarray):
+        return {"array": [value.dtype.str, value.shape, base64.b64encode(value.tobytes()).decode()]}
+    if isinstance(value, np.generic):
+        return {"scalar": [value.dtype.str, base64.b64encode(value.tobytes()).decode()]}
+    if isinstance(value, dict):
+        return {"dict": [[_encode(name), _encode(item)] for name, item in value.items()]}
+    if isinstance(value, tuple):
+        fields = [_encode(item) for item in value]
+        return {"record": [type(value).__name__, fields]} if hasattr(value, "_fields") else fields
+    if dataclasses.is_dataclass(value):
+        fields = [_encode(getattr(value, field.name)) for field in dataclasses.fields(value)]
+        return {"record": [type(value).__name__, fields]}
+    raise TypeError(f"a {type(value).__name__} cannot be written as text")
+
+
+def _decode(encoded: Any, classes: dict[str, type]) -> Any:
+    if isinstance(encoded, list):
+        return tuple(_decode(item, classes) for item in encoded)
+    if not isinstance(encoded, dict):
+        return encoded
+    ((kind, parts),) = encoded.items()
+    if kind == "array":
+        dtype, shape, data = parts
+        return np.frombuffer(base64.b64decode(data), np.dtype(dtype)).reshape(shape).copy()
+    if kind == "scalar":
+        return np.frombuffer(base64.b64decode(parts[1]), np.dtype(parts[0]))[0]
+    if kind == "dict":
+        return {_decode(name, classes): _decode(item, classes) for name, item in parts}
+    name, fields = parts
+    if kind != "record" or name not in classes:
+        raise ValueError(f"no {name} is expected here")
+    cls, values = classes[name], [_decode(item, classes) for item in fields]
+    if dataclasses.is_dataclass(cls):  # a dataclass may take its fields as keywords only
+        return cls(**{field.name: value for field, value in zip(dataclasses.fields(cls), values, strict=True)})
+    return cls(*values)

@@ -16,17 +16,10 @@ _PLACE = "**options\n    See below."
 
 
 def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F], F]:
-    """Return a decorator that replaces ``**options`` by the fields of a dataclass.
+    """Return a decorator that replaces ``**options`` by the fields of dataclasses, but those left out.
 
     The signature lists each option with its default and type, and the docstring says what it does, so that ``help`` and
-    editors show them.
-
-    Parameters
-    ----------
-    *options
-        Dataclasses whose fields are the keywords; a field that several have is the first one's.
-    leave_out
-        Names of fields that are not keywords of this function.
+    editors show them. A field that several dataclasses have is the first one's.
     """
 
     def decorate(function: F) -> F:
@@ -62,23 +55,9 @@ def _keywords(cls: type[Options], leave_out: Sequence[str]) -> Iterator[inspect.
 def refuse_unknown(
     function: str, given: Iterable[str], *options: type[Options], elsewhere: Mapping[str, str] | None = None
 ) -> None:
-    """Raise if a keyword is not an option of a function.
+    """Raise UnknownOptionError if a keyword is not an option of a function, nor the singular of one.
 
-    Parameters
-    ----------
-    function
-        Name of the function.
-    given
-        Names of the keywords of the call.
-    *options
-        Dataclasses whose fields the function takes as keywords; their singulars are keywords as well.
-    elsewhere
-        Hints, by name, for options that belong to another function; None for no hints.
-
-    Raises
-    ------
-    UnknownOptionError
-        A keyword is unknown; the message says where it belongs, or which option is nearest.
+    The message says where it belongs, by the hints for options that are `elsewhere`, or which option is nearest.
     """
     fields = [field for cls in options for field in dataclasses.fields(cls)]
     known = {name for field in fields for name in (field.name, declaration(field).singular) if name}

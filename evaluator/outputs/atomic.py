@@ -21,23 +21,10 @@ _READ_WRITE = 0o666
 def refuse_foreign(
     folder: Path, ours: Callable[[Path], bool], *, kind: str, remedy: str = "name another folder, or move it elsewhere."
 ) -> None:
-    """Raise if a folder that is to be deleted holds anything but files that this package writes.
+    """Raise OutputExistsError if a folder that is to be deleted holds an entry that this package does not write.
 
-    Parameters
-    ----------
-    folder
-        Existing folder that is to be deleted.
-    ours
-        Function that tells whether this package writes such a file. Links and folders are always refused.
-    kind
-        Name of the kind of folder that is expected, such as ``"a converted log"``.
-    remedy
-        Sentence that says what to do about the other files.
-
-    Raises
-    ------
-    OutputExistsError
-        The folder holds another entry, which the message names.
+    `ours` tells whether it writes such a file; links and folders are always refused. The message names the entry, the
+    kind of folder that is expected, such as ``"a converted log"``, and what to do.
     """
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or not path.is_file() or not ours(path):
@@ -48,13 +35,7 @@ def refuse_foreign(
 
 
 def refuse_sources(target: Path, sources: Iterable[Path]) -> None:
-    """Raise if a source that is read lies in the folder that is to be replaced, also where a link leads there.
-
-    Raises
-    ------
-    OutputExistsError
-        A source lies in the folder.
-    """
+    """Raise OutputExistsError if a source that is read lies in the folder to be replaced, also by a link."""
     elsewhere: set[Path] = set()
     for source in sources:
         real = Path(os.path.realpath(source))
@@ -69,13 +50,7 @@ def refuse_sources(target: Path, sources: Iterable[Path]) -> None:
 
 
 def refuse_inside_log(target: Path) -> None:
-    """Raise if an output would lie in a converted log, which may hold no other files.
-
-    Raises
-    ------
-    OutputExistsError
-        A folder above the output is a converted log.
-    """
+    """Raise OutputExistsError if an output would lie in a converted log, which may hold no other files."""
     for folder in Path(os.path.realpath(target)).parents:
         has = [os.path.isfile(folder / name) for name in DISPLAYS]
         if any(has) and all(os.path.isfile(folder / name) for name in LOG_FILES):
@@ -92,16 +67,8 @@ def refuse_existing(
 ) -> None:
     """Raise, before any work is done, if an output may not be written.
 
-    Files that killed processes left of a refused output are removed nevertheless.
-
-    Parameters
-    ----------
-    target
-        Folder to be written, or a link to it.
-    check_old
-        Function that raises unless the existing folder may be deleted; None if no folder may be replaced.
-    remedy
-        Sentence that says what to do about an existing folder.
+    Files that killed processes left of a refused output are removed nevertheless. `check_old` raises unless the
+    existing folder may be deleted; None if no folder may be replaced.
 
     Raises
     ------
@@ -132,26 +99,18 @@ def whole_folder(target: Path, *, check_old: Callable[[Path], None] | None = Non
     failure: the new folder is put in place in one step, with the permissions of the old one. (Where the system cannot
     exchange two folders, a kill between two steps can leave nothing at `target`: the next run puts the old folder
     back.) No other process can write this output until the block ends. If `target` is a link, its destination is
-    written.
+    written; its parents are made. `check_old` is that of `refuse_existing`.
 
     Errors that the block raises are passed on unchanged; the block uses `writing` to name the output in them.
-
-    Parameters
-    ----------
-    target
-        Path of the folder to write; its parents are made.
-    check_old
-        Function that raises unless the old folder may be replaced, as in `refuse_existing`; None if none may be.
 
     Raises
     ------
     OutputExistsError
         The folder may not be written, as in `refuse_existing`; raised before the block, or after it if a folder
         appeared meanwhile.
-    OutputInUseError
-        Another process writes this output.
-    OutputError
-        The folder cannot be written there; this is raised before the block as well.
+    OutputInUseError, OutputError
+        Another process writes this output; or the folder cannot be written there, which is raised before the block,
+        too.
     """
     refuse_existing(target, check_old=check_old)
     with writing(target):
@@ -184,15 +143,7 @@ def _make_parents(place: Path) -> list[Path]:
 
 
 def refuse_outputs(targets: Sequence[Path]) -> None:
-    """Raise, before any work is done, if an output file exists or its folder does not; see `refuse_existing`.
-
-    Raises
-    ------
-    OutputExistsError
-        One of the files exists, or would lie in a converted log.
-    UsageError
-        The folder of the files does not exist, or a file is the address of a store.
-    """
+    """Raise, before any work is done, if an output file exists or its folder does not; see `refuse_existing`."""
     if any(os.path.lexists(target) for target in targets):
         collect(targets[-1])
     for target in targets:

@@ -22,13 +22,7 @@ def checksum(path: Path) -> str:
 
 
 def described(files: Path | Iterable[Path]) -> dict[str, FileChecksum]:
-    """Return size and checksum of each file, by its name, in the order of names.
-
-    Parameters
-    ----------
-    files
-        Files to describe, or a folder, whose files are described without those of its subfolders.
-    """
+    """Return size and checksum of each file, by its name, in the order of names; of a folder, not its subfolders."""
     paths = [path for path in files.iterdir() if path.is_file()] if isinstance(files, Path) else files
     return {
         path.name: {"bytes": path.stat().st_size, "sha256": checksum(path)}

@@ -49,13 +49,7 @@ def part_name(key: str, checksum: str) -> str:
 
 
 def write_kept(folder: Path, name: Callable[[str, str], str], key: str, content: bytes) -> None:
-    """Write a file, whole or not at all, under the name that follows from its key and the hash of its content.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be written.
-    """
+    """Write a file, whole or not at all, under the name that follows from its key and the hash of its content."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         passing = folder / passing_name()
@@ -217,14 +211,8 @@ def _is_begun(file: Path) -> bool:
 class KeptJobs:
     """Results of jobs as texts, in files named by the key of the job and the checksum of the content.
 
-    Each file is complete or absent, whenever the process is killed.
-
-    Parameters
-    ----------
-    folder
-        Folder of the results, which is made with the first of them.
-    say
-        Function that is called with a sentence: once when results are found, and when results are damaged.
+    Each file is complete or absent, whenever the process is killed; the folder is made with the first of them. `say` is
+    called with a sentence: once when results are found, and when results are damaged.
     """
 
     def __init__(self, folder: Path, say: Callable[[str], None] = lambda sentence: None) -> None:
@@ -252,13 +240,7 @@ class KeptJobs:
         return texts
 
     def keep(self, key: str, text: str) -> None:
-        """Write the results of a job.
-
-        Raises
-        ------
-        OutputError
-            The folder cannot be written.
-        """
+        """Write the results of a job; OutputError if the folder cannot be written."""
         write_kept(self.folder, part_name, key, pack_table(pa.table({_COLUMN: [text]}), key))
 
 

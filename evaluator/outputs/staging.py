@@ -27,15 +27,10 @@ _NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Turn failures of the file system into one error that names the output.
+    """Turn failures of the file system (a full disk, no permission) into one OutputError that names the output.
 
     The block may also read files. An error that concerns another file is passed on unchanged, and so is an error
     without the system's error number: a library raises it about the content of a file.
-
-    Raises
-    ------
-    OutputError
-        The disk is full, the user may not write to the folder, or the like.
     """
     try:
         yield
@@ -67,26 +62,13 @@ def hidden_folder(target: Path, names: Sequence[str] | None = None) -> Iterator[
     """Hold the lock of an output; give its real path and a new staging folder, whose entries have their final names.
 
     The folder's name is random, because process ids repeat in other containers. Folders that killed processes left of
-    this output are settled first, and the new folder is settled when the block ends.
-
-    Parameters
-    ----------
-    target
-        Path of the output, which need not exist.
-    names
-        Names of the entries that the folder will hold; None for the output's own name.
-
-    Yields
-    ------
-    Path, Path
-        Path of the output with links resolved, and the staging folder beside it.
+    this output are settled first, and the new folder is settled when the block ends. Its entries are the output's own
+    name, unless others are named.
 
     Raises
     ------
-    OutputInUseError
-        Another process writes this output.
-    OutputError
-        The output cannot be written there.
+    OutputInUseError, OutputError
+        Another process writes this output; or it cannot be written there.
     """
     place = Path(os.path.realpath(target))
     folder = place.with_name(f".{base_name(place.name)}.partial-{secrets.token_hex(8)}")
@@ -214,14 +196,8 @@ def _same(part: Path, placed: Path) -> bool:
 def put_folder(new: Path, place: Path, *, aside: Path) -> None:
     """Put a folder in place, in one step where the system can exchange two names.
 
-    Parameters
-    ----------
-    new
-        Folder to put in place. Afterwards its path holds the old folder, or nothing.
-    place
-        Path to put it at, where an old folder may lie.
-    aside
-        Path to which the old folder is moved if two steps are needed. Between the steps nothing lies at `place`.
+    Afterwards `new` holds the old folder, or nothing. Where two steps are needed the old folder is moved `aside`, and
+    between the steps nothing lies at `place`.
     """
     if not os.path.lexists(place):
         # If a folder appears meanwhile, this replaces it only if it is empty.
@@ -252,13 +228,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def put_file(part: Path, place: Path) -> None:
-    """Give a file a second name, which must be free; where files can have one name only, move the file there.
-
-    Raises
-    ------
-    FileExistsError
-        The name is taken.
-    """
+    """Give a file a second name, or raise FileExistsError; where files can have one name only, move the file there."""
     try:
         os.link(part, place)
     except FileExistsError:

@@ -17,7 +17,7 @@ from typing import Literal
 
 from evaluator.errors import ParameterError, UnknownNameError
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.contrast import difference
+from evaluator.estimates.paired import difference
 from evaluator.log import Log
 from evaluator.log.reward_kinds import may_be_below_0, name_kind
 from evaluator.results.json_documents import Finite, Positive

@@ -35,7 +35,7 @@ from evaluator.results.tabular import ACTION, COUNT, NUMBER, TEXT, arrow_table
 
 @dataclass(frozen=True)
 class Reference:
-    """The best fixed action, as `evaluator.estimates.arms` estimates it.
+    """The best fixed action, as `evaluator.estimates.best_fixed` estimates it.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Reference:
         Labels of the actions that the halves chose; empty where there was no choice to make.
     kind
         Kind of reference: an action, or, where not every action is always eligible, an order of them of which the first
-        eligible one is shown (`evaluator.estimates.best_order`), whose first ones `label` names.
+        eligible one is shown (`evaluator.estimates.best_fixed`), whose first ones `label` names.
     """
 
     action: IndexOrNone

@@ -12,11 +12,10 @@ import pyarrow as pa
 
 from evaluator.engine.log_replay import BATCH, Replay
 from evaluator.errors import NoRoundsError
-from evaluator.estimates.arms import BestFixedAction
-from evaluator.estimates.best_order import BestOrder
-from evaluator.estimates.contrast import difference, scaled, unknown
+from evaluator.estimates.best_fixed import BestFixedAction, BestOrder
+from evaluator.estimates.confidence import SparseRewards
+from evaluator.estimates.paired import difference, scaled, unknown
 from evaluator.estimates.repeated import repeated_interval
-from evaluator.estimates.sparse import SparseRewards
 from evaluator.findings.codes import (
     NO_ROUNDS,
     ordered,

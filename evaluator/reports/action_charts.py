@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import altair as alt
@@ -13,9 +12,8 @@ import numpy as np
 from evaluator.log import Log
 from evaluator.log.times import dated, time_words
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.chapter import Spec
-from evaluator.reports.chart_parts import CORRECTED, GREY, LINES, NAIVE, drawable, finished
-from evaluator.reports.interval_charts import drawn_names
+from evaluator.reports.chart_parts import CORRECTED, GREY, NAIVE, colours_of, drawable, drawn_names, finished
+from evaluator.reports.document import Spec
 
 _PARTS = 25
 _NAMED = 6
@@ -23,17 +21,6 @@ _OTHERS = "others"
 _HEIGHT = 180
 _WIDTH, _ROW, _MOST = 460, 24, 24
 Row = dict[str, Any]
-_WORDS = re.compile(r"[a-z]+")
-# Colours by which actions are called; of the palette, those that look like one of them.
-_CALLED = {
-    "blue": "#2f6fd0", "green": "#2e9e5b", "red": "#c0392b", "grey": "#8a94a3", "gray": "#8a94a3", "black": "#333333",
-    "orange": "#e67e22", "yellow": "#e3c000", "purple": "#7f3c8d", "violet": "#7f3c8d", "pink": "#e377a8",
-    "brown": "#8c564b", "white": "#e8e8e8", "cyan": "#1fa8b8", "turquoise": "#1fa8b8",
-}  # fmt: skip
-_NEAR = {
-    "#0072B2": "#2f6fd0", "#56B4E9": "#1fa8b8", "#009E73": "#2e9e5b", "#D55E00": "#c0392b", "#E69F00": "#e67e22",
-    "#CC79A7": "#e377a8", "#8C564B": "#8c564b", "#7F3C8D": "#7f3c8d", "#B5A800": "#e3c000", "#000000": "#333333",
-}  # fmt: skip
 _OF_LOG_PARTS = 30
 _OF_LOG_HEIGHT = 200
 _DAY = 86_400.0
@@ -72,16 +59,7 @@ def _stacked(
 ) -> tuple[list[Row], alt.Color]:
     """Return the area of each action in each part of a time, and their colours; all but the largest are one area.
 
-    Parameters
-    ----------
-    shares
-        Size of each action's area in each part, shape (parts, K).
-    present
-        Actions that have an area.
-    labels, edges
-        Labels of the K actions, and the ends of the parts.
-    say
-        Function that returns words on an area, from its size and the number of its part.
+    Sizes of the areas have shape (parts, K); `say` returns words on an area, from its size and the number of its part.
     """
     # Actions with the largest share at any time, not only on average.
     order = present[np.argsort(-shares[:, present].max(axis=0), kind="stable")]
@@ -104,28 +82,6 @@ def _stacked(
 
 def _areas(rows: Sequence[Row]) -> Any:
     return alt.Chart(alt.InlineData(rows)).mark_rect(strokeWidth=0)
-
-
-def colours_of(actions: Iterable[int], labels: Sequence[str], *, others: bool) -> list[str]:
-    """Return a colour for each of these actions, and a last one for all others together where the chart shows them.
-
-    With few actions each has its own colour, the same in the charts of all policies and of their log.
-    """
-    shown = list(actions)
-    own = action_colours(labels if len(labels) <= len(LINES) else [labels[i] for i in shown])
-    palette = [own[i if len(labels) <= len(LINES) else place] for place, i in enumerate(shown)]
-    return [*palette, *([GREY] if others else [])]
-
-
-def action_colours(labels: Sequence[str]) -> list[str]:
-    """Return a colour for each action by its label: one that is called by a colour has it, and no other action does.
-
-    >>> action_colours(["Blue banner", "red", "discount"])
-    ['#2f6fd0', '#c0392b', '#E69F00']
-    """
-    own = [next((_CALLED[word] for word in _WORDS.findall(label.lower()) if word in _CALLED), "") for label in labels]
-    free = [colour for colour in LINES if _NEAR.get(colour) not in own] or list(LINES)
-    return [colour or free[i % len(free)] for i, colour in enumerate(own)]
 
 
 def acceptance_chart(results: Sequence[ReplayResult]) -> Spec | None:

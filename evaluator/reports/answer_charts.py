@@ -20,17 +20,18 @@ from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.words import first_positive, last_shown, words
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.chapter import Spec
 from evaluator.reports.chart_parts import CORRECTED, GREY, NAIVE, delay_axis, drawable
-from evaluator.reports.decision_charts import first_and_last
 from evaluator.reports.decision_words import MOST_ROWS
+from evaluator.reports.document import Spec
 from evaluator.reports.numbers import percent_text, significant_text
 from evaluator.reports.small_charts import (
     FONT,
     ROW,
     WIDTH,
     Row,
+    axes_of,
     axis_words,
+    first_and_last,
     intervals_chart,
     row_words,
     shares_chart,
@@ -59,7 +60,7 @@ def left_chart(report: CheckReport) -> Spec | None:
         }
         for i, (name, number) in enumerate(rows)
     ]  # fmt: skip
-    x, y = _axes((0.0, float(report.displays)), ROW * len(rows) - 6)
+    x, y = axes_of((0.0, float(report.displays)), ROW * len(rows) - 6)
     base = alt.Chart(alt.InlineData(values))
     bars = base.mark_rect().encode(
         x=alt.X("zero:Q", **x), x2="number:Q", y=alt.Y("top:Q", **y), y2="bottom:Q",
@@ -83,7 +84,7 @@ def tests_chart(report: CheckReport) -> Spec | None:
     limit = -math.log10(level)
     domain = (-0.2, max(_SURE, limit + 1.0) + 0.2)
     height = ROW * len(rows) + 24
-    x, y = _axes(domain, height)
+    x, y = axes_of(domain, height)
     heads = [{"of": name, "said": said, "words": ROW * i + 12.0} for i, (name, said, _) in enumerate(rows)]
     dots = [
         {"at": min(-math.log10(max(one.p_value or 0.0, 1e-300)), _SURE), "y": ROW * i + 34.0,
@@ -146,7 +147,7 @@ def told_chart(audit: Audit) -> Spec | None:
         return None
     longest = max(max(row["detects"], row["live"]) for row in values)
     height = ROW * len(values)
-    x, y = _axes((0.0, 1.04 * longest), height)
+    x, y = axes_of((0.0, 1.04 * longest), height)
     base = alt.Chart(alt.InlineData(values))
     layers = [
         base.mark_rect(color=GREY, opacity=0.45).encode(
@@ -295,12 +296,6 @@ def shown_chart(log: Mapping[str, Any]) -> Spec | None:
     if log["actions"] > len(actions):
         shares, labels = [*shares, 1.0 - sum(shares)], [*labels, f"{log['actions'] - len(actions):,} others"]
     return shares_chart([("displays of each action", np.asarray(shares))], labels)
-
-
-def _axes(domain: tuple[float, float], height: float) -> tuple[Row, Row]:
-    """Return the keywords of both axes of a chart that has its words beside its marks."""
-    x: Row = {"scale": alt.Scale(domain=list(domain), nice=False, zero=False), "axis": None}
-    return x, {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
 
 
 def _named(base: Any, y: Row) -> list[Any]:

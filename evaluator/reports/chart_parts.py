@@ -1,16 +1,19 @@
-"""Parts that all charts share: size, colours, titles, axis of delays, marks of windows, names at the ends of lines."""
+"""Parts that charts share: size, colours and names of variants and actions, titles, axis of delays, window marks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
 
+from evaluator.comparisons.variants import names_of
 from evaluator.escape import escape, shortened
-from evaluator.reports.chapter import Spec
+from evaluator.replays.result import ReplayResult
+from evaluator.reports.document import Spec
 from evaluator.units import format_duration
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
@@ -34,6 +37,17 @@ _COLOUR = "black"
 _MARK_LETTER, _MARK_LINE, _MARK_STROKE = 5.8, 14.0, 12
 # More windows are shown as a table only.
 _MOST = 8
+_WORDS = re.compile(r"[a-z]+")
+# Colours by which actions are called; of the palette, those that look like one of them.
+_CALLED = {
+    "blue": "#2f6fd0", "green": "#2e9e5b", "red": "#c0392b", "grey": "#8a94a3", "gray": "#8a94a3", "black": "#333333",
+    "orange": "#e67e22", "yellow": "#e3c000", "purple": "#7f3c8d", "violet": "#7f3c8d", "pink": "#e377a8",
+    "brown": "#8c564b", "white": "#e8e8e8", "cyan": "#1fa8b8", "turquoise": "#1fa8b8",
+}  # fmt: skip
+_NEAR = {
+    "#0072B2": "#2f6fd0", "#56B4E9": "#1fa8b8", "#009E73": "#2e9e5b", "#D55E00": "#c0392b", "#E69F00": "#e67e22",
+    "#CC79A7": "#e377a8", "#8C564B": "#8c564b", "#7F3C8D": "#7f3c8d", "#B5A800": "#e3c000", "#000000": "#333333",
+}  # fmt: skip
 
 
 class LineEnd(NamedTuple):
@@ -104,17 +118,8 @@ def label_layers(ends: Sequence[LineEnd], axes: Frame) -> list[alt.Chart]:
 def apart(wanted: Sequence[float], gap: float, within: Domain) -> list[float]:
     """Return increasing places at least `gap` apart, each as near to its wanted place as the others allow.
 
-    Parameters
-    ----------
-    wanted
-        Places that are wanted, increasing.
-    gap
-        Least distance; the range holds so many.
-    within
-        Range of the places.
+    Wanted places increase, and the range holds so many.
 
-    Examples
-    --------
     >>> apart([0.1, 0.2, 5.0], 1.0, (0.0, 10.0)), apart([9.0, 9.5, 10.0], 1.0, (0.0, 10.0))
     ([0.1, 1.1, 5.0], [8.0, 9.0, 10.0])
     """
@@ -141,18 +146,8 @@ def window_layers(
 ) -> tuple[list[alt.Chart], int]:
     """Return the layers that mark windows on a CDF, and the width that their labels leave for the CDF.
 
-    Each window has a line below the CDF, a bar above it for the share that it cuts off, and a label at the right.
-
-    Parameters
-    ----------
-    marks
-        Windows, of which those beyond the axis are left out.
-    low, high
-        Range of the axis, which is logarithmic.
-    conversions
-        Number of conversions from which the shares are known.
-    height
-        Height of the chart in pixels.
+    Each window has a line below the CDF, a bar above it for the share that it cuts off, and a label at the right. The
+    axis is logarithmic; windows beyond it are left out. The shares are known from so many conversions.
     """
     inside = sorted((mark for mark in marks if low < mark.at <= high), key=lambda mark: (mark.share, mark.at))
     if not 0 < len(inside) <= _MOST:
@@ -189,8 +184,6 @@ def window_layers(
 def cut_words(share: float, conversions: int) -> str:
     """Return the share that a window cuts off as text, with as many digits as the conversions can tell.
 
-    Examples
-    --------
     >>> cut_words(0.994, 17_603), cut_words(0.98, 50), cut_words(1.0, 50), cut_words(0.9999, 17_603)
     ('cuts off 0.6%', 'cuts off 2%', 'cuts off nothing seen', 'cuts off less than 0.1%')
     """
@@ -240,3 +233,31 @@ def titled(chart: Any, title: str, subtitle: str | Sequence[str]) -> Spec:
     named = chart.properties(title=words)
     spec: Spec = named.configure_view(strokeWidth=0).configure_axis(gridColor="#EEEEEE").to_dict()
     return spec
+
+
+def colours_of(actions: Iterable[int], labels: Sequence[str], *, others: bool) -> list[str]:
+    """Return a colour for each of these actions, and a last one for all others together where the chart shows them.
+
+    With few actions each has its own colour, the same in the charts of all policies and of their log.
+    """
+    shown = list(actions)
+    own = action_colours(labels if len(labels) <= len(LINES) else [labels[i] for i in shown])
+    palette = [own[i if len(labels) <= len(LINES) else place] for place, i in enumerate(shown)]
+    return [*palette, *([GREY] if others else [])]
+
+
+def action_colours(labels: Sequence[str]) -> list[str]:
+    """Return a colour for each action by its label: one that is called by a colour has it, and no other action does.
+
+    >>> action_colours(["Blue banner", "red", "discount"])
+    ['#2f6fd0', '#c0392b', '#E69F00']
+    """
+    own = [next((_CALLED[word] for word in _WORDS.findall(label.lower()) if word in _CALLED), "") for label in labels]
+    free = [colour for colour in LINES if _NEAR.get(colour) not in own] or list(LINES)
+    return [colour or free[i % len(free)] for i, colour in enumerate(own)]
+
+
+def drawn_names(results: Sequence[ReplayResult]) -> list[str]:
+    """Return the names of variants in charts: those of tables, with a number where shortening made them alike."""
+    names = [drawable(name) for name in names_of(results)]
+    return [name if names.count(name) == 1 else f"{i} {name}" for i, name in enumerate(names, start=1)]

@@ -257,13 +257,7 @@ _CHARTS = TypeAdapter(Annotated[dict[Label, _Chart], Field(max_length=MOST_CHART
 
 
 def check_charts(charts: Mapping[str, Any]) -> None:
-    """Raise unless charts, given by name, follow the schema.
-
-    Raises
-    ------
-    ValueError
-        A chart does not follow the schema; the message names the place, as names joined by dots.
-    """
+    """Raise ValueError, which names the place, unless charts, given by name, follow the schema."""
     try:
         parsed = _CHARTS.validate_python(dict(charts))
     except ValidationError as error:

@@ -13,7 +13,7 @@ from evaluator.delays.study.result import DelayStudy
 from evaluator.errors import LogError, UnknownNameError, nearest
 from evaluator.log import Log
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.chapter import Spec
+from evaluator.reports.document import Spec
 from evaluator.simulations.result import Simulation
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _MOST_SHOWN = 4
 SMALL = frozenset({"arrival", "change"})
 # Parts that only a whole chart has: Altair refuses to join charts that have them.
 _OF_A_WHOLE = frozenset({"$schema", "config", "datasets"})
+# Draws a chart; None where there is nothing to draw.
+Draw = Callable[[], Spec | None]
 
 
 def charts_of(result: object) -> dict[str, Spec]:
@@ -36,10 +38,6 @@ def first_chart(result: object) -> dict[str, Spec]:
     """Return the most telling chart alone, by its name, where there is one."""
     drawn = ((name, draw()) for name, draw in _charts(result).items())
     return next(({name: chart} for name, chart in drawn if chart is not None), {})
-
-
-# Draws a chart; None where there is nothing to draw.
-Draw = Callable[[], Spec | None]
 
 
 def _charts(result: object) -> Mapping[str, Draw]:
@@ -63,9 +61,10 @@ def _charts(result: object) -> Mapping[str, Draw]:
             }
         case Comparison():
             from evaluator.reports.action_charts import acceptance_chart, action_chart
+            from evaluator.reports.chart_parts import drawn_names
             from evaluator.reports.curve_charts import comparison_chart, window_chart
-            from evaluator.reports.decision_charts import decision_chart, gain_chart, gainers_chart, seen_chart
-            from evaluator.reports.interval_charts import difference_chart, drawn_names, guardrail_chart, segment_charts
+            from evaluator.reports.interval_charts import difference_chart, guardrail_chart, segment_charts
+            from evaluator.reports.small_charts import decision_chart, gain_chart, gainers_chart, seen_chart
 
             first = list(zip(result.results, drawn_names(result.results), strict=True))[:_MOST_SHOWN]
             return {
@@ -138,13 +137,7 @@ def _charts(result: object) -> Mapping[str, Draw]:
 
 
 def chart_of(result: object, name: str | None) -> alt.Chart:
-    """Return a chart of a result by its name, the most telling one for None.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such chart.
-    """
+    """Return a chart of a result by its name, the most telling one for None; UnknownNameError if there is none."""
     import altair as alt
 
     charts = charts_of(result)

@@ -9,9 +9,7 @@ import re
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.options import CompareOptions
-from evaluator.datasets.delay_file_options import DelayFileOptions
-from evaluator.datasets.make_options import MakeOptions
-from evaluator.datasets.options import ReadingOptions
+from evaluator.datasets.options import DelayFileOptions, MakeOptions, ReadingOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import SEE_TRACEBACK
 from evaluator.replays.options import ReplayOptions

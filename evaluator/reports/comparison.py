@@ -17,13 +17,13 @@ from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.findings.run import ends_seen, outside_seen
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.check import checks_of_log
-from evaluator.reports.decision_page import page_sections
-from evaluator.reports.decision_table import (
+from evaluator.reports.decision_page import (
     SAME_DISPLAYS,
     SAME_POLICY,
     SEEN_BOUNDS,
     answer_sections,
     closing_section,
+    page_sections,
     said_of_weighted,
     value_table,
 )

@@ -15,7 +15,6 @@ from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.policy_delays import of_conversions
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.chapter import Spec
 from evaluator.reports.chart_parts import (
     CORRECTED,
     GREY,
@@ -27,12 +26,13 @@ from evaluator.reports.chart_parts import (
     WindowMark,
     delay_axis,
     drawable,
+    drawn_names,
     finished,
     frame,
     label_layers,
     window_layers,
 )
-from evaluator.reports.interval_charts import drawn_names
+from evaluator.reports.document import Spec
 from evaluator.reports.numbers import interval_text
 from evaluator.simulations.result import Simulation
 from evaluator.units import ROUND, SECONDS

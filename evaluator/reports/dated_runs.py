@@ -1,41 +1,50 @@
-"""Folders of ``--out`` as runs, and studies: runs that ask the same of logs of different dates."""
+"""Runs that ask the same of logs of different dates: how folders give them, and what their verdicts say together.
+
+The latest verdict comes first, then what all of them say and what changed from run to run.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.comparisons.variants import Line as VariantLine
+from evaluator.comparisons.verdict import Candidate, Decision, Verdict
 from evaluator.errors import SourceError
 from evaluator.replays.plan import with_label
-from evaluator.reports.chapter import Chapter
+from evaluator.reports.decision_words import (
+    baseline_of,
+    counted_word,
+    limit_of,
+    planned_looks,
+    ranked,
+    rule_words,
+    short_name,
+)
+from evaluator.reports.document import Chapter, Section, Spec, VerdictBlock, listed, paragraph, run, section
 from evaluator.reports.manifest import AGAIN, MANIFEST, LogDates, log_dates, read_json
+from evaluator.reports.small_charts import intervals_chart
 
 KINDS = ("replay", "compare", "check")
 # Options that no number depends on, and options on where and how rows are read.
 _NO_MATTER = frozenset({"jobs", "path", "on_error", "quarantine_at_most", "sort"})
 Ends = Mapping[str, Any]
+# Candidates with a chart of their own, and runs in it: the latest ones.
+_MOST_CHARTS, MOST_RUNS = 4, 6
+_LETTERS = 40
+_DOES: dict[Decision, str] = {"ship": "ships", "wait": "waits", "don't": "is not to be shipped"}
 
 
 class Run(NamedTuple):
-    """A result that a command wrote to a folder.
+    """A result that a command wrote to a folder: chapter, ``result.json``, and facts on its log.
 
-    Parameters
-    ----------
-    name
-        Name of the folder.
-    chapter
-        Chapter of the run on a page.
-    result
-        Content of its ``result.json``.
-    asked
-        Question of the run, by parts: runs with the same question belong to one study.
-    source
-        Facts about its log, from its manifest.
-    version
-        Version of the package that wrote it.
+    `asked` is its question, by parts: runs with the same question belong to one study.
     """
 
     name: str
@@ -88,10 +97,7 @@ class Sorted(NamedTuple):
 def read_run(folder: Path, chapter: Chapter) -> Run | None:
     """Return the run in a folder; None for a kind of result that is not drawn over time.
 
-    Raises
-    ------
-    SourceError
-        Manifest or result cannot be read, or are not as a command wrote them.
+    SourceError if manifest or result cannot be read, or are not as a command wrote them.
     """
     if chapter.kind not in KINDS:
         return None
@@ -120,21 +126,21 @@ def sort_runs(runs: Sequence[Run]) -> Sorted:
     studies: list[Study] = []
     left: list[str] = []
     for kind in KINDS:
-        same_kind = [run for run in runs if run.chapter.kind == kind]
+        same_kind = [one for one in runs if one.chapter.kind == kind]
         if len(same_kind) < 2:
             continue
         groups: dict[str, list[Run]] = {}
-        for run in same_kind:
-            if run.dates is None:
-                left.append(f"{run.name} ({kind}): its log has no dates.")
+        for one in same_kind:
+            if one.dates is None:
+                left.append(f"{one.name} ({kind}): its log has no dates.")
             else:
-                groups.setdefault(json.dumps(run.asked, sort_keys=True), []).append(run)
+                groups.setdefault(json.dumps(one.asked, sort_keys=True), []).append(one)
         largest = max(groups.values(), key=len, default=[])
         for group in groups.values():
-            if len({run.when for run in group}) > 1:
-                studies.append(Study(tuple(sorted(group, key=lambda run: run.when))))
+            if len({one.when for one in group}) > 1:
+                studies.append(Study(tuple(sorted(group, key=lambda one: one.when))))
             elif len(group) > 1:
-                left += [f"{run.name} ({kind}): no log of other dates was asked the same." for run in group]
+                left += [f"{one.name} ({kind}): no log of other dates was asked the same." for one in group]
             elif group is not largest:
                 left.append(f"{group[0].name} ({kind}): {_other(group[0], largest[0])} than {largest[0].name}.")
     return Sorted(studies, left)
@@ -161,15 +167,9 @@ def _that_matter(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class Point(NamedTuple):
-    """The numbers of one policy and window in a run.
+    """The realised value of one policy and window in a run, and its difference to the reference; None without.
 
-    Parameters
-    ----------
-    value, difference
-        Realised value, and its difference to the baseline or to the logging policy: estimate, low and high; None where
-        there is none.
-    guardrails
-        Answers to the guardrails in words; empty without any.
+    Answers to guardrails are words, empty without any.
     """
 
     value: Ends | None
@@ -178,21 +178,7 @@ class Point(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A policy and window over the runs of a study.
-
-    Parameters
-    ----------
-    name
-        Policy and window.
-    against
-        Reference of the difference, as column names say it.
-    is_baseline
-        Whether the others are compared with it.
-    level
-        Level of the intervals.
-    points
-        Numbers in each run, in the order of the dates.
-    """
+    """A policy and window over the runs of a study, in the order of the dates, and what its differences are against."""
 
     name: str
     against: str
@@ -240,3 +226,111 @@ def _named(variants: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _guardrails(result: Mapping[str, Any]) -> str:
     return ", ".join(f"{answer['guardrail']}: {answer['answer']}" for answer in result["guardrails"])
+
+
+def verdict_of(chapter: Chapter) -> VerdictBlock | None:
+    """Return the verdict of a chapter with what the page says of it; None without one."""
+    blocks = (block for part in chapter.sections for block in part.blocks if isinstance(block, VerdictBlock))
+    return next((block for block in blocks if block.part == "decision"), None)
+
+
+def verdicts_of(study: Study) -> list[VerdictBlock]:
+    """Return the verdict of each run of a study; none unless all runs have one."""
+    blocks = [block for one in study.runs if (block := verdict_of(one.chapter)) is not None]
+    return blocks if study.kind == "compare" and len(blocks) == len(study.runs) else []
+
+
+def joint_sections(study: Study, blocks: Sequence[VerdictBlock]) -> Iterator[tuple[Section, dict[str, Spec]]]:
+    """Yield the latest verdict, what all runs say, a small chart a candidate, and what changed, each with its charts.
+
+    Runs and their verdicts stand in one order, the oldest log first.
+    """
+    runs, latest = study.runs, blocks[-1]
+    first, last = min(one.when.first for one in runs), max(one.when.last for one in runs)
+    which = (str(runs[0].source["dataset"]), LogDates(first, last).spoken, f"{len(runs)} runs")
+    base = run(baseline_of(latest.verdict), "bold")
+    yield section("", paragraph(run(" · ".join(which), "dim"), run(" · compared with ", "dim"), base)), {}
+    yield section("", latest), {}
+    yield section("", paragraph(f"This is the latest run ({runs[-1].when.spoken}). {_together(blocks)}")), {}
+    verdicts = [block.verdict for block in blocks]
+    shown = ranked(latest.verdict)[:_MOST_CHARTS]
+    for number, of in enumerate(shown, start=1):
+        name, chart = f"runs {number}", _chart(study, verdicts, of)
+        if chart is not None:
+            about = "more a display in each run, the latest last; green: the rule is met"
+            if number == 1 and len(runs) > MOST_RUNS:
+                about += f"; the last {MOST_RUNS} of {len(runs)} runs"
+            title = latest.verdict.name_of(of.line)
+            part = section(title, paragraph(about, style="dim"), half=True)
+            yield replace(part, charts=(name,)), {name: chart}
+    changes = [*_changes(study, verdicts)] or ["No verdict changed from run to run."]
+    left = len(latest.verdict.candidates) - len(shown)
+    if left:
+        changes.append(f"{counted_word(left).capitalize()} more candidates are in the table of all runs, below.")
+    yield replace(listed("What changed from run to run", changes), half=True), {}
+
+
+def _of_variant(verdict: Verdict, variant: int) -> Candidate | None:
+    return next((of for of in verdict.candidates if of.line.variant == variant), None)
+
+
+def _together(blocks: Sequence[VerdictBlock]) -> str:
+    """Return what all runs say of the latest headline's candidate, and what that promises."""
+    latest = blocks[-1].verdict
+    found = [of for block in blocks if (of := _of_variant(block.verdict, latest.variant)) is not None]
+    counts = Counter[str](of.decision for of in found)
+    decisions = " and ".join(f"{does} in {counts[decision]}" for decision, does in _DOES.items() if counts[decision])
+    known = [of.difference for of in found if of.difference is not None]
+    above, below = sum(of.low > 0.0 for of in known), sum(of.high < 0.0 for of in known)
+    open_ = len(known) - above - below
+    sides = ((above, "lies above 0"), (below, "lies below 0"), (open_, "is not told from 0"))
+    said = " and ".join(f"{does} in {number}" for number, does in sides if number)
+    name = latest.name_of(latest.candidate.line)
+    runs = counted_word(len(found))
+    any_number = "Each interval holds for its own run at any number of looks."
+    looks = planned_looks([block.verdict for block in blocks]) or any_number
+    lies = f"; its difference to {baseline_of(latest)} {said}" if said else ""
+    return f"Of all {runs} runs, {name} {decisions}{lies}. {looks}"
+
+
+def _changes(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield the changes of each candidate's verdict from a run to the next, with why where the newer one waits."""
+    for later, (before, after) in zip(study.runs[1:], pairwise(verdicts), strict=True):
+        for of in ranked(after):
+            was = _of_variant(before, of.line.variant)
+            if was is None or was.decision == of.decision:
+                continue
+            why = next((f": {limit.what}" for limit in of.limits), "") if of.decision != "ship" else ""
+            yield f"{_short(later)}: {after.name_of(of.line)} was {was.decision}, now {of.decision}{why}."
+
+
+def _chart(study: Study, verdicts: Sequence[Verdict], of: Candidate) -> Spec | None:
+    """Return the differences of a candidate in the latest runs, on one scale with those of the other candidates."""
+    pairs = list(zip(study.runs, verdicts, strict=True))[-MOST_RUNS:]
+    ends = [
+        end
+        for _, verdict in pairs
+        for one in verdict.candidates
+        if one.difference is not None
+        for end in (one.difference.low, one.difference.high)
+    ]
+    found = [(one, _of_variant(verdict, of.line.variant)) for one, verdict in pairs]
+    rows = [(_short(one), own.difference) for one, own in found if own is not None and own.difference is not None]
+    latest = verdicts[-1]
+    # A rule in per cent has another limit in each run.
+    limit = None if latest.rule.relative else limit_of(latest)
+    name = short_name(of.line, latest, _LETTERS)
+    return intervals_chart(
+        rows, f"Difference of {name} to the baseline in each run", zone=limit,
+        said="" if limit is None else f"rule: more than {rule_words(latest)}", ends=ends, most=MOST_RUNS,
+        headline=len(rows) - 1,
+    )  # fmt: skip
+
+
+def _short(one: Run) -> str:
+    """Return the dates of a run's log in little room, ``1 to 7 Mar 2026``."""
+    first, last = (datetime.fromtimestamp(end, UTC) for end in one.when)
+    if first.date() == last.date():
+        return f"{last.day} {last:%b %Y}"
+    start = str(first.day) if (first.year, first.month) == (last.year, last.month) else f"{first.day} {first:%b}"
+    return f"{start} to {last.day} {last:%b %Y}"

@@ -16,7 +16,7 @@ from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import SegmentDifferences
 from evaluator.comparisons.uplift import LiveTest
 from evaluator.comparisons.variants import Line
-from evaluator.comparisons.verdict import Candidate, Decision, Verdict, level_text
+from evaluator.comparisons.verdict import EARNS, Candidate, Decision, Verdict, level_text
 from evaluator.escape import escape, shortened
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import VerdictBlock
@@ -24,7 +24,6 @@ from evaluator.reports.numbers import interval_parts
 from evaluator.reports.terminal import chance_text, days_text
 
 _START = {"ship": "Ship", "wait": "Wait", "don't": "Don't ship"}
-_EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
 _FEW = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 # So many variants that tie with another are named.
 _NAMED = 2
@@ -52,12 +51,8 @@ class Tile(NamedTuple):
 class CandidateRow(NamedTuple):
     """A row of the table of candidates; an empty decision is that of the baseline.
 
-    Parameters
-    ----------
-    name, earned, difference, decision
-        Name of the policy, reward of a display with it, its difference to the baseline, and the decision.
-    against
-        What stands in the way beside the difference; empty where nothing does.
+    `earned` is the reward of a display, `against` what stands in the way beside the difference; empty where nothing
+    does.
     """
 
     name: str
@@ -67,11 +62,6 @@ class CandidateRow(NamedTuple):
     against: str = ""
 
 
-def name_of(line: Line, verdict: Verdict) -> str:
-    """Return the name of a variant: its policy, with its window where windows differ."""
-    return verdict.name_of(line)
-
-
 def short_name(line: Line, verdict: Verdict, most: int) -> str:
     """Return the name of a variant in so many letters, told from the names of all candidates where that can be.
 
@@ -79,7 +69,7 @@ def short_name(line: Line, verdict: Verdict, most: int) -> str:
     """
 
     def label(of: Line) -> str:
-        name = name_of(of, verdict)
+        name = verdict.name_of(of)
         fixed = _FIXED.fullmatch(name)
         return escape(name if len(name) <= most or fixed is None else fixed["of_index"] or fixed["label"] or name)
 
@@ -111,7 +101,7 @@ def first_of(names: Sequence[str], most: int = 3) -> str:
 
 def baseline_of(verdict: Verdict) -> str:
     """Return the name of the baseline within a sentence."""
-    name = name_of(verdict.baseline, verdict)
+    name = verdict.name_of(verdict.baseline)
     return "the logging policy" if name == "logging" else name
 
 
@@ -137,14 +127,14 @@ def head(verdict: Verdict) -> tuple[str, str]:
     none = verdict.decision == "don't" and len(verdict.candidates) > 1
     if none and all(one.decision == "don't" for one in verdict.candidates):
         return "Don't ship", "any candidate"
-    name = name_of(verdict.candidate.line, verdict)
+    name = verdict.name_of(verdict.candidate.line)
     return _START[verdict.decision], f"with {name}" if verdict.decision == "wait" else name
 
 
 def sentences(verdict: Verdict) -> tuple[str, str, str]:
     """Return the number that decides, with the words before it and after it."""
     of, base = verdict.candidate, baseline_of(verdict)
-    who = name_of(of.line, verdict) if head(verdict)[1] == "any candidate" else "It"
+    who = verdict.name_of(of.line) if head(verdict)[1] == "any candidate" else "It"
     if of.difference is None or math.isnan(of.difference.estimate):
         return f"{who} has no difference to {base} to judge by.", "", _against(of)
     found = of.difference
@@ -161,7 +151,7 @@ def sentences(verdict: Verdict) -> tuple[str, str, str]:
         f"The rule asks for more than {rule_words(verdict)}.{_ties(verdict)}"
         f"{' ' * bool(of.harm_text)}{of.harm_text}{_against(of)}"
     )
-    return f"{who} {_EARNS[of.target]} ", more, after
+    return f"{who} {EARNS[of.target]} ", more, after
 
 
 def _looks(verdict: Verdict) -> str:
@@ -207,7 +197,7 @@ def rule_words(verdict: Verdict) -> str:
 
 
 def _ties(verdict: Verdict) -> str:
-    names = [name_of(one.line, verdict) for one in verdict.candidates if one.line.variant in verdict.ties]
+    names = [verdict.name_of(one.line) for one in verdict.candidates if one.line.variant in verdict.ties]
     if not names:
         return ""
     if len(names) > _NAMED:
@@ -270,7 +260,7 @@ def candidate_rows(block: VerdictBlock) -> list[CandidateRow]:
         against = ", ".join(filter(None, words))
         rows.append(CandidateRow(short_name(of.line, verdict, _WHOLE), earned(of.line), number, of.decision, against))
     base = verdict.baseline
-    return [*rows, CandidateRow(name_of(base, verdict), earned(base), "baseline", "")]
+    return [*rows, CandidateRow(verdict.name_of(base), earned(base), "baseline", "")]
 
 
 def left_out(verdict: Verdict) -> str:
@@ -328,3 +318,13 @@ def _rounded(of: Interval) -> Interval:
     digits = 1 - math.floor(math.log10(half))
     estimate, low, high = (round(end, digits) for end in (of.estimate, of.low, of.high))
     return replace(of, estimate=estimate, low=low, high=high)
+
+
+def limit_of(verdict: Verdict) -> float | None:
+    """Return the limit of the rule in reward per display; None for a share of what is not known."""
+    if not verdict.rule.relative:
+        return verdict.rule.limit
+    of = verdict.candidate
+    if of.uplift is None or of.uplift.share is None or of.difference is None or not of.uplift.share.estimate:
+        return None
+    return verdict.rule.limit * of.difference.estimate / of.uplift.share.estimate

@@ -13,7 +13,6 @@ from evaluator.delays.families import family_named
 from evaluator.delays.study.joint_checks import CalibrationPart
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.words import first_positive, last_shown, words
-from evaluator.reports.chapter import Spec
 from evaluator.reports.chart_parts import (
     CORRECTED,
     GREY,
@@ -26,6 +25,7 @@ from evaluator.reports.chart_parts import (
     finished,
     window_layers,
 )
+from evaluator.reports.document import Spec
 
 Floats = npt.NDArray[np.float64]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, Field
 
@@ -15,6 +15,8 @@ from evaluator.escape import escape
 from evaluator.reports.numbers import Measured, decimals_of
 
 T = TypeVar("T")
+# A chart, as a Vega-Lite specification with its data.
+Spec = dict[str, Any]
 # Read from a file, they end at the first that is wrong: millions of errors would take memory without end.
 Many = Annotated[tuple[T, ...], Field(fail_fast=True)]
 _MOST_LINES, _MOST_CONDITIONS = 10_000, 100
@@ -25,20 +27,9 @@ Standing = Literal["", "number", "whole"]
 
 @dataclass(frozen=True)
 class Layout:
-    """Room for a document, and how much of a result the document contains.
+    """Room for a document, and how much of a result it contains: everything or what fits a screen, or the page.
 
-    Parameters
-    ----------
-    full
-        Whether the document contains everything; otherwise it fits a screen.
-    width
-        Characters of a line.
-    ascii
-        Whether the reader's terminal shows ASCII only.
-    page
-        Whether it is the document of a page, which can fold sections and holds charts.
-    dates
-        Dates of the log, in words; empty where they are not known.
+    A page can fold sections and holds charts. Dates are those of the log in words, empty where they are not known.
     """
 
     full: bool = True
@@ -60,16 +51,9 @@ class Layout:
 
 @dataclass(frozen=True)
 class Run:
-    """Words in one style; a line break in them is a line break of the page.
+    """Words in one style, as data without markup; a line break in them is a line break of the page.
 
-    Parameters
-    ----------
-    text
-        Words as data; they contain no markup.
-    bold, dim, colour
-        Style of the words.
-    verbatim
-        Whether the words come from the log, so that they name no option of this package.
+    Verbatim words come from the log, so that they name no option of this package.
     """
 
     text: str
@@ -104,19 +88,7 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
-
-    Parameters
-    ----------
-    name
-        Words above the column.
-    standing
-        Alignment of its cells.
-    bold, dim
-        Style of its cells.
-    folds
-        Whether cells may be broken over lines on a narrow terminal.
-    """
+    """A column of a table: the words above it, alignment and style of its cells, and whether these break over lines."""
 
     name: Words
     standing: Standing = ""
@@ -127,23 +99,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table, whose first column names the rows.
-
-    Parameters
-    ----------
-    columns
-        Columns of the table.
-    rows
-        Cells of each row.
-    caption
-        Words above the table; empty for no caption.
-    headed
-        Whether the names of the columns are shown.
-    gap
-        Characters between two columns of text.
-    kind
-        Kind of the block, as files name it.
-    """
+    """A table, whose first column names the rows; `gap` is the number of characters between two columns of text."""
 
     columns: Many[Column]
     rows: Many[Many[Words]]
@@ -172,22 +128,9 @@ def _refuse_many_lines(verdict: object) -> object:
 class VerdictBlock:
     """The verdict (ship, wait or don't), with a link to each part of the page that it depends on.
 
-    A page shows it in several places, each a block: what a check or an audit adds to the verdict is then said in each.
-
-    Parameters
-    ----------
-    verdict
-        Verdict of a comparison.
-    part
-        What a page shows of it: the decision with its numbers, all candidates, what to do next, or the conditions.
-    reward
-        Name of what is earned.
-    earned
-        What a display earns with each line, in the order of the lines; empty for a line where that is not known.
-    notes
-        What else to know of the numbers before trusting them, each in a few words.
-    kind
-        Kind of the block, as files name it.
+    A page shows it in several places, each a block, which says what the page shows of it: what a check or an audit adds
+    to the verdict is then said in each. `earned` is what a display earns with each line, in the order of the lines,
+    empty where that is not known; `notes` what else to know of the numbers before trusting them, each in a few words.
     """
 
     verdict: Annotated[Verdict, BeforeValidator(_refuse_many_lines)]
@@ -200,17 +143,7 @@ class VerdictBlock:
 
 @dataclass(frozen=True)
 class Light:
-    """The result of one check of a log.
-
-    Parameters
-    ----------
-    verdict
-        Verdict of the check.
-    name, number
-        Name of the check, and the number that decides, in words.
-    what, remedy
-        Sentences that say what the result means and what to do; empty where there is nothing to say.
-    """
+    """The result of one check of a log: its verdict, its number in words, what it means and what to do, or no words."""
 
     verdict: CheckVerdict
     name: str
@@ -223,14 +156,7 @@ class Light:
 class Lights:
     """Results of the checks of a log, in the order of a table; pages show the worst first.
 
-    Parameters
-    ----------
-    lights
-        Result of each check.
-    brief
-        Whether the sentences are left out, because another report has them.
-    kind
-        Kind of the block, as files name it.
+    Brief ones leave the sentences out, because another report has them.
     """
 
     lights: Many[Light]
@@ -244,16 +170,10 @@ _Kinds = Annotated[Block, Field(discriminator="kind")]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a document under one title.
+    """A part of a document under one title; an empty one has none, and a section without an id no links to it.
 
     Parameters
     ----------
-    title
-        Words of the title; empty for a section without a title.
-    blocks
-        Blocks in their order.
-    id
-        Name of the section in links; empty for a section without links to it.
     folded
         Whether a page shows the section only on a click, because it explains or repeats other sections.
     fold
@@ -280,17 +200,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """The report of a result.
-
-    Parameters
-    ----------
-    kind
-        Command that gives such results: ``replay``, ``compare``, ``check``...
-    title
-        Title of the document.
-    sections
-        Sections in their order; the first may stand above all titles.
-    """
+    """The report of a result, of the command that gives such results; a first section may stand above all titles."""
 
     kind: str
     title: str
@@ -359,19 +269,7 @@ def grid(
     columns: Iterable[Column], rows: Iterable[Sequence[Cell]], *, caption: Wordable = "",
     headed: bool = True, gap: int = 2, alike: Literal["columns", "rows"] = "columns",
 ) -> Grid:  # fmt: skip
-    """Return a table.
-
-    Parameters
-    ----------
-    columns
-        Columns of the table.
-    rows
-        Cells of each row; measured cells of one column, or one row, have the same number of decimals.
-    caption, headed, gap
-        Words above the table, whether the names of its columns are shown, and the characters between two columns.
-    alike
-        Whether the numbers of a column, or those of a row, have one unit.
-    """
+    """Return a table; measured cells of a column, or of a row where these are alike, have the same decimals."""
     cells = list(map(tuple, rows))
     if alike == "rows":
         written = tuple(map(_written, cells))
@@ -391,3 +289,17 @@ def lights(checks: Iterable[CheckResult], *, brief: bool = False) -> Lights:
     return Lights(
         tuple(Light(f.verdict, f.name, f.number, *(("", "") if brief else (f.what, f.remedy))) for f in checks), brief
     )
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter of a page, on one result: its document, its charts by name, and the facts that reproduce it.
+
+    In a file, charts are what `evaluator.reports.chart_schema` lets through, and no program.
+    """
+
+    kind: str
+    title: str
+    sections: Many[Section]
+    charts: Mapping[str, Spec] = field(default_factory=dict)
+    reproduce: Mapping[str, str] = field(default_factory=dict)

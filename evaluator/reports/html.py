@@ -21,10 +21,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from evaluator.escape import escape
-from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.charts import first_chart
 from evaluator.reports.decision_words import candidate_rows, head, sentences, steps, tiles
-from evaluator.reports.document import Block, Column, Run, Section, VerdictBlock, Words
+from evaluator.reports.document import Block, Chapter, Column, Run, Section, Spec, VerdictBlock, Words
 from evaluator.reports.documents import document_of, name_command_options_in_sections
 from evaluator.reports.shared_sections import ANSWER
 from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, stakes
@@ -134,13 +133,7 @@ def page_of(chapters: Sequence[Chapter]) -> str:
 
 
 def notebook_html(result: object) -> str:
-    """Return the report of a result, a plan or a log as HTML with its most telling chart; options have Python names.
-
-    Raises
-    ------
-    TypeError
-        The object is neither a result nor a plan nor a log.
-    """
+    """Return the report of a result, a plan or a log as HTML with its most telling chart; options have Python names."""
     sections = document_of(result).sections
     # The drawing library escapes what it writes, and its pictures hold no scripts.
     chart = Markup("".join(figures(first_chart(result)).values()))

@@ -10,12 +10,11 @@ import altair as alt
 import numpy as np
 
 from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.variants import names_of
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer, parse_guardrail
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.chapter import Spec
-from evaluator.reports.chart_parts import CORRECTED, GREY, drawable, finished, titled
+from evaluator.reports.chart_parts import CORRECTED, GREY, drawable, drawn_names, finished, titled
+from evaluator.reports.document import Spec
 from evaluator.reports.numbers import interval_text
 
 # Width that leaves room for names and numbers beside the axis.
@@ -79,12 +78,6 @@ def segment_charts(comparison: Comparison) -> dict[str, Spec]:
         if chart := _intervals(rows, f"Difference per round by {drawable(column)}", about):
             charts[f"differences by {drawable(column)}"] = chart
     return charts
-
-
-def drawn_names(results: Sequence[ReplayResult]) -> list[str]:
-    """Return the names of variants in charts: those of tables, with a number where shortening made them alike."""
-    names = [drawable(name) for name in names_of(results)]
-    return [name if names.count(name) == 1 else f"{i} {name}" for i, name in enumerate(names, start=1)]
 
 
 def _row(interval: Interval | None, name: str, kind: str) -> list[Row]:

@@ -1,11 +1,14 @@
-"""The manifest of a folder: it says how the result was computed, and lists the files with sizes and checksums."""
+"""The manifest of a folder, which says how the result was computed and lists the files with sizes and checksums.
+
+And its chapter: what pages are made of, in a file that holds no program.
+"""
 
 from __future__ import annotations
 
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +24,7 @@ from evaluator.log.times import dated, time_words
 from evaluator.outputs.checksums import FileChecksum, described
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.warm_start import WarmStart
+from evaluator.reports.document import Chapter
 from evaluator.results.json_documents import Count, JsonDocument, Positive, Sha256, naming, values_of, where_given
 from evaluator.simulations.options import SimulateOptions
 from evaluator.units import ROUND, SECONDS
@@ -33,6 +37,8 @@ AGAIN = "run the command again with --out."
 # Largest size of a file of a result: a file that somebody made larger is refused before it is read.
 _MOST_BYTES = 64 * 2**20
 _VERSIONS = ("numpy", "numba", "polars", "pyarrow", "scipy")
+CHAPTER = "chapter.json"
+_CHAPTER_SCHEMA = "evaluate.chapter/2"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,16 +173,10 @@ class Manifest(JsonDocument):
 
 
 def write_manifest(folder: Path, *, libraries: tuple[str, ...] = (), **done: Any) -> None:
-    """Write ``manifest.json`` beside the other files of a result, which must be complete.
+    """Write ``manifest.json``, with size and checksum of the other files of a result, which must be complete.
 
-    Parameters
-    ----------
-    folder
-        Folder of the files; each is described by its size and checksum.
-    libraries
-        Names of libraries whose versions are recorded in addition to those that always are.
-    **done
-        Fields of the manifest that say what was computed, and from which source.
+    `done` are the fields of the manifest that say what was computed, and from which source; versions of the libraries
+    named are recorded beside those that always are.
     """
     document = Manifest(
         **done, versions=versions(*libraries), python=platform.python_version(), files=described(folder)
@@ -195,14 +195,9 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, *, most_names: int | None = None) -> dict[str, Any]:
-    """Return the content of a JSON file of a result, which is an object.
+    """Return the content of a JSON file of a result, an object, none of which has more than `most_names` names.
 
-    No object of it may have more than `most_names` names.
-
-    Raises
-    ------
-    SourceError
-        The file cannot be read, holds something else, or holds more than any result.
+    SourceError if it cannot be read, holds something else, or holds more than any result.
     """
 
     def named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -264,3 +259,32 @@ def log_dates(log: object) -> LogDates | None:
             if dated(first, seconds) and dated(last, seconds):
                 return LogDates(first * seconds, last * seconds)
     return None
+
+
+def write_chapter(folder: Path, chapter: Chapter) -> None:
+    """Write ``chapter.json``, from which pages are made."""
+    write_json(folder / CHAPTER, {"schema": _CHAPTER_SCHEMA, **asdict(chapter)})
+
+
+def read_chapter(folder: Path) -> Chapter:
+    """Return the chapter in the folder of a result; SourceError without one as a command writes it."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from evaluator.reports.chart_schema import MOST_CHARTS, check_charts, place_of
+
+    path = folder / CHAPTER
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "no such folder"
+        raise SourceError(f"{folder}: {what}.", remedy="name a folder that a command wrote with --out.")
+    if not path.exists():
+        raise SourceError(f"{folder} holds no {CHAPTER}: no result of this version.", remedy=AGAIN)
+    content = read_json(path, most_names=MOST_CHARTS)
+    if content.pop("schema", None) != _CHAPTER_SCHEMA:
+        raise SourceError(f"{path}: no {_CHAPTER_SCHEMA}.", remedy=AGAIN)
+    try:
+        chapter = TypeAdapter(Chapter).validate_python(content)
+        check_charts(chapter.charts)
+    except ValueError as error:
+        where = place_of(error) if isinstance(error, ValidationError) else str(error)
+        raise SourceError(f"{path}: not as a command wrote it, at {where or 'the top'}.", remedy=AGAIN) from None
+    return chapter

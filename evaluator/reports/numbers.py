@@ -50,17 +50,10 @@ def significant_text(value: float, digits: int, *, sign: bool = False) -> str:
 
 
 def column_digits(errors: Iterable[float], *, least: int = 1) -> int:
-    """Return the decimals of a column of numbers: two digits of its largest error, and one of its smallest.
+    """Return the decimals of a column of numbers: two digits of its largest standard error, and one of its smallest.
 
-    Parameters
-    ----------
-    errors
-        Standard errors of its numbers; a value that is not above 0 counts as unknown.
-    least
-        Decimals of a column without errors.
+    An error that is not above 0 counts as unknown; a column without errors has `least` decimals.
 
-    Examples
-    --------
     >>> column_digits([2.2, 0.45]), column_digits([0.031, 0.0004]), column_digits([1234.0]), column_digits([])
     (1, 4, 0, 1)
     """
@@ -84,14 +77,7 @@ def error_text(value: float, error: float, digits: int, plus_minus: str, *, sign
 class Measured:
     """A cell of a table with an estimate, its interval or both; the errors in the table determine the decimals.
 
-    Parameters
-    ----------
-    estimate, low, high
-        Estimate and the ends of its interval; nan for an end that is not known.
-    part
-        Content of the cell: the estimate, the interval, or the interval below or beside the estimate.
-    sign
-        Whether to write the sign of numbers above 0.
+    Ends that are not known are nan.
     """
 
     estimate: float
@@ -153,17 +139,8 @@ def fixed_text(value: float, decimals: int, *, sign: bool = False) -> str:
 def interval_text(estimate: float, low: float, high: float, *, percent: bool = False, sign: bool = True) -> str:
     """Return an estimate with its interval; decimals show two significant digits of half the interval's length.
 
-    Parameters
-    ----------
-    estimate, low, high
-        Estimate and the ends of its interval, which may be infinite.
-    percent
-        Whether to write shares as per cent.
-    sign
-        Whether to write the sign of numbers above 0.
+    Ends may be infinite.
 
-    Examples
-    --------
     >>> interval_text(0.08713, -0.2561, 0.4304), interval_text(1234.5, 911.2, 1557.8, sign=False)
     ('+0.09 [-0.26, +0.43]', '1,234 [911, 1,558]')
     >>> interval_text(0.0312, -0.0123, math.inf, percent=True)

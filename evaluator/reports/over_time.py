@@ -12,14 +12,25 @@ from typing import Any, Literal, NamedTuple
 import altair as alt
 
 from evaluator.errors import SourceError
-from evaluator.reports.chapter import Chapter, Spec
 from evaluator.reports.chart_parts import GREY, LINES, drawable, finished
-from evaluator.reports.dated_runs import KINDS, Line, Run, Study, lines_of, read_run, sort_runs
+from evaluator.reports.dated_runs import (
+    KINDS,
+    Line,
+    Run,
+    Study,
+    joint_sections,
+    lines_of,
+    read_run,
+    sort_runs,
+    verdicts_of,
+)
 from evaluator.reports.document import (
     Block,
     Cell,
+    Chapter,
     Column,
     Section,
+    Spec,
     VerdictBlock,
     column,
     grid,
@@ -30,7 +41,6 @@ from evaluator.reports.document import (
 )
 from evaluator.reports.document import Run as Styled
 from evaluator.reports.document import lines as text_lines
-from evaluator.reports.joint_verdict import joint_sections, verdicts_of
 from evaluator.reports.manifest import AGAIN
 from evaluator.reports.numbers import Measured, significant_text
 
@@ -59,10 +69,7 @@ class Chapters(NamedTuple):
 def order_by_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Chapters:
     """Return the chapters of a page, after a chapter on each study of the same question on logs of different dates.
 
-    Raises
-    ------
-    SourceError
-        The manifest or the result of a folder cannot be read, or is not what a command writes.
+    SourceError if the manifest or the result of a folder cannot be read, or is not what a command writes.
     """
     from evaluator.reports.chart_schema import check_charts
 

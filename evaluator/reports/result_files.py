@@ -1,8 +1,8 @@
-"""A result in a folder: tables, result, printed report, page and manifest."""
+"""A result in a folder: tables, result, printed report, page and manifest; and one page of several such folders."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,32 @@ import pyarrow.parquet as pq
 
 from evaluator.audits.result import Audit
 from evaluator.checks.run import CheckReport
+from evaluator.comparisons.conditions import with_audit, with_checks
 from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.verdict import Verdict
 from evaluator.delays.fit_file import fill_fit_file
 from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.study.result import DelayStudy
+from evaluator.errors import ParameterError, SourceError
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.chapter import write_chapter
 from evaluator.reports.charts import SMALL, charts_of
-from evaluator.reports.document import Layout
+from evaluator.reports.document import Block, Chapter, Layout, Section, VerdictBlock
 from evaluator.reports.documents import chapter_of, document_of, name_command_options
 from evaluator.reports.html import PAGE, page_of, pictures
-from evaluator.reports.manifest import MANIFEST, REPORT, log_dates, versions, write_json, write_manifest, write_text
+from evaluator.reports.manifest import (
+    AGAIN,
+    MANIFEST,
+    REPORT,
+    log_dates,
+    read_chapter,
+    read_json,
+    versions,
+    write_chapter,
+    write_json,
+    write_manifest,
+    write_text,
+)
+from evaluator.reports.over_time import order_by_time
 from evaluator.reports.terminal import text_of
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.result import Simulation
@@ -35,6 +50,9 @@ _WIDTH = 100
 # Number of steps of the CDF in fit.json: the conversion share is too low by less than one part in this number.
 _STEPS = 4096
 _ARRAYS = ("cdf", "naive", "low", "high", "band_low", "band_high")
+_RESULT = "result.json"
+_FINGERPRINT = "fingerprint"
+_KNOWN: dict[str, Callable[[Verdict, Mapping[str, Any]], Verdict]] = {"check": with_checks, "audit": with_audit}
 
 
 def write_report(folder: Path, result: object, *, command: str, source: Mapping[str, Any] | None = None) -> None:
@@ -65,20 +83,8 @@ def _write_files(
 ) -> None:
     """Write tables as Parquet, ``result.json``, ``report.txt``, page and ``manifest.json`` to a folder.
 
-    Parameters
-    ----------
-    folder
-        Folder that the files are written to.
-    result
-        Result of a command, or its facts as JSON.
-    tables
-        Tables by the names of their files.
-    source
-        Facts about the source of the log: dataset, fingerprint, options of the reading; None without a log.
-    command
-        Command that gave the result, for the page and the manifest.
-    **done
-        Further entries of the manifest.
+    The result may be its facts as JSON; tables have the names of their files. The source of the log is dataset,
+    fingerprint and options of the reading, None without a log. `done` are further entries of the manifest.
     """
     for name, table in tables.items():
         pq.write_table(table, folder / f"{name}.parquet")
@@ -168,3 +174,83 @@ def _thinned(fit: NonparametricFit) -> NonparametricFit:
     at = np.unique(np.searchsorted(fit.cdf, np.arange(1, _STEPS + 1) / _STEPS).clip(max=fit.delays.size - 1))
     arrays = {name: getattr(fit, name)[at] for name in ("delays", *_ARRAYS)}
     return replace(fit, **arrays, source=f"{fit.source}, at {at.size:,} quantiles")
+
+
+def report_runs(folders: Sequence[str | Path]) -> str:
+    """Return one self-contained HTML page with a chapter for each result that a command wrote with ``--out``.
+
+    Several results may answer the same question (one command, policies, windows and options) on logs of different
+    dates. Then the first chapter has their joint verdict, a chart of each policy along the dates and what changed, and
+    their chapters follow in the order of the dates.
+
+    Parameters
+    ----------
+    folders
+        Folders of the results.
+
+    Raises
+    ------
+    SourceError
+        A folder holds no result of this version, or is damaged.
+    ParameterError
+        No folder is named.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> page = report_runs(["monday", "tuesday"])  # doctest: +SKIP
+    >>> Path("watch.html").write_text(page, encoding="utf-8")  # doctest: +SKIP
+    """
+    return told_page(folders)[0]
+
+
+def told_page(folders: Sequence[str | Path]) -> tuple[str, list[str]]:
+    """Return the page of `report_runs`, and a line on each run that does not fit the order of time of the others."""
+    places = [Path(folder) for folder in folders]
+    if not places:
+        raise ParameterError("No folder is named.", remedy="name those that commands wrote with --out.")
+    ordered = order_by_time(places, add_known_results(places, [read_chapter(folder) for folder in places]))
+    return page_of(ordered.chapters), ordered.left
+
+
+def add_known_results(folders: Sequence[Path], chapters: Sequence[Chapter]) -> list[Chapter]:
+    """Return the chapters, each verdict completed by the checks and audits of the same log among these folders."""
+    known = [
+        (chapter.reproduce.get(_FINGERPRINT), _adding(_KNOWN[chapter.kind], folder / _RESULT))
+        for folder, chapter in zip(folders, chapters, strict=True)
+        if chapter.kind in _KNOWN
+    ]
+
+    def decided(chapter: Chapter) -> Chapter:
+        log = chapter.reproduce.get(_FINGERPRINT)
+        additions = [add for fingerprint, add in known if fingerprint == log is not None]
+        return replace(chapter, sections=tuple(_decided(section, additions) for section in chapter.sections))
+
+    return [decided(chapter) if chapter.kind == "compare" else chapter for chapter in chapters]
+
+
+def _adding(add: Callable[[Verdict, Mapping[str, Any]], Verdict], path: Path) -> Callable[[Verdict], Verdict]:
+    """Return a function that adds the result in a file to a verdict."""
+    result = read_json(path)
+    if not {"checks", "policies"} & result.keys():
+        raise SourceError(f"{path}: not as a command wrote it.", remedy=AGAIN)
+
+    def added(verdict: Verdict) -> Verdict:
+        try:
+            return add(verdict, result)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise SourceError(f"{path}: not as a command wrote it, at {error}.", remedy=AGAIN) from None
+
+    return added
+
+
+def _decided(section: Section, known: Sequence[Callable[[Verdict], Verdict]]) -> Section:
+    def block_of(block: Block) -> Block:
+        if not isinstance(block, VerdictBlock):
+            return block
+        verdict = block.verdict
+        for add in known:
+            verdict = add(verdict)
+        return replace(block, verdict=verdict)
+
+    return replace(section, blocks=tuple(map(block_of, section.blocks)))

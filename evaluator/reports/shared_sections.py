@@ -45,23 +45,11 @@ def answer(
     tiles: Iterable[tuple[str, str]] = (),
     rests: Iterable[Wordable] = (),
 ) -> Section:
-    """Return the section with the answer of a report.
+    """Return the section with the answer of a report: its first word or number, highlighted, the rest, and sentences.
 
-    Parameters
-    ----------
-    word, rest
-        Headline: its first word or number, which is highlighted, and the rest of it.
-    *sentences
-        One or two sentences below the headline.
-    colour
-        Colour of the judgement; empty where nothing is judged.
-    tiles
-        Numbers that a page shows in large print, and what each is.
-    rests
-        What the answer rests on, in a few words each.
+    The colour judges; tiles are numbers that a page shows in large print, and what each is; `rests` is what the answer
+    rests on, in a few words each.
 
-    Examples
-    --------
     >>> found = answer("Not fit", " for replay", "Repair it.", colour="red")
     >>> found.name, found.id, len(found.blocks)
     ('Not fit for replay', 'answer', 1)

@@ -47,11 +47,6 @@ class ReportConsole(Console):
     """A console that prints text as data: it reads no markup in it, and no character controls the terminal.
 
     A string is one line, also in the cell of a table: its line breaks are written as escapes.
-
-    Parameters
-    ----------
-    **options
-        Keywords of `rich.console.Console`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -91,14 +86,7 @@ def layout_of(console: Console, *, full: bool = True) -> Layout:
 def fits(table: Grid, layout: Layout, longest: int) -> bool:
     """Return whether there is room for the numbers of a table, and for its names after they are broken over lines.
 
-    Parameters
-    ----------
-    table
-        Table with one column of names.
-    layout
-        Room for the table.
-    longest
-        Characters of the longest name.
+    The table has one column of names; the longest name has so many characters.
     """
     widths = []
     for i, heading in enumerate(table.columns):

@@ -11,10 +11,8 @@ from typing import Any
 
 from evaluator.arguments import as_description, loaded_by
 from evaluator.errors import UsageError, WorkerError
-from evaluator.jobs.run_jobs import Job, run_jobs
-from evaluator.jobs.serialise import as_text
-from evaluator.jobs.software import software
-from evaluator.jobs.workers import OpenedLast, in_folder, tell, this_folder, this_worker
+from evaluator.jobs.run_jobs import Job, as_text, run_jobs
+from evaluator.jobs.workers import OpenedLast, in_folder, software, tell, this_folder, this_worker
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.own_code import CodeOfPolicy, codes_of, refuse_other_code
 from evaluator.simulations.options import SimulateOptions

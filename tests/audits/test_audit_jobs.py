@@ -23,7 +23,7 @@ from evaluator.comparisons.log_places import at_a_place, place_of
 from evaluator.errors import WorkerError
 from evaluator.jobs import run_jobs
 from evaluator.jobs.run_jobs import compute_jobs
-from evaluator.jobs.software import loaded
+from evaluator.jobs.workers import loaded
 from evaluator.outputs.kept_folder import KeptJobs, kept_beside
 from tests.jobs.stopping import Stopping
 from tests.logs import linear_log

@@ -9,8 +9,8 @@ from scipy.stats import chi2, norm
 from evaluator.audits.power import DetectableDifference, LargerDifference, left_by_holm, powers
 from evaluator.audits.shown_displays import MeasuredDifference
 from evaluator.comparisons.differences import RealisedEvidence, radii
-from evaluator.estimates.contrast import Contrast
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.paired import Contrast
+from evaluator.estimates.simultaneous import holm
 from evaluator.estimates.standard_errors import widened_by
 
 ALPHA, ROUNDS = 0.05, 1000

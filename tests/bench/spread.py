@@ -37,10 +37,8 @@ from typing import Any
 
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.addresses import workers_at
-from evaluator.jobs.run_jobs import Job, Results, run_jobs
-from evaluator.jobs.serialise import as_text, from_text
-from evaluator.jobs.software import software
-from evaluator.jobs.workers import this_worker
+from evaluator.jobs.run_jobs import Job, Results, as_text, from_text, run_jobs
+from evaluator.jobs.workers import software, this_worker
 from evaluator.outputs.checksums import checksum
 from evaluator.outputs.kept_folder import KeptJobs
 

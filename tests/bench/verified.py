@@ -13,7 +13,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from evaluator import load, replay
-from evaluator.datasets import writing
+from evaluator.datasets import canonical
 from evaluator.datasets.meta_file import DISPLAYS, META
 from tests.bench.full_size_replay import converted
 from tests.bench.timing import RUNS, Job, seconds
@@ -24,8 +24,8 @@ def unverified(log: Path) -> Path:
     folder = log.with_name(f"{log.name}-version-1")
     if not folder.exists():
         folder.mkdir()
-        with patch.dict(writing.WRITTEN, write_page_checksum=False):
-            writing.write_canonical(load(log), folder)
+        with patch.dict(canonical.WRITTEN, write_page_checksum=False):
+            canonical.write_canonical(load(log), folder)
         said = json.loads((folder / META).read_text())
         first = {name: value for name, value in said.items() if name not in ("written_by", "files", "checksum")}
         (folder / META).write_text(json.dumps({**first, "schema_version": 1}))

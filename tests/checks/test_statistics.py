@@ -13,7 +13,7 @@ from evaluator.checks.row_pairs import EqualRowPairs, hashes
 from evaluator.checks.significance import chi_square_tail, normal_tail, pearson, weighted_pearson
 from evaluator.checks.tables import CheckInput, Tables, VectorMoments, count
 from evaluator.checks.timeline import read_timeline
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 from evaluator.log.contract import Log
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities

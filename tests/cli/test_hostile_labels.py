@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import write_canonical
 from evaluator.escape import escape
 from tests.cli.runs import Run, evaluate
 from tests.datasets.sources import dataset

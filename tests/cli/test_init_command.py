@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from evaluator.cli import datasets_init
+from evaluator.cli import datasets
 from tests.cli.runs import evaluate
 
 LINES = [
@@ -96,7 +96,7 @@ def test_a_terminal_is_asked(log: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert isinstance(answer, str)
         return answer
 
-    monkeypatch.setattr(datasets_init, "_has_terminal", lambda: True)
+    monkeypatch.setattr(datasets, "_has_terminal", lambda: True)
     monkeypatch.setattr(typer, "prompt", prompt)
     run = evaluate("datasets", "init", str(log))
     assert run.code == 0, run.err

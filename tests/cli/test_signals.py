@@ -20,7 +20,7 @@ from tests.datasets.sources import dataset
 # while its displays are written.
 HALF = """
 import sys, time
-from evaluator.datasets import intake, resolve, writing
+from evaluator.datasets import canonical, intake, resolve
 from evaluator.datasets import frames as scan
 
 def wait(*arguments):
@@ -48,8 +48,8 @@ if stage == "generated":
 elif stage == "reading":
     intake.Intake._checked = after_some(intake.Intake._checked)
 else:
-    writing.ROWS_PER_GROUP = 500
-    writing.DisplayWriter.add = after_some(writing.DisplayWriter.add)
+    canonical.ROWS_PER_GROUP = 500
+    canonical.DisplayWriter.add = after_some(canonical.DisplayWriter.add)
 sys.argv = ["evaluate", "datasets", "convert", dataset, out, "--limit", "20000", "--overwrite"]
 from evaluator.cli.app import main
 main()

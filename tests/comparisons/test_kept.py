@@ -124,7 +124,7 @@ def test_what_is_upgraded_while_a_study_runs_did_not_make_its_results(
 ) -> None:
     results = KeptResults(tmp_path, POLICIES)
     results.find(study[0], LOG)
-    monkeypatch.setattr("evaluator.jobs.software.package_code", lambda: "upgraded")
+    monkeypatch.setattr("evaluator.jobs.workers.package_code", lambda: "upgraded")
     results.keep(study[0][0], study[1][0])
     assert found(tmp_path, study) == FoundResults({}, 0, 1)
     monkeypatch.undo()

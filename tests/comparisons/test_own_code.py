@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.jobs.software import package_code
+from evaluator.jobs.workers import package_code
 from evaluator.own_code import own_code
 from evaluator.policies.registry import resolve
 from evaluator.policies.user import UserPolicy

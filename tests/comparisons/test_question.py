@@ -18,8 +18,8 @@ from evaluator.comparisons.kept import NO_MATTER, question_key
 from evaluator.comparisons.study_file import READING
 from evaluator.datasets import load
 from evaluator.delays.cdf import DelayCDF
-from evaluator.jobs import software as computes
-from evaluator.jobs.software import LIBRARIES, software
+from evaluator.jobs import workers as computes
+from evaluator.jobs.workers import LIBRARIES, software
 from evaluator.log.fingerprint import content_hash
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan

@@ -12,7 +12,6 @@ import pytest
 
 from evaluator import Log, compare
 from evaluator.arguments import as_descriptions
-from evaluator.comparisons.differences import turned
 from evaluator.comparisons.expected import expected_difference
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.run import plan_comparison
@@ -147,7 +146,7 @@ def test_a_month_has_the_displays_that_the_log_s_traffic_brings() -> None:
     assert month.cost_of_waiting == month.amount.estimate
     part = uplift_of(log.with_meta(sampling_rate=0.1), KNOWN, traffic_share=0.5)
     assert part.displays == pytest.approx(month.displays * 10 / 2)
-    loss = uplift_of(log, turned(KNOWN))
+    loss = uplift_of(log, replace(KNOWN, estimate=-0.1, low=-0.15, high=-0.05))
     assert loss.cost_of_waiting == 0.0
     assert loss.live_test is None
     rounds = uplift_of(shown((0.2, 0.3)), KNOWN)

@@ -24,7 +24,7 @@ from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.datasets import convert, load
 from evaluator.errors import UsageError, WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
-from evaluator.jobs.software import loaded
+from evaluator.jobs.workers import loaded
 from evaluator.replays.options import ReplayOptions
 from tests.logs import linear_log
 

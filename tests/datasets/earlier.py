@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.canonical import ROWS_PER_GROUP, WRITTEN, open_canonical
 from evaluator.datasets.log_folders import stored_file
 from evaluator.datasets.meta_file import CONVERSIONS, EVENTS, META, OUTCOMES
-from evaluator.datasets.writing import ROWS_PER_GROUP, WRITTEN
 
 
 def rewrite(folder: Path, version: int) -> Path:

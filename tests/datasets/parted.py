@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaluator.datasets.canonical import DisplayWriter, write_canonical
 from evaluator.datasets.meta_file import DISPLAYS, META, part_name, read_meta, write_meta
-from evaluator.datasets.writing import DisplayWriter, write_canonical
 from evaluator.log import Log
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.datasets import convert, load, show, validate
-from evaluator.datasets.canonical import refuse_other
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import refuse_other, write_canonical
 from evaluator.errors import OutputExistsError, SourceError, UsageError
 from evaluator.log import Log
 from evaluator.outputs.atomic import whole_folder

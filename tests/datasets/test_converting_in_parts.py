@@ -1,4 +1,4 @@
-"""Files that threads read at once, and the parts they write, are the log that one pass writes into one."""
+"""The parts that threads write are the log in one file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import convert, partitions, validate, writing
+from evaluator.datasets import assembly, canonical, convert, spool, validate
 from evaluator.datasets import frames as scan
 from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError, SourceError
 from evaluator.log import StoredLog
@@ -25,12 +25,12 @@ from tests.datasets.sources import write_rows, write_spec
 
 @contextmanager
 def pieces_of(rows: int, group: int = 8) -> Iterator[None]:
-    """Stretches of so many rows, chunks of fewer, and parts of two groups."""
+    """Files of a spool of so many rows, chunks of fewer, and parts of two groups."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitions, "STRETCH_ROWS", rows)
+        patch.setattr(spool, "FILE_ROWS", rows)
         patch.setattr(scan, "CHUNK_ROWS", 5)
-        patch.setattr(writing, "ROWS_PER_GROUP", group)
-        patch.setattr(partitions, "PART_ROWS", 2 * group)
+        patch.setattr(canonical, "ROWS_PER_GROUP", group)
+        patch.setattr(assembly, "PART_ROWS", 2 * group)
         yield
 
 
@@ -132,28 +132,18 @@ def test_the_log_is_in_parts_of_whole_groups(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"log", "one", "logs", "spec.toml"}
 
 
-def test_several_stretches_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparisons above would hold, too, if all were left to one pass."""
-    found: list[int] = []
-    joined = partitions.stretches
-
-    def counted(*args: Any, **options: Any) -> Any:
-        made = joined(*args, **options)
-        found.append(0 if made is None else len(made))
-        return made
-
-    monkeypatch.setattr(partitions, "stretches", counted)
-    rows = plain(100)
-    for name, spec, options in (
-        ("in order", written(tmp_path / "1", rows, [30, 60]), {}),
-        ("each out of order", written(tmp_path / "2", rows[29::-1] + rows[:29:-1], [30]), {"sort": True}),
-        ("overlapping", written(tmp_path / "3", rows[::2] + rows[1::2], [50]), {"sort": True}),
-    ):
-        with pieces_of(10):
-            heard: list[int] = []
-            convert(spec, tmp_path / name, jobs=2, advance=heard.append, **options)
-        assert found[-1] > 1, name
-        assert sum(heard) == 100
+def test_each_part_reads_its_own_files_of_the_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparisons would hold, too, if every part read all rows from the first one on."""
+    opened: list[str] = []
+    open_stream = spool.pa.OSFile
+    monkeypatch.setattr(spool.pa, "OSFile", lambda path: opened.append(path) or open_stream(path))
+    spec = written(tmp_path, plain(160), [30, 60])
+    with pieces_of(16):
+        convert(spec, tmp_path / "one")
+        once = len(opened)
+        convert(spec, tmp_path / "parts", jobs=2)
+    assert once > 5
+    assert len(opened) - once <= 2 * once
 
 
 @pytest.mark.parametrize(
@@ -165,7 +155,7 @@ def test_several_stretches_are_read_at_once(tmp_path: Path, monkeypatch: pytest.
     ],
     ids=["in a column", "in the spec", "in a calendar"],
 )
-def test_eligible_actions_take_one_pass(tmp_path: Path, sections: dict[str, Any], more: str) -> None:
+def test_eligible_actions_are_written_in_parts(tmp_path: Path, sections: dict[str, Any], more: str) -> None:
     write_rows(tmp_path / "calendar.csv", ["ad,since,until", "a,0,100", "b,0,100"])
     rows = [{**row, "city": "b|a", "ad": "a" if row["t"] < 3 else row["ad"]} for row in plain(100)]
     spec = written(tmp_path, rows, [30, 60], **sections)
@@ -174,9 +164,10 @@ def test_eligible_actions_take_one_pass(tmp_path: Path, sections: dict[str, Any]
         one = outcome(spec, tmp_path / "one")
         assert "'eligible': " in one[1]
         assert outcome(spec, tmp_path / "two", jobs=2) == one
+    assert (tmp_path / "two" / "displays-00002.parquet").is_file()
 
 
-def test_events_of_a_second_table_are_joined_across_stretches(tmp_path: Path) -> None:
+def test_events_of_a_second_table_are_joined_whatever_the_parts(tmp_path: Path) -> None:
     rows = plain(100, conversion=False)
     write_rows(tmp_path / "sales.csv", ["display,when,value", *[f"{i},{i // 3 + 9},{i}" for i in range(99, 0, -7)]])
     spec = written(
@@ -225,14 +216,14 @@ def test_times_of_no_zone_that_is_known_are_one_line(tmp_path: Path) -> None:
     assert one[0] is SourceError
 
 
-def test_text_stays_one_file_and_jobs_are_checked(tmp_path: Path) -> None:
+def test_text_is_written_in_parts_and_jobs_are_checked(tmp_path: Path) -> None:
     for i in range(2):
         write_rows(tmp_path / "logs" / f"{i}.csv", ["t,ad,sold", *[f"{50 * i + j},{'ab'[j % 2]}," for j in range(50)]])
     spec = write_spec(tmp_path, source={"files": "logs"})
     with pieces_of(10):
         log = convert(spec, tmp_path / "log", jobs=2).log
     assert isinstance(log, StoredLog)
-    assert len(log.paths) == 1
+    assert len(log.paths) == 7
     with pytest.raises(ParameterError, match="jobs=0"):
         convert(spec, tmp_path / "none", jobs=0)
 
@@ -243,7 +234,7 @@ def test_what_stops_a_thread_leaves_nothing(
 ) -> None:
     spec = written(tmp_path, plain(100), [30, 60])
     names: list[str] = []
-    on_disk = partitions.on_disk
+    on_disk = assembly.on_disk
 
     def stopped(*args: Any, name: str, **options: Any) -> None:
         names.append(name)
@@ -251,7 +242,7 @@ def test_what_stops_a_thread_leaves_nothing(
             raise error
         on_disk(*args, name=name, **options)
 
-    monkeypatch.setattr(partitions, "on_disk", stopped)
+    monkeypatch.setattr(assembly, "on_disk", stopped)
     with pieces_of(10), pytest.raises((OutputError, KeyboardInterrupt)):
         convert(spec, tmp_path / "log", jobs=2)
     assert "displays-00003.parquet" in names
@@ -288,7 +279,7 @@ def test_what_times_say_of_their_zone_is_seen_of_all_files(tmp_path: Path, zone:
         assert "3.parquet row 12: '2023-11-15 02:00:00'), and times that say theirs (" in said
 
 
-def test_local_times_are_cut_into_stretches_by_no_end_of_a_file(tmp_path: Path) -> None:
+def test_local_times_are_moments_whatever_the_parts(tmp_path: Path) -> None:
     """Where clocks are put back, the least local time of a file need not be its first moment."""
     (tmp_path / "logs").mkdir()
     moments = pl.Series("t", [1_729_980_000 + i * 900 for i in range(48)], dtype=pl.Int64) * 1_000_000

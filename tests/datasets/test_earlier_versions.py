@@ -11,8 +11,8 @@ import pytest
 
 from evaluator import load, replay
 from evaluator.datasets import convert
+from evaluator.datasets.canonical import write_canonical
 from evaluator.datasets.meta_file import EVENTS, META, OUTCOMES, SCHEMA_VERSION, _checksum, read_meta
-from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError
 from evaluator.log import Log
 from evaluator.log.events import mark_kind

@@ -11,7 +11,7 @@ import pytest
 from evaluator.datasets import frames as scan
 from evaluator.datasets import load, text
 from evaluator.datasets.delay_file import read_delay_file
-from evaluator.datasets.delay_file_options import DelayFileOptions
+from evaluator.datasets.options import DelayFileOptions
 from evaluator.datasets.spec_file import parse_spec
 from evaluator.errors import LogError, SourceError, SpecError
 from tests.datasets.sources import dataset, spec_data, write_rows

@@ -22,8 +22,7 @@ from evaluator import Log, check, compare, datasets, load, replay, study_delays
 from evaluator.datasets.from_frames import _KEYWORDS, in_keywords
 from evaluator.datasets.resolve import no_log
 from evaluator.datasets.spec import Context, Conversion, Display, Heading, Leakage, LogSection
-from evaluator.datasets.spec_sections import Source, Target
-from evaluator.datasets.time_section import Time
+from evaluator.datasets.spec_sections import Source, Target, Time
 from evaluator.errors import DataError, EvaluatorError, LogError, SourceError, SpecError, UsageError
 from tests.datasets.sources import write_spec
 from tests.datasets.test_column_types import TYPES

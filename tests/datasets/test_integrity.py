@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from evaluator.datasets import convert, load, show, validate
-from evaluator.datasets.canonical import UNVERIFIED, open_canonical
+from evaluator.datasets.canonical import UNVERIFIED, open_canonical, write_canonical
 from evaluator.datasets.meta_file import (
     CONVERSIONS,
     EVENTS,
@@ -30,7 +30,6 @@ from evaluator.datasets.meta_file import (
     _WithOutcomes,
     read_meta,
 )
-from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError
 from evaluator.log import EventKind, Log, LogMeta, Selection, StoredLog
 from evaluator.log.fingerprint import content_hash

@@ -14,7 +14,7 @@ from evaluator import study_delays
 from evaluator.datasets import convert, load
 from evaluator.datasets import frames as scan
 from evaluator.datasets.delay_file import read_delay_file
-from evaluator.datasets.delay_file_options import DelayFileOptions
+from evaluator.datasets.options import DelayFileOptions
 from evaluator.errors import SourceError, UsageError
 from evaluator.log import StoredLog
 from evaluator.log.column import read_clusters

@@ -13,9 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 from evaluator import datasets, load
-from evaluator.datasets import opening
-from evaluator.datasets.opening import SpecTable, find_parts
-from evaluator.datasets.resolve import read, sources
+from evaluator.datasets import resolve
+from evaluator.datasets.resolve import SpecTable, find_parts, read, sources
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.objects import staging
 from evaluator.datasets.sources.part import TablePart
@@ -191,13 +190,13 @@ def test_a_table_that_grows_is_read_as_it_was_opened(
 ) -> None:
     write_all(tmp_path, kind, commits=3)
     before = load(spec_of(tmp_path, kind))
-    whole = opening.read_tables
+    whole = resolve.read_tables
 
     def read_later(*given: Any, **options: Any) -> Any:
         append(kind, tmp_path, "log", displays().slice(0, 5))
         return whole(*given, **options)
 
-    monkeypatch.setattr(opening, "read_tables", read_later)
+    monkeypatch.setattr(resolve, "read_tables", read_later)
     found = load(tmp_path / "spec.toml")
     assert everything(found) == everything(before)
     assert (found.meta.fingerprint, found.meta.notes) == (before.meta.fingerprint, before.meta.notes)

@@ -14,7 +14,7 @@ import pytest
 from evaluator import check, datasets, replay, study_delays
 from evaluator.datasets.adapter import Reading
 from evaluator.datasets.options import ReadingOptions
-from evaluator.datasets.quarantine import LEVEL, LeftOut
+from evaluator.datasets.row_rules import LEVEL, LeftOut
 from evaluator.errors import LogError, ParameterError, UsageError
 from tests.datasets.sources import dataset
 

@@ -173,7 +173,7 @@ def test_queries(tmp_path: Path, kind: str, wanted: list[Any], monkeypatch: pyte
     assert seen(convert(write_spec(tmp_path, source=of, **SECTIONS), tmp_path / "out").log) == wanted
 
 
-def test_parts_in_stretches_are_the_same_log(tmp_path: Path, wanted: list[Any]) -> None:
+def test_parts_that_threads_write_are_the_same_log(tmp_path: Path, wanted: list[Any]) -> None:
     in_parts(tmp_path / "parts")
     spec = write_spec(tmp_path, source={"files": "parts", "sort": True}, **SECTIONS)
     assert seen(convert(spec, tmp_path / "out", jobs=2).log) == wanted

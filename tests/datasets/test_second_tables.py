@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import adapter, convert, duplicates, join_by_id, read, sorting
+from evaluator.datasets import adapter, convert, join_by_id, read, sorting
 from evaluator.datasets import frames as scan
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.event_rows import EventRules, event_columns, event_rows
@@ -22,9 +22,9 @@ from evaluator.datasets.join_by_id import NamedIds
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
 from evaluator.datasets.sources.part import TablePart
+from evaluator.datasets.spec_sections import Time
 from evaluator.datasets.spool import Spool
 from evaluator.datasets.time_guesses import TimeGuesses
-from evaluator.datasets.time_section import Time
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import EvaluatorError
 from tests.datasets.sources import dataset, write_rows, write_spec
@@ -85,7 +85,7 @@ def little_by_little(rows: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "CHUNK_ROWS", rows)
         patch.setattr(sorting, "RANGE_ROWS", rows)
-        patch.setattr(duplicates, "SORTED_HASHES", rows)
+        patch.setattr(join_by_id, "SORTED_HASHES", rows)
         patch.setattr(join_by_id, "JOINED_ROWS", rows)
         patch.setattr(join_by_id, "BITS", 16)
         yield
@@ -212,7 +212,7 @@ def test_ids_that_are_there_pass_and_others_as_seldom_as_bits_allow() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(join_by_id, "BITS", bits)
         ids = NamedIds()
-        hashes = duplicates.hashed(pl.Series(range(2 * n)))["hash"]
+        hashes = join_by_id.hashed(pl.Series(range(2 * n)))["hash"]
         ids.add(hashes.head(n))
         assert ids.may_hold(hashes.head(n)).all()
         share = float(ids.may_hold(hashes.tail(n)).mean())

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from evaluator.datasets import convert, validate
-from evaluator.datasets.sources.databases import _limited, without_secrets
-from evaluator.datasets.sources.engines import ENGINES, RefusedQueryError
+from evaluator.datasets.sources.databases import ENGINES, RefusedQueryError, _limited, without_secrets
 from evaluator.datasets.spec_file import read_spec
 from evaluator.errors import DataError, SourceError, SpecError
 from tests.cli.runs import evaluate

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import convert, duplicates, load, read, sorting, validate
+from evaluator.datasets import convert, join_by_id, load, read, sorting, validate
 from evaluator.datasets import frames as scan
 from evaluator.errors import DataError, EvaluatorError, LogError, SpecError
 from evaluator.log import StoredLog
@@ -166,7 +166,7 @@ IDS = ["id,t,ad,sold", *[f"d{i},{i},{'ab'[i % 2]}," for i in range(20)]]
 
 
 def test_equal_hashes_do_not_make_equal_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duplicates, "_hashes", lambda ids: pl.zeros(len(ids), pl.UInt64, eager=True))
+    monkeypatch.setattr(join_by_id, "_hashes", lambda ids: pl.zeros(len(ids), pl.UInt64, eager=True))
     with chunks_of(3):
         assert len(load(dataset(tmp_path, IDS, display={"id": "id"}))) == 20
         doubled = [*IDS, "d3,30,a,", ",31,b,", "d3,32,a,", ",33,b,"]

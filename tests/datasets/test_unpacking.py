@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluator.datasets import frames
+from evaluator.datasets import frames, text
 from evaluator.datasets.frames import Chunks
 from evaluator.datasets.json_lines import text_lines
-from evaluator.datasets.sources import files, unpacking
+from evaluator.datasets.sources import files
 from evaluator.datasets.sources.files import SUFFIXES, file_at
 from evaluator.datasets.spec_sections import Source
 from evaluator.errors import SourceError, UsageError
@@ -84,7 +84,7 @@ def test_large_row_groups_are_read_some_rows_at_a_time(tmp_path: Path, monkeypat
     monkeypatch.setattr(files, "file_rows", counted)
     assert read(path).equals(whole)
     assert not taken
-    monkeypatch.setattr(unpacking, "CELL", 10_000)
+    monkeypatch.setattr(text, "CELL", 10_000)
     assert read(path).equals(whole)
     assert read(path, 17).equals(whole.head(17))
     assert taken == [True, True]

@@ -12,7 +12,7 @@ import pytest
 from evaluator.datasets import frames as scan
 from evaluator.datasets import load, read, text, text_rows
 from evaluator.datasets.delay_file import read_delay_file
-from evaluator.datasets.delay_file_options import DelayFileOptions
+from evaluator.datasets.options import DelayFileOptions
 from evaluator.datasets.sources.files import file_at
 from evaluator.datasets.spec_sections import Source
 from evaluator.datasets.text_rows import text_header

@@ -17,9 +17,9 @@ import pytest
 
 from evaluator import DelayStudy, study_delays
 from evaluator.comparisons.log_places import at_a_place
+from evaluator.datasets.canonical import write_canonical
 from evaluator.datasets.delay_file import place_of_file, read_delay_file
-from evaluator.datasets.delay_file_options import DelayFileOptions
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.options import DelayFileOptions
 from evaluator.delays.study import goodness, permuted_groups, studied_rows, tail
 from evaluator.delays.study.criteria import LawJob
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
@@ -32,7 +32,7 @@ from evaluator.delays.study.run import steps, study_log, study_rows
 from evaluator.delays.study.studied_rows import Spread, StudiedDelays
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
-from evaluator.jobs.software import loaded
+from evaluator.jobs.workers import loaded
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows, delays_hash
 from evaluator.outputs.kept_folder import KeptJobs, kept_beside

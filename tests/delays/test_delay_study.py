@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator import load, study_delays
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.delays.study.result import DelayStudy
 from evaluator.errors import DataError, ParameterError, UnknownNameError
 from evaluator.log import Log

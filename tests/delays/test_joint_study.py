@@ -13,8 +13,7 @@ import pytest
 from scipy.special import expit
 
 from evaluator import study_delays
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.delays.study import joint_rate as joint_study
 from evaluator.delays.study.joint import fit_joint
 from evaluator.delays.study.joint_checks import calibrate

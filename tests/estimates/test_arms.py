@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.estimates import arms as estimated
-from evaluator.estimates.arms import BestFixedAction, best_fixed_action
-from evaluator.estimates.confidence import Interval, mean_interval
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates import best_fixed as estimated
+from evaluator.estimates.best_fixed import BestFixedAction, best_fixed_action
+from evaluator.estimates.confidence import Interval, SparseRewards, mean_interval
 
 
 def best_of(

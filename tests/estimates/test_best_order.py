@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.estimates.best_order import BestOrder, OrderSample, best_order, shows_first
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.best_fixed import BestOrder, OrderSample, best_order, shows_first
+from evaluator.estimates.confidence import SparseRewards
 from tests.worlds_with_sets import Displays, World, make_displays, packed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.contrast import difference, scaled
+from evaluator.estimates.paired import difference, scaled
 
 A = Interval(estimate=0.5, low=0.4, high=0.7, n=100, level=0.95, kind="k")
 B = Interval(estimate=0.3, low=0.1, high=0.35, n=40, level=0.9, kind="k")

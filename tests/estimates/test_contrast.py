@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.estimates.confidence import gamma_exponential_boundary
-from evaluator.estimates.contrast import Contrast, contrast
-from evaluator.estimates.paired import difference_of_sums, discordant
+from evaluator.estimates.paired import Contrast, contrast, difference_of_sums, discordant
 
 ALPHA = 0.05
 

@@ -14,7 +14,7 @@ import evaluator
 from evaluator import replay
 from evaluator.estimates.weighted import ESTIMATORS, Estimator, WeightedValue, mean_value
 from evaluator.replays.values import final
-from evaluator.reports import replay_tables
+from evaluator.reports import replay as replay_report
 from evaluator.reports.document import Document
 from evaluator.reports.terminal import ReportConsole, print_document
 from tests.logs import bernoulli_log
@@ -49,14 +49,14 @@ def test_the_schema_has_every_estimator() -> None:
 
 
 def test_a_new_estimator_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (final, replay_tables):
+    for module in (final, replay_report):
         monkeypatch.setattr(module, "ESTIMATORS", (*ESTIMATORS, LOGGED))
     found = replay(bernoulli_log(4000, [0.3, 0.5], mean_delay=5.0, seed=2), "ucb1", window=50, final="last:50%").final
     assert list(found.estimates) == ["ips", "snips", "dr", "logged"]
     assert found.estimates["logged"] == found.logging
     assert (found.ips, found.snips, found.dr) == tuple(found.estimates[name] for name in ("ips", "snips", "dr"))
     out = io.StringIO()
-    document = Document("replay", "", (replay_tables.final_section(found),))
+    document = Document("replay", "", (replay_report.final_section(found),))
     print_document(ReportConsole(file=out, width=100), document)
     lines = [line.strip() for line in out.getvalue().splitlines()]
     titles = [one.title for one in (LOGGED, *reversed(ESTIMATORS))]

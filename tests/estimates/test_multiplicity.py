@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 
 
 def test_by_hand() -> None:

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from evaluator.errors import DataError, ParameterError
-from evaluator.estimates.arms import best_fixed_action
-from evaluator.estimates.confidence import mean_interval, mean_sequence
-from evaluator.estimates.contrast import contrast
-from evaluator.estimates.paired import difference_of_sums, discordant
+from evaluator.estimates.best_fixed import best_fixed_action
+from evaluator.estimates.confidence import SparseRewards, mean_interval, mean_sequence
+from evaluator.estimates.paired import contrast, difference_of_sums, discordant
 from evaluator.estimates.repeated import repeated_interval
-from evaluator.estimates.sparse import SparseRewards
 
 RNG = np.random.default_rng(5)
 # Mostly nothing, now and then a sale, more seldom a loss.

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.errors import DataError
-from evaluator.estimates.confidence import mean_interval
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.confidence import SparseRewards, mean_interval
 
 
 @given(st.lists(st.sampled_from([0.0, 0.0, 0.0, 0.25, 1.0, 2.0]), max_size=300))

@@ -15,7 +15,7 @@ import numpy as np
 from evaluator import datasets, load_policy
 from evaluator.comparisons.study_file import read_study
 from evaluator.datasets.delay_file import read_delay_file
-from evaluator.datasets.delay_file_options import DelayFileOptions
+from evaluator.datasets.options import DelayFileOptions
 from evaluator.delays.fit_file import load_fit
 from evaluator.delays.laws import given_cdf
 from evaluator.errors import PolicyError

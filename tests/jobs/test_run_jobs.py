@@ -18,8 +18,7 @@ import pytest
 from evaluator.errors import EvaluatorError, ParameterError, WorkerError
 from evaluator.jobs import run_jobs as module
 from evaluator.jobs.run_jobs import Job, run_jobs
-from evaluator.jobs.software import loaded, software
-from evaluator.jobs.workers import OpenedLast
+from evaluator.jobs.workers import OpenedLast, loaded, software
 from evaluator.outputs.kept_folder import KeptJobs
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from evaluator.jobs.serialise import as_text, from_text
+from evaluator.jobs.run_jobs import as_text, from_text
 
 
 class Pair(NamedTuple):

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.log.bounds import with_bounds, with_cap

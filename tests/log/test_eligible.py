@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator.datasets import load
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import LogError
 from evaluator.log import Log, find_breaches, shuffle_ties
 from evaluator.log import eligible as sets_of

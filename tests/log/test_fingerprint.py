@@ -12,9 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evaluator.datasets import convert, load, partitions, writing
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets import assembly, canonical, convert, load
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.log import Log, fingerprint
 from evaluator.log.fingerprint import BlockHashes, content_hash
 from evaluator.log.ragged_vectors import uneven_lists
@@ -233,8 +232,7 @@ def test_parts_have_that_of_one_file(
 def test_threads_write_that_of_one_pass(tmp_path: Path, known: str) -> None:
     parquet_of_categories(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitions, "STRETCH_ROWS", 40)
-        patch.setattr(partitions, "PART_ROWS", 64)
+        patch.setattr(assembly, "PART_ROWS", 64)
         patch.setattr(fingerprint, "BLOCK", 32)
         found = [convert(tmp_path / "spec.toml", tmp_path / f"{jobs}", jobs=jobs, keep=KEEP).log for jobs in (1, 2)]
     assert len(found[1].paths) == 7  # type: ignore[attr-defined]
@@ -244,8 +242,8 @@ def test_threads_write_that_of_one_pass(tmp_path: Path, known: str) -> None:
 def test_a_log_of_an_earlier_release_is_read_to_know_it(tmp_path: Path, known: str) -> None:
     log = convert(one_text(tmp_path), tmp_path / "log", keep=KEEP).log
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "BLOCKS", b"of another kind")
-        patch.setattr(writing, "fingerprint_of", lambda *parts: "that of its source")
+        patch.setattr(canonical, "BLOCKS", b"of another kind")
+        patch.setattr(canonical, "fingerprint_of", lambda *parts: "that of its source")
         old = convert(tmp_path / "spec.toml", tmp_path / "old", keep=KEEP).log
     assert old.meta.fingerprint == "that of its source"
     assert content_hash(old) == content_hash(log) == known

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluator.datasets.canonical import first_displays, only_actions, open_canonical, verify
+from evaluator.datasets.canonical import first_displays, only_actions, open_canonical, verify, write_canonical
 from evaluator.datasets.meta_file import EVENTS
-from evaluator.datasets.writing import write_canonical
 from evaluator.errors import LogError, SourceError, UnknownNameError
 from evaluator.log import EventKind, Log, StoredLog, find_breaches, shuffle_ties
 from evaluator.log.events import mark_kind

@@ -13,9 +13,8 @@ import pytest
 
 from evaluator import replay
 from evaluator.datasets import convert, load, show, validate
-from evaluator.datasets.canonical import open_canonical, refuse_other
+from evaluator.datasets.canonical import ROWS_PER_GROUP, open_canonical, refuse_other, write_canonical
 from evaluator.datasets.meta_file import SCHEMA_VERSION, read_meta
-from evaluator.datasets.writing import ROWS_PER_GROUP, write_canonical
 from evaluator.errors import OutputExistsError, SourceError
 from evaluator.log import Log, StoredLog
 from evaluator.log.fingerprint import content_hash

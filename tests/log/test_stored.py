@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from evaluator.datasets import load
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import LogError, SourceError
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy

@@ -234,7 +234,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_pages_of_results_import_no_reader() -> None:
     """A page of results that are there reads no log: polars and the readers would cost it 30 MB."""
-    modules = loaded_by("import evaluator.reports.folder_pages")
+    modules = loaded_by("import evaluator.reports.result_files")
     assert "evaluator.comparisons.result" in modules
     assert not modules & {"polars", "evaluator.comparisons.variant_jobs", "evaluator.datasets.intake"}
 

@@ -11,8 +11,7 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.arguments import as_description
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import ParameterError
 from evaluator.estimates.standard_errors import widened_by
 from evaluator.log import Log

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator import compare, replay
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import ParameterError
 from evaluator.estimates.standard_errors import clustered_error
 from evaluator.log import Log

@@ -14,7 +14,7 @@ from evaluator.arguments import as_description
 from evaluator.comparisons.kept import KeptResults
 from evaluator.comparisons.run import compare_results, plan_comparison
 from evaluator.comparisons.study_file import read_study
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import write_canonical
 from evaluator.errors import KeyOfFileError, ParameterError, UnknownNameError
 from evaluator.estimates.confidence import ANYTIME, Interval
 from evaluator.replays.guardrails import Guardrail, parse_guardrail, relative

@@ -11,8 +11,7 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.api import plan
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.delays.product_limit import product_limit
 from evaluator.log import Log
 from evaluator.replays.rounds.survey import survey

@@ -14,8 +14,8 @@ import pytest
 
 from evaluator import audit, check, compare, load, plan, replay, study_delays
 from evaluator.arguments import as_description
+from evaluator.datasets.canonical import write_canonical
 from evaluator.datasets.summary import log_facts
-from evaluator.datasets.writing import write_canonical
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import EvaluatorError, LogError, ParameterError
 from evaluator.log import EventKind, Log

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.confidence import SparseRewards
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
 from evaluator.replays.values.doubly_robust import FittedTo, fit_reward_model

@@ -19,8 +19,7 @@ from evaluator.comparisons.run import compare_results, execute_comparison, plan_
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import mean_interval
-from evaluator.estimates.contrast import difference
-from evaluator.estimates.paired import sums_of
+from evaluator.estimates.paired import difference, sums_of
 from evaluator.estimates.simultaneous import mean_of, p_of_one_value
 from evaluator.log import Log
 from evaluator.log.column import MISSING, read_groups

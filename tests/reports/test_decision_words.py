@@ -12,11 +12,11 @@ from evaluator.comparisons.uplift import LiveTest, Uplift
 from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import Candidate, Condition, Verdict, decide
 from evaluator.estimates.confidence import Interval
-from evaluator.reports.decision_charts import limit_of
 from evaluator.reports.decision_words import (
     candidate_rows,
     head,
     left_out,
+    limit_of,
     next_title,
     ranked,
     sentences,

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from evaluator.reports.chapter import CHAPTER, write_chapter
 from evaluator.reports.chart_schema import MOST_MARKS, check_charts
 from evaluator.reports.documents import chapter_of
 from evaluator.reports.html import figures, pictures
+from evaluator.reports.manifest import CHAPTER, write_chapter
 from tests.cli.runs import evaluate
 
 Forge = Callable[[dict[str, Any]], Any]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from evaluator import CheckReport, check
-from evaluator.reports.chapter import read_chapter, write_chapter
 from evaluator.reports.check import checks_of_log
 from evaluator.reports.document import Lights
 from evaluator.reports.documents import chapter_of
 from evaluator.reports.html import page_of
+from evaluator.reports.manifest import read_chapter, write_chapter
 from tests.checks.defects import DEFECTS
 
 

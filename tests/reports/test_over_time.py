@@ -12,8 +12,9 @@ import pytest
 
 import evaluator
 from evaluator.errors import ParameterError, SourceError
-from evaluator.reports.chapter import Chapter, read_chapter
-from evaluator.reports.joint_verdict import verdict_of
+from evaluator.reports.dated_runs import verdict_of
+from evaluator.reports.document import Chapter
+from evaluator.reports.manifest import read_chapter
 from evaluator.reports.over_time import Chapters, order_by_time
 from tests.cli.runs import evaluate
 from tests.reports.conftest import ATTACK, DAY, FIRST, NAME, N, week

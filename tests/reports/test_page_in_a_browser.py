@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evaluator import report_runs
-from evaluator.reports.chapter import Chapter
+from evaluator.reports.document import Chapter
 from evaluator.reports.documents import chapter_of
 from evaluator.reports.html import page_of
 from tests.bench.page import comparison

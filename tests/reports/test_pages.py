@@ -11,9 +11,9 @@ import pytest
 
 import evaluator
 from evaluator.errors import SourceError, UnknownNameError
-from evaluator.reports.chapter import CHAPTER, read_chapter, write_chapter
 from evaluator.reports.documents import chapter_of
 from evaluator.reports.html import page_of
+from evaluator.reports.manifest import CHAPTER, read_chapter, write_chapter
 from tests.cli.runs import evaluate
 from tests.reports.conftest import ATTACK
 from tests.reports.digits import as_written

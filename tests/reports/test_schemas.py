@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import write_canonical
 from evaluator.policies.base import PolicyList
 from evaluator.policies.registry import describe, names
 from evaluator.reports.manifest import write_json, write_manifest

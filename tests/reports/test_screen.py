@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evaluator.reports.document import Document, Section, column, grid, listed, paragraph, section
-from evaluator.reports.screen import LINES, fit_lines
+from evaluator.reports.documents import LINES, fit_lines
 from evaluator.reports.shared_sections import name_omitted
 from evaluator.reports.terminal import ReportConsole, print_document
 

@@ -16,8 +16,7 @@ from evaluator import simulate as play
 from evaluator.arguments import as_description
 from evaluator.errors import UsageError, WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
-from evaluator.jobs.software import loaded
-from evaluator.jobs.workers import this_folder
+from evaluator.jobs.workers import loaded, this_folder
 from evaluator.outputs.kept_folder import KeptJobs, kept_beside
 from evaluator.own_code import codes_of
 from evaluator.simulations import simulate, simulation_jobs

@@ -13,7 +13,7 @@ from evaluator.comparisons.differences import p_values_of, weigh
 from evaluator.comparisons.horizon import first_rounds
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.run import execute_comparison, plan_comparison
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 from evaluator.log.schema import to_numpy
 from evaluator.policies import resolve
 from evaluator.replays.options import ReplayOptions

@@ -9,7 +9,7 @@ import numpy as np
 
 import evaluator
 from evaluator.estimates.confidence import log_mixture, mixture_rho
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 from tests.logs import bernoulli_log
 
 # Displays of the log that the truth is fitted to: so many that the truth is all but known.

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.datasets.canonical import open_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.datasets.meta_file import DISPLAYS, META, TABLES
-from evaluator.datasets.writing import write_canonical
 from evaluator.errors import SourceError
 from evaluator.log import Selection, StoredLog
 from tests.datasets.test_integrity import N, contents, made_log

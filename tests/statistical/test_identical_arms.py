@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.estimates.arms import best_fixed_action
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.best_fixed import best_fixed_action
+from evaluator.estimates.confidence import SparseRewards
 
 
 def identical_arms(rng: np.random.Generator, k: int, rate: float, n: npt.ArrayLike) -> list[SparseRewards]:

@@ -15,7 +15,7 @@ from evaluator import compare
 from evaluator.comparisons.expected import expected_difference
 from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import mean_interval
-from evaluator.estimates.contrast import difference
+from evaluator.estimates.paired import difference
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from tests.logs import bernoulli_log, linear_log

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from evaluator.datasets.quarantine import LEVEL, LeftOut
+from evaluator.datasets.row_rules import LEVEL, LeftOut
 from evaluator.log import Log
 from tests.untidy.defects import Rows, rows_of
 from tests.untidy.settings import Untidy

@@ -11,7 +11,7 @@ import pytest
 
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
-from evaluator.jobs.software import loaded
+from evaluator.jobs.workers import loaded
 from evaluator.outputs.kept_folder import KeptJobs
 from tests.bench import spread
 from tests.bench.spread import Calls, Spread

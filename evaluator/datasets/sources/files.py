@@ -10,16 +10,13 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from evaluator.datasets.secrets import refuse_secret
-from evaluator.datasets.sources.arrow_columns import file_rows, file_schema, is_plain
-from evaluator.datasets.sources.part import TablePart, first_line
-from evaluator.datasets.sources.unpacking import refuse_batches, refuse_row_groups
+from evaluator.datasets.sources.part import TablePart, file_rows, file_schema, first_line, is_plain
 from evaluator.datasets.spec_sections import FileFormat, Table
-from evaluator.datasets.text import COMPRESSIONS, compression_of
+from evaluator.datasets.text import COMPRESSIONS, compression_of, refuse_batches, refuse_row_groups
 from evaluator.errors import SourceError, UsageError, nearest_file, refuse_no_utf8
 from evaluator.escape import shortened
 from evaluator.log.log_files import file_state
-from evaluator.store_addresses import is_address
+from evaluator.store_addresses import is_address, refuse_secret
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaluator.datasets.labels import plain_decimals
-from evaluator.datasets.sources.arrow_columns import is_plain, plain_cells, plain_type
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.objects import Staging
-from evaluator.datasets.sources.part import KeyedPart
+from evaluator.datasets.sources.part import KeyedPart, is_plain, plain_cells, plain_type
 from evaluator.datasets.spec_sections import Table
 from evaluator.errors import SourceError
 from evaluator.log.log_files import file_state

@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evaluator.datasets.secrets import VARIABLES, refuse_secret
 from evaluator.datasets.sources.store_environment import (
     ENDPOINTS,
     refuse_unlisted_endpoint,
@@ -21,6 +20,7 @@ from evaluator.datasets.sources.store_environment import (
 from evaluator.datasets.spec_sections import Storage
 from evaluator.errors import EvaluatorError, OutputExistsError, SourceError
 from evaluator.escape import shortened
+from evaluator.store_addresses import VARIABLES, refuse_secret
 
 # A store that does not answer is told within some seconds: object_store would try for three minutes.
 RETRIES, SECONDS = 3, 10

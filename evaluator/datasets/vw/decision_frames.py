@@ -17,8 +17,7 @@ import polars as pl
 from evaluator.datasets.cells import Kind
 from evaluator.datasets.json_lines import text_lines
 from evaluator.datasets.row_breaches import LINE
-from evaluator.datasets.vw.decisions import Action, Decision, Unit, Value
-from evaluator.datasets.vw.dsjson import dsjson_units
+from evaluator.datasets.vw.dsjson import Action, Decision, Unit, Value, dsjson_units
 from evaluator.datasets.vw.examples import text_units
 from evaluator.errors import SourceError
 from evaluator.log.encoder import token_slot

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from evaluator.datasets.vw.decisions import Action, Decision, NoDecisionError, Unit, Value, finite
+from evaluator.datasets.vw.dsjson import Action, Decision, NoDecisionError, Unit, Value, finite
 from evaluator.escape import shortened
 
 # First words of lines of problems that are no choice of one action among some.

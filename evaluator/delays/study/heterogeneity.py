@@ -18,7 +18,7 @@ from evaluator.delays.study.permuted_groups import GroupedDelays, permutation_te
 from evaluator.delays.study.records import Quantile, quantiles_of
 from evaluator.delays.usable import Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.simultaneous import holm
 from evaluator.log.column import renumbered
 from evaluator.results.json_documents import (
     Count,

@@ -20,9 +20,8 @@ from evaluator.delays.study.likelihood import sample_of
 from evaluator.delays.study.result import FEWEST
 from evaluator.delays.study.tail import tail_delays
 from evaluator.errors import WorkerError
-from evaluator.jobs.serialise import as_text
-from evaluator.jobs.software import loaded
-from evaluator.jobs.workers import OpenedLast, tell, this_worker
+from evaluator.jobs.run_jobs import as_text
+from evaluator.jobs.workers import OpenedLast, loaded, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
 from evaluator.log.reward_kinds import events_of

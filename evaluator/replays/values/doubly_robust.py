@@ -66,7 +66,7 @@ import numpy.typing as npt
 
 from evaluator.engine.kernels.solving import solved, varying
 from evaluator.engine.log_replay import Replay
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.confidence import SparseRewards
 from evaluator.estimates.weighted import WeightedValue, doubly_robust, mean_value
 from evaluator.findings.codes import DOUBLY_ROBUST, FEW_WEIGHTED_REWARDS
 from evaluator.findings.finding import Finding

@@ -19,10 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.estimates.confidence import ANYTIME, Interval, mean_interval, with_honest_kind
-from evaluator.estimates.contrast import difference, unknown
+from evaluator.estimates.confidence import ANYTIME, Interval, SparseRewards, mean_interval, with_honest_kind
+from evaluator.estimates.paired import difference, unknown
 from evaluator.estimates.repeated import repeated_interval
-from evaluator.estimates.sparse import SparseRewards
 from evaluator.replays.guardrails import Guardrail, GuardrailAnswer, parse_guardrails, relative
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import RewardBounds, evened, logged_rewards, reward_bounds

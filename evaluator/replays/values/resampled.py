@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.engine.log_replay import MatchingReplay, QueueReplay, begin
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.confidence import SparseRewards
 from evaluator.log.column import Column
 from evaluator.log.schema import ELIGIBLE
 from evaluator.policies.base import Need

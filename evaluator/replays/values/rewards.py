@@ -12,10 +12,8 @@ import pyarrow as pa
 
 from evaluator.engine.kernels.compiling import compiled
 from evaluator.engine.log_replay import Replay
-from evaluator.estimates.arms import BestFixedAction, best_fixed_action
-from evaluator.estimates.best_order import BestOrder, OrderSample, best_order
-from evaluator.estimates.confidence import Interval, mean_interval
-from evaluator.estimates.sparse import SparseRewards
+from evaluator.estimates.best_fixed import BestFixedAction, BestOrder, OrderSample, best_fixed_action, best_order
+from evaluator.estimates.confidence import Interval, SparseRewards, mean_interval
 from evaluator.log import Log
 from evaluator.log.eligible import sizes
 from evaluator.log.reward_kinds import sales

@@ -15,18 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.estimates.confidence import ANYTIME, Interval, with_honest_kind
-from evaluator.estimates.multiplicity import holm
+from evaluator.estimates.confidence import ANYTIME, Interval, SparseRewards, with_honest_kind
 from evaluator.estimates.paired import RewardSums, sums_of
 from evaluator.estimates.repeated import REPEATED, mean_sums
 from evaluator.estimates.simultaneous import (
     WeightedSum,
+    holm,
     mean_of,
     p_of_one_value,
     says_something,
     simultaneous_interval,
 )
-from evaluator.estimates.sparse import SparseRewards
 from evaluator.findings.codes import GROUPS
 from evaluator.findings.finding import Finding
 from evaluator.log.column import Column

@@ -125,7 +125,7 @@ def all_vectors(column: pa.ChunkedArray, truths: Truths) -> npt.NDArray[np.float
 def best_order_value(rates: Floats, truths: Truths, worth: Floats, cost: Floats, factor: Floats) -> float:
     """Return the mean over entries of the best order of actions: at each, its first eligible action is shown.
 
-    As in a replay (`evaluator.estimates.best_order`), actions are ordered by their means where they are eligible.
+    As in a replay (`evaluator.estimates.best_fixed`), actions are ordered by their means where they are eligible.
 
     Parameters
     ----------

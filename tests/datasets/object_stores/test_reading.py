@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from evaluator.datasets import convert, load
-from evaluator.datasets.opening import SpecTable, files_read, find_parts
+from evaluator.datasets.resolve import SpecTable, files_read, find_parts
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.objects import staging
 from evaluator.datasets.spec import FileSpec

@@ -75,7 +75,7 @@ def test_a_log_in_parts_is_the_one_on_disk(tmp_path: Path, bucket: Bucket) -> No
     assert pl.DataFrame(here.displays).equals(pl.DataFrame(there.displays))
 
 
-def test_objects_are_converted_in_stretches_from_store_to_store(tmp_path: Path, bucket: Bucket) -> None:
+def test_objects_are_converted_in_parts_from_store_to_store(tmp_path: Path, bucket: Bucket) -> None:
     from tests.datasets.object_stores.buckets import displays, spec_of, write
 
     for i in range(4):

@@ -9,8 +9,7 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.api import plan
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.delays.product_limit import product_limit
 from evaluator.errors import DataError, ParameterError
 from evaluator.replays.options import known_share

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from evaluator import compare, replay
-from evaluator.datasets.canonical import open_canonical
-from evaluator.datasets.writing import write_canonical
+from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.stream import BLOCK, LogOrder
 from tests.logs import bernoulli_log, linear_log
