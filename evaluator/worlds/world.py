@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.arguments import PolicyLike, as_description
-from evaluator.blas import one_blas_thread
 from evaluator.datasets import load
 from evaluator.datasets.resolve import dataset_spec, spec_path
 from evaluator.datasets.spec import ScenarioSpec
@@ -19,6 +18,7 @@ from evaluator.errors import ParameterError, UsageError
 from evaluator.log import Log
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.static import FixedAction, LoggingPolicy, RandomPolicy
+from evaluator.threads import one_blas_thread
 from evaluator.units import is_whole, rounds_of_window
 from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem, draw_log, problem_of
 from evaluator.worlds.scenarios.promotions import Promotions
