@@ -103,12 +103,19 @@ def make_twin(
     return counts
 
 
+def truth_of_rows(twin: TwinParameters, rows: int) -> tuple[CampaignTruth, float]:
+    """Return the truth of a twin with so many rows, and the conversions per row that carries one."""
+    per_journey = journey_sizes(twin, rows)
+    converted = int(per_journey.sum())
+    return known_truth(twin, conversion_rate=1 - (rows - converted) / rows), len(per_journey) / converted
+
+
 def plan_twin(twin: TwinParameters, *, rows: int, seed: int) -> tuple[ChunkPlan, CampaignTruth]:
     """Return what the chunks of a twin share, and its truth. It keeps 4 bytes a row."""
     journey_rng, user_rng, count_rng = (random_stream(Stream.CRITEO_TWIN, seed, k) for k in range(OF_CHUNKS))
     per_journey = journey_sizes(twin, rows)
     n_others = rows - int(per_journey.sum())
-    known = known_truth(twin, conversion_rate=1 - n_others / rows)
+    known, _ = truth_of_rows(twin, rows)
     converts = known.joint * known.conversion_rate
     stays = known.joint - converts
     clock = ArrivalQuantiles(twin.arrivals)
