@@ -73,14 +73,7 @@ def make_twin(
 ) -> dict[str, int]:
     """Write a twin and its truth, as `evaluator.datasets.make` says; return numbers of rows by name.
 
-    Parameters
-    ----------
-    twin, name
-        Parameters of the twin, and the name of its dataset.
-    path, truth, table
-        Files to write: the data, gzipped; the truth as JSON; its rates by context and action as Parquet.
-    rows, seed, jobs, advance
-        Arguments of `evaluator.datasets.make`.
+    Files are the data, gzipped (`path`), the truth as JSON (`truth`), and its rates by context and action (`table`).
     """
     if not FEWEST_ROWS <= rows <= twin.rows:
         raise ParameterError(f"rows={rows}.", remedy=f"give {FEWEST_ROWS:,} to {twin.rows:,} rows.")
