@@ -29,6 +29,7 @@ from evaluator.worlds.arrivals import DisplayTimes
 from evaluator.worlds.disk_column import DisplayColumn, spans
 from evaluator.worlds.event_laws import EventLaw, LogCosts
 from evaluator.worlds.logger import TwinSets
+from evaluator.worlds.scenarios.problem import event_table
 from evaluator.worlds.truth import LogTruth
 
 Ints = npt.NDArray[np.int64]
@@ -331,7 +332,7 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
     if until is not None:
         seen = when <= until
         display, when, value = display[seen], when[seen], value[seen]
-    conversions = pa.table({"display_id": pa.array(display), "time": pa.array(when), "value": pa.array(value)})
+    conversions = event_table(display, when, value)
     events, kinds = [conversions], []
     for number, one in enumerate(outcomes):
         own = None if one.beyond is None else int(drawn.times(n - 1, n)[0]) + one.beyond
@@ -354,8 +355,7 @@ def _outcome_events(
         parts.append((first + found.display, drawn.times(first, end)[found.display] + found.wait, found.value))
     display, when, value = (np.concatenate(of) for of in zip(*parts, strict=True))
     seen = np.ones(len(when), np.bool_) if until is None else when <= until
-    table = {"display_id": pa.array(display[seen]), "time": pa.array(when[seen]), "value": pa.array(value[seen])}
-    return with_kind(pa.table(table), one.kind.name)
+    return with_kind(event_table(display[seen], when[seen], value[seen]), one.kind.name)
 
 
 def _draw_part(truth: LogTruth, drawn: TwinDisplays, streams: _Streams, edges: Floats, first: int, end: int) -> _Events:
