@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.comparisons.horizon import checkpoints
-from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.log import Log
 from evaluator.log.times import dated, time_words
@@ -35,8 +34,11 @@ from evaluator.reports.chart_parts import (
 )
 from evaluator.reports.document import Spec
 from evaluator.reports.numbers import interval_text
-from evaluator.simulations.result import Simulation
 from evaluator.units import ROUND, SECONDS
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.result import Comparison
+    from evaluator.simulations.result import Simulation
 
 # Share of the rounds left out: means of so few rounds scatter and would stretch the axis.
 _FIRST_SHARE = 0.05
