@@ -35,7 +35,7 @@ from evaluator.datasets.metadata import log_meta, propensity_kind
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.outcomes import Outcomes, event_table, find_outcomes
 from evaluator.datasets.per_action_columns import TakenFromTable, taken_from_tables
-from evaluator.datasets.reading_plan import NONE, ReadingPlan, plan_reading
+from evaluator.datasets.reading_plan import ReadingPlan, plan_reading
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import left_out_note, refuse_many
 from evaluator.datasets.set_readers import find_sets, set_breaches
@@ -47,6 +47,8 @@ from evaluator.log import Log
 from evaluator.log.events import CONVERSION, mark_kind
 from evaluator.log.fingerprint import content_hash
 
+# Rows whose display was listed before, of a first pass, which knows of none.
+_NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})
 # How often, and after how many seconds, a folder is removed again that others write in.
 _TRIES, _PAUSE = 100, 0.1
 
@@ -81,15 +83,9 @@ def read_tables(
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
 
-    Parameters
-    ----------
-    spec, asked, into, contexts, advance
-        Spec, options, folder, and the rest, as `evaluator.datasets.resolve.read_spec_tables` takes them.
-    tables, others, of_sets
-        Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
-        calendar or the candidates.
-    jobs
-        Number of threads that write the log in parts, where all displays stay; with one, it is written in one file.
+    Arguments are as of `evaluator.datasets.resolve.read_spec_tables`. `others` are the tables of events and targets by
+    the spec's name, `of_sets` those of the calendar or the candidates. With several `jobs`, threads write the log in
+    parts, where all displays stay.
     """
     plan = plan_reading(spec, tables, others, of_sets, asked)
     with _waiting_room(into) as new_spool:
@@ -143,9 +139,9 @@ def _take_in(
     """Pass over the displays; again if an id is repeated."""
     chunks = plan.chunks(new_spool)
 
-    def one_pass(again: pl.DataFrame = NONE) -> Intake:
+    def one_pass(again: pl.DataFrame = _NONE) -> Intake:
         asked = {table: second.asking() for table, second in seconds.items()}
-        intake = plan.intake(new_spool, asked, sets=sets, tables=tables, again=again)
+        intake = Intake(plan, new_spool, asked, sets=sets, tables=tables, repeated=again)
         intake.see(chunks(), advance)
         return intake
 

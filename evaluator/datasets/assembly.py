@@ -129,7 +129,7 @@ def choose_displays(
     new_action = np.full(len(names), -1, dtype=np.int32)
     new_action[order] = np.arange(len(order), dtype=np.int32)
     displays = int(intake.shown[order].sum())
-    design = intake.spec.display.design
+    design = intake.plan.spec.display.design
     designed = None if design is None else by_design(design, names)
     if designed is not None and intake.sets is None:
         check_design(designed, intake.shown)
@@ -183,10 +183,7 @@ def context_vectors(kept: KeptDisplays) -> ContextVectors | None:
 class DisplayNumbers:
     """The numbers that some displays get among those that stay.
 
-    Parameters
-    ----------
-    asked
-        Places, among the sound displays, of the displays whose numbers are wanted, shape (n,).
+    `asked` are their places among the sound displays, shape (n,).
     """
 
     def __init__(self, asked: npt.NDArray[np.int64]) -> None:
@@ -218,16 +215,8 @@ class DisplayNumbers:
 class DisplayBatches:
     """The displays that stay, some at a time, as the contract has them: NumPy, or Arrow where sets differ.
 
-    Parameters
-    ----------
-    kept
-        The displays that stay.
-    vectors
-        Source of their context vectors; None without contexts.
-    numbers
-        Object that learns the numbers of the displays asked for.
-    uniform
-        Whether all propensities are 1/K, or one over the size of the display's set.
+    `vectors` gives their context vectors, None without contexts; `numbers` learns the numbers of the displays asked
+    for; `uniform` says whether all propensities are 1/K, or one over the size of the display's set.
     """
 
     kept: KeptDisplays
@@ -248,8 +237,8 @@ class DisplayBatches:
 
     def _batch(self, columns: dict[str, Any], sets: pl.Series | None) -> dict[str, Any]:
         kept, uniform = self.kept, self.uniform
-        targets = target_places(kept.intake.targets, kept.labels)
-        vector = vector_places(kept.intake.vectors, kept.labels)
+        targets = target_places(kept.intake.plan.targets, kept.labels)
+        vector = vector_places(kept.intake.plan.vectors, kept.labels)
         source = kept.intake.sets
         batch: dict[str, Any] = {"time": columns[TIME], "action": columns[ACTION]}
         if kept.propensities.of_action is not None:

@@ -109,10 +109,7 @@ class Draft:
     def toml(self, folder: str | Path | None = None) -> str:
         """Return the text of the spec.
 
-        Parameters
-        ----------
-        folder
-            Folder that the spec is for: its files are named relative to it. None names them by their whole paths.
+        Files are named relative to `folder`, which the spec is for, or by their whole paths.
         """
         looked = " and ".join(f"{'all' if whole else 'the first'} {rows:,} rows" for rows, whole in self.rows)
         stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", re.sub(r"\.[A-Za-z0-9.]+$|[*?]+.*", "", self.files.name)).strip("-.")

@@ -37,17 +37,7 @@ ROW, PLACE = "row", "place"
 class AskedDisplays:
     """The displays of a pass that a table may name: in memory nothing but their number.
 
-    Parameters
-    ----------
-    named
-        Ids that the table names.
-    new_spool
-        Function that makes a temporary file.
-
-    Attributes
-    ----------
-    sample
-        Ids of the first displays, whether they may be named or not.
+    The `sample` has the ids of the first displays, whether they may be named or not.
     """
 
     def __init__(self, named: NamedIds, new_spool: Callable[[], Spool]) -> None:
@@ -56,13 +46,7 @@ class AskedDisplays:
         self.sample: tuple[str, ...] = ()
 
     def wanted(self, displays: pl.DataFrame) -> pl.DataFrame:
-        """Return those of the next displays that may be named, without their ids, numbered in `ASKED`.
-
-        Parameters
-        ----------
-        displays
-            Displays with the columns of `evaluator.datasets.join_by_id.hashed`, and others.
-        """
+        """Return those of the next displays that may be named, without their ids, numbered in `ASKED`."""
         if len(self.sample) < SHOWN:
             self.sample = (*self.sample, *displays[ID].drop_nulls().head(SHOWN))[:SHOWN]
         known = displays if displays[HASH].null_count() == 0 else displays.filter(pl.col(HASH).is_not_null())
@@ -110,21 +94,6 @@ class SecondTable:
 
     Of the displays those wait, too, that may be named (`asking`). Both are then joined by id, those of some hashes at a
     time: in memory 25 bytes of each display that may be named.
-
-    Parameters
-    ----------
-    rules
-        Rules of the kind of the events, which have a table of their own.
-    time
-        Section ``[time]`` of the spec.
-    files
-        Files of that table.
-    zones
-        Record of the times that say their zone, and of those that do not.
-    listed
-        Whether every breach will be asked for, as in `Breaches`.
-    new_spool
-        Function that makes a temporary file in which rows wait.
     """
 
     def __init__(
@@ -160,12 +129,8 @@ class SecondTable:
     def named(self, displays: pl.DataFrame, asked: AskedDisplays) -> pl.DataFrame:
         """Return those displays that are named here.
 
-        Parameters
-        ----------
-        displays
-            All displays that may be, in their order, or some of them.
-        asked
-            Object that has been shown all displays, and numbered these; its ids are freed.
+        Of all displays that may be, in their order, or some of them; `asked` has been shown all displays, and numbered
+        these; its ids are freed.
         """
         place = np.full(asked.rows, -1, np.int64)
         place[displays[ASKED].to_numpy()] = np.arange(displays.height)
@@ -209,12 +174,8 @@ class SecondTable:
     def converted(self, displays: pl.DataFrame, *, limited: bool) -> tuple[pl.DataFrame, int]:
         """Return the rows that hold an event of a display, and how many have none because of a limit.
 
-        Parameters
-        ----------
-        displays
-            All displays that are `named`: ``display`` (number), ``shown`` (time in ticks), ``sound``.
-        limited
-            Whether only the first displays were read, so that some events belong to none of them.
+        `displays` are all that are `named`: ``display`` (number), ``shown`` (time in ticks), ``sound``. Where only the
+        first displays were read (`limited`), some events belong to none of them.
         """
         clock = self._rules.columns.time
         times = TimeGuesses(self._time, [] if clock is None else [clock])
@@ -279,10 +240,7 @@ def by_hash(frames: Iterable[pl.DataFrame], parts: int, new_spool: Callable[[], 
 class SeenIds:
     """The ids met so far, as hashes that wait in a spool; `repeated` settles equal ones by reading their ids again.
 
-    Parameters
-    ----------
-    new_spool
-        Function that makes a temporary file, in which 8 bytes of each display wait.
+    Of each display 8 bytes wait.
     """
 
     def __init__(self, new_spool: Callable[[], Spool]) -> None:
@@ -320,14 +278,8 @@ class SeenIds:
 def repeated(chunks: Iterable[pl.DataFrame], column: str, suspects: pl.Series) -> pl.DataFrame:
     """Return the rows whose id an earlier row has, in order: the number of each, ``row``, and where the earlier one is.
 
-    Parameters
-    ----------
-    chunks
-        All rows again, chunk by chunk, in the same order.
-    column
-        Name of their id; what else they have is returned of the first row with it.
-    suspects
-        Hashes of ids that were met more than once, from `SeenIds`.
+    `chunks` are all rows again, in the same order; what they have beside the id in `column` is returned of the first
+    row with it; `suspects` are from `SeenIds`.
     """
     found, before = [], 0
     for chunk in chunks:

@@ -176,17 +176,7 @@ def _label_order(label: str) -> tuple[int, int, str]:
 def by_design(design: float | Mapping[str, float], labels: Sequence[str]) -> Floats:
     """Return the propensity that a design gives each label, shape (n,).
 
-    Parameters
-    ----------
-    design
-        Propensity of every action, or of each by its label.
-    labels
-        Labels of actions that were shown, or could have been.
-
-    Raises
-    ------
-    PropensityError
-        The design does not name one of them.
+    Raises PropensityError if the design does not name one of them.
     """
     of = {value_text(str(label)): p for label, p in design.items()} if isinstance(design, Mapping) else dict.fromkeys(
         labels, design
@@ -201,11 +191,8 @@ def by_design(design: float | Mapping[str, float], labels: Sequence[str]) -> Flo
 def check_design(propensity: Floats, shown: npt.NDArray[np.integer]) -> None:
     """Refuse a design whose propensities (K,) cannot be those of displays that showed each action so often, (K,).
 
-    Raises
-    ------
-    PropensityError
-        The propensities of the actions that were shown sum to more than 1; or to so little that some of the others
-        would have been shown, but for a chance of `UNSEEN`.
+    Raises PropensityError if the propensities of the actions that were shown sum to more than 1; or to so little that
+    some of the others would have been shown, but for a chance of `UNSEEN`.
     """
     total, n = float(propensity[shown > 0].sum()), int(shown.sum())
     # One number for all may be rounded, 0.33 for a third: it accepts the same share of every action's displays.
@@ -222,13 +209,7 @@ def check_design(propensity: Floats, shown: npt.NDArray[np.integer]) -> None:
 
 
 class ShownActions:
-    """What a pass over the displays finds of each action of a source.
-
-    Parameters
-    ----------
-    n
-        Number of actions of the source.
-    """
+    """What a pass over the displays finds of each action of a source."""
 
     def __init__(self, n: int) -> None:
         self.shown = np.zeros(n, np.int64)
@@ -252,17 +233,9 @@ class ShownActions:
 class KeptPropensities(NamedTuple):
     """Propensities of the displays that stay.
 
-    Parameters
-    ----------
-    kind
-        Kind of the propensities: logged, uniform (by design), estimated or absent.
-    of_action
-        Propensity that the displays of each kept action get, shape (K,); None where they keep what was logged.
-    kept_share
-        Share of the displays that were kept, of those at which a kept action was eligible, as in
-        `evaluator.log.LogMeta`.
-    notes
-        Sentences for whoever reads a result.
+    Displays of each kept action get the propensity `of_action` (K,), or keep what was logged where it is None.
+    `kept_share` is the share of the displays that were kept, of those at which a kept action was eligible, as in
+    `evaluator.log.LogMeta`.
     """
 
     kind: PropensityKind

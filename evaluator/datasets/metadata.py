@@ -44,20 +44,8 @@ def log_meta(
 ) -> LogMeta:
     """Return the metadata of a log read by `spec`.
 
-    Parameters
-    ----------
-    spec
-        Spec of the dataset.
-    counts
-        Numbers that the adapter counted.
-    kinds
-        Kinds of the events, the conversions first, with how long they were followed.
-    notes
-        Sentences for whoever reads a result, beside those of the spec.
-    propensities
-        Propensities that the displays have once actions were chosen.
-    encoder
-        Encoder that says how context columns became vectors; None for a log without.
+    The conversions are first among the `kinds`, which say how long they were followed. `encoder` says how context
+    columns became vectors, None for a log without.
     """
     notes = [*spec.notes, *design_note(spec), *notes, *propensities.notes]
     return LogMeta(

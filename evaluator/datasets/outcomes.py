@@ -42,14 +42,8 @@ CUT = "conversions_beyond_attribution_window"
 class Outcomes:
     """The events of a kind that count, and how long they were looked for.
 
-    Parameters
-    ----------
-    events
-        Events that count, one a row: ``display`` (number), ``time`` (ticks), ``value``.
-    kind
-        Kind of the events, with how long they were followed.
-    counts, notes
-        Numbers of events that were dropped, by reason, and the sentences about them.
+    `events` are one a row: ``display`` (number), ``time`` (ticks), ``value``; `counts` and `notes` say what was
+    dropped, and why.
     """
 
     events: pl.DataFrame
@@ -76,21 +70,9 @@ def find_outcomes(
 ) -> Outcomes:
     """Return the events that count; those that break a rule are recorded in `breaches`.
 
-    Parameters
-    ----------
-    found
-        Rows that hold an event: ``display``, ``shown``, ``time``, ``value``, and where in the files they are.
-    spec, rules
-        Spec of the dataset, and rules of the kind of the events.
-    breaches
-        Collector of the breaches of the files that hold the events.
-    times
-        Function that gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time.
-    last
-        Time of the last display in ticks.
-    window
-        Attribution window that replaces that of the spec, a duration or ticks: what is later is no breach, but cut.
-        None keeps the spec's.
+    Rows that hold an event have ``display``, ``shown``, ``time``, ``value``, and where in the files they are. `times`
+    gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time; `last` is that of the
+    last one. What comes later than a `window`, a duration or ticks in place of the spec's, is no breach, but cut.
     """
     tick = tick_of(spec)
     stated = spec_window(rules.attribution_window, tick, name=spec.name)
@@ -199,12 +181,8 @@ def _instants(time: pl.Series, spec: FileSpec) -> pl.Series:
 def event_table(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]) -> pa.Table:
     """Return the events of the displays that stay, as the contract has them.
 
-    Parameters
-    ----------
-    counted
-        Events of each kind that count, the conversions first.
-    display_id
-        Number of the display of each of all these events, kind by kind, -1 where it was dropped, shape (n,).
+    The conversions are first among those `counted`; `display_id` (n,) is the number of the display of each of all these
+    events, kind by kind, -1 where it was dropped.
     """
     numbers = np.split(display_id, np.cumsum([of.events.height for of in counted])[:-1])
     parts = []
@@ -218,10 +196,7 @@ def event_table(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]) 
 def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None:
     """Return the window of a spec in ticks.
 
-    Raises
-    ------
-    SpecError
-        The window is a duration, but the log counts rounds, or one shorter than a tick.
+    Raises SpecError for a duration where the log counts rounds, or for one shorter than a tick.
     """
     if window is None:
         return None
@@ -249,10 +224,7 @@ def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None
 def asked_window(window: str | int | None, tick: str) -> int | None:
     """Return the window that a call asks for in ticks: ``8h``, or a number of ticks.
 
-    Raises
-    ------
-    UsageError
-        The window is a duration where the log counts rounds, or is shorter than a tick.
+    Raises UsageError for a duration where the log counts rounds, or for less than a tick.
     """
     if window is None:
         return None
@@ -280,10 +252,7 @@ def cut_note(conversions: int, window: str | int, tick: str) -> str:
 def cut_log(log: Log, window: str | int) -> Log:
     """Return a log that is followed for a shorter window, without the conversions later than it.
 
-    Raises
-    ------
-    UsageError
-        The log was followed, or cut, for less than that; or its known truth counts all conversions.
+    Raises UsageError if the log was followed, or cut, for less than that, or if its known truth counts all conversions.
     """
     ticks, followed = asked_window(window, log.meta.tick), log.meta.attribution_window
     assert ticks is not None
@@ -322,15 +291,8 @@ BINS = 4096
 class FollowUpEnd(NamedTuple):
     """Until when a log was followed.
 
-    Parameters
-    ----------
-    until
-        Latest time (ticks) of an event that is no stray.
-    stray
-        Whether each conversion is a stray, shape (n,).
-    expected
-        Number of conversions that should have come since `until`, had the log been followed to the strays; nan without
-        strays.
+    `until` is the latest time (ticks) of an event that is no stray; `stray` (n,) says which conversions are; `expected`
+    is how many should have come since `until`, had the log been followed to the strays, nan without strays.
     """
 
     until: int
@@ -341,14 +303,8 @@ class FollowUpEnd(NamedTuple):
 def find_end(times: Callable[[], Iterable[Ints]], *, last: int, shown: Ints, time: Ints) -> FollowUpEnd:
     """Return until when a log was followed. Cost: nothing, or a pass over the displays if conversions come after them.
 
-    Parameters
-    ----------
-    times
-        Function that gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time.
-    last
-        Time of the last display in ticks.
-    shown, time
-        Time of each conversion's display, and of the conversion itself, in ticks, shape (n,).
+    `times` gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time; `last` is that of
+    the last one; `shown` and `time` (n,) are those of each conversion's display, and of the conversion itself.
     """
     stray = np.zeros(len(time), np.bool_)
     late = np.flatnonzero(time > last)

@@ -60,19 +60,8 @@ def target_actions(spec: FileSpec) -> dict[str, str]:
 class TakenFromTable:
     """The actions that a policy takes, in a table of their own: displays find theirs by id as they pass by.
 
-    Memory: an id and a label of each row. Time: a binary search a display.
-
-    Parameters
-    ----------
-    source, action
-        Section of the table, and the column with the label of the action.
-    files
-        Files of the table.
-
-    Raises
-    ------
-    LogError
-        A row has no id, or the id of another one.
+    Memory: an id and a label of each row. Time: a binary search a display. Raises LogError if a row has no id, or the
+    id of another one.
     """
 
     def __init__(self, source: TargetSource, action: str, files: list[TablePart]) -> None:
@@ -162,19 +151,8 @@ def target_of(columns: Mapping[str, npt.NDArray[np.float64]], places: Sequence[s
 def columns_by_label(pattern: str, key: str, file: TablePart, source: Table) -> dict[str, str]:
     """Return the column of each action's label.
 
-    Parameters
-    ----------
-    pattern
-        Name of the columns, with `PLACEHOLDER` for the label.
-    key
-        Key of the spec that says so.
-    file, source
-        First file of the displays, and how it is read.
-
-    Raises
-    ------
-    SpecError
-        No column of the source fits the pattern.
+    In `pattern` `PLACEHOLDER` stands for the label; `key` is the key of the spec that says so. Raises SpecError if no
+    column of the first `file` of the displays fits.
     """
     before, after = pattern.split(PLACEHOLDER)
     names = column_names(file, source)
@@ -194,19 +172,7 @@ def columns_by_label(pattern: str, key: str, file: TablePart, source: Table) -> 
 def in_order_of(labels: Sequence[str], columns: Mapping[str, str], section: str, hint: str) -> list[str]:
     """Return the column of each label, (K,).
 
-    Parameters
-    ----------
-    labels
-        Labels of the log's K actions.
-    columns
-        Column of each label that the source has one for.
-    section, hint
-        Section of the spec, and what to do about a label without a column, for the error.
-
-    Raises
-    ------
-    LogError
-        An action of the log has no such column.
+    Raises LogError, with the `section` of the spec and a `hint`, if an action of the log has no such column.
     """
     for label in labels:
         if label not in columns:
@@ -217,10 +183,7 @@ def in_order_of(labels: Sequence[str], columns: Mapping[str, str], section: str,
 def vector_columns(spec: FileSpec, files: Sequence[TablePart]) -> list[dict[str, str]]:
     """Return the columns of each number of the vectors, none without ``[action_set]``.
 
-    Raises
-    ------
-    SpecError
-        No column fits, or one is an outcome, which no policy may see.
+    Raises SpecError if no column fits, or if one is an outcome, which no policy may see.
     """
     patterns = [] if spec.action_set is None else spec.action_set.patterns
     found = [columns_by_label(pattern, "action_set.columns", files[0], spec.source) for pattern in patterns]

@@ -9,26 +9,20 @@ from functools import cached_property
 
 import polars as pl
 
-from evaluator.datasets.candidate_sets import SetSource
 from evaluator.datasets.cells import Kind, merged_kinds
-from evaluator.datasets.contexts import ContextCodes, Features, choose_features
+from evaluator.datasets.contexts import Features, choose_features
 from evaluator.datasets.event_rows import EventRules, event_columns, event_kinds
 from evaluator.datasets.frames import Chunks, column_names, number_columns
-from evaluator.datasets.intake import Intake
-from evaluator.datasets.join_by_id import AskedDisplays, SeenIds
-from evaluator.datasets.labels import Labels
 from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.options import ReadingOptions, share_of
 from evaluator.datasets.outcomes import asked_window
 from evaluator.datasets.per_action_columns import (
-    TakenFromTable,
     TargetColumns,
     target_actions,
     target_columns,
     vector_columns,
 )
-from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches
-from evaluator.datasets.row_rules import TimeOrder
+from evaluator.datasets.row_breaches import SHOWN
 from evaluator.datasets.sorting import SortedChunks, whole_ties
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.part import TablePart
@@ -42,9 +36,6 @@ from evaluator.log import Log
 from evaluator.log.column import CROSS, parts_of
 from evaluator.log.schema import OWN_COLUMNS, kept_columns
 from evaluator.log.users import LIKE_USERS, like_users
-
-# Rows whose display was listed before, of a first pass, which knows of none.
-NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})
 
 _BY_ROUNDS = "The displays have no times: they are in the order of the file, and rounds count them."
 
@@ -149,13 +140,13 @@ class ReadingPlan:
     def _joined(self) -> set[str]:
         """Columns that displays get of tables of their own."""
         named = {} if self.spec.target is None else self.spec.target.named
-        return {column for name, column in target_actions(self.spec).items() if named[name.partition(":")[2]].source}
+        return {column for name, column in self.target_actions.items() if named[name.partition(":")[2]].source}
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:
         wide = [name for of in (*self.targets.values(), *self.vectors) for name in of.values()]
         kinds = merged_kinds(_display_kinds(self.spec, self.features), dict.fromkeys(wide, "float"))
-        kinds = merged_kinds(kinds, dict.fromkeys(target_actions(self.spec).values(), "category"))
+        kinds = merged_kinds(kinds, dict.fromkeys(self.target_actions.values(), "category"))
         for rules in self.events:
             kinds = kinds if rules.table in self.others else merged_kinds(kinds, event_columns(rules, self.spec.time))
         return kinds
@@ -200,40 +191,10 @@ class ReadingPlan:
         found = {c: [file.name for file, of in zip(tables, offered, strict=True) if c not in of] for c in sorted(free)}
         return {c: names for c, names in found.items() if 0 < len(names) < len(tables)}
 
-    def intake(
-        self,
-        new_spool: Callable[[], Spool],
-        asked: Mapping[str, AskedDisplays],
-        *,
-        sets: SetSource | None = None,
-        tables: Mapping[str, TakenFromTable] | None = None,
-        again: pl.DataFrame = NONE,
-    ) -> Intake:
-        """Return an intake that has seen nothing; arguments as of `Intake`, `again` of its `repeated`."""
-        spec = self.spec
-        return Intake(
-            spec=spec,
-            kinds=self.kinds,
-            breaches=Breaches(self.files, listed=self.listed),
-            order=TimeOrder(self.files, spec.display.time, self.zones),
-            zones=self.zones,
-            codes=ContextCodes(self.features),
-            events=self.events,
-            asked=asked,
-            sets=sets,
-            repeated=again,
-            targets=self.targets,
-            target_actions=target_actions(spec),
-            vectors=self.vectors,
-            tables=tables or {},
-            spool=new_spool(),
-            new_spool=new_spool,
-            kept=self.kept,
-            keep={name: Labels() for name, column in self.kept.items() if column not in self.numbers},
-            numbers=tuple(name for name, column in self.kept.items() if column in self.numbers),
-            limit=self.limit,
-            ids=SeenIds(new_spool),
-        )
+    @cached_property
+    def target_actions(self) -> dict[str, str]:
+        """Column of labels of each policy to be evaluated that has one, by its column of displays."""
+        return target_actions(self.spec)
 
 
 def plan_reading(
@@ -319,18 +280,8 @@ def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
 def columns_to_keep(spec: FileSpec, keep: Sequence[str], users: Callable[[], Sequence[str]]) -> dict[str, str]:
     """Return the columns to keep, by the names that the log gives them: those of the spec, and others by their own.
 
-    Parameters
-    ----------
-    spec, keep
-        Spec of the dataset, and the columns that are asked for; `LIKE_USERS` among them asks for those of users, if no
-        other is kept.
-    users
-        Function that returns the columns of the source that look like ones of users.
-
-    Raises
-    ------
-    UsageError
-        A column is an outcome, or would get a name that the log uses itself.
+    `LIKE_USERS` among them asks for the source's columns of `users`, if no other is kept. Raises UsageError if a column
+    is an outcome, or would get a name that the log uses itself.
     """
     # What decides whether a display is kept may look at its outcome.
     outcomes: set[object] = {*spec.leakage.columns, spec.display.weight}

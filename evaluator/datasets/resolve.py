@@ -34,10 +34,9 @@ from evaluator.log import Log
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.options.signatures import shows
 from evaluator.store_addresses import is_address, refuse_secret
-from evaluator.worlds.scenarios.problem import delay_files
-from evaluator.worlds.scenarios.promotion_log import generate_promotions
-from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
-from evaluator.worlds.scenarios.synthetic import generate
+from evaluator.worlds.scenarios.problem import delay_files, generate
+from evaluator.worlds.scenarios.promotions import generate_promotions
+from evaluator.worlds.scenarios.scenario import PromotionsScenario
 
 # Names of columns that say what they hold, the surest first.
 _NAMES = {
@@ -135,10 +134,7 @@ def _spec_at(where: LogFolder) -> Spec | None:
 def sources(dataset: str | Path, *, path: str | Path | None = None) -> list[Path]:
     """Return what `read` reads on disk: files, or the folder of a converted log.
 
-    Raises
-    ------
-    SourceError
-        Files of the dataset are missing.
+    Raises SourceError if files of the dataset are missing.
     """
     where = spec_path(dataset)
     if isinstance(where, ObjectFolder):
@@ -361,24 +357,9 @@ def find_parts(
 ) -> list[TablePart]:
     """Return the parts of a table, in the order of their rows.
 
-    Parameters
-    ----------
-    of
-        Table of a spec, which says where it lies.
-    folder
-        Folder that paths are relative to.
-    staging
-        Folder of copies of what cannot be read in place.
-    databases
-        Connections to databases that are open.
-    override
-        Path, glob or folder to read instead, relative to the working folder, or address of objects; None reads what
-        the spec names.
-
-    Raises
-    ------
-    SourceError
-        There is no such table, or it cannot be reached.
+    Paths are relative to `folder`; an `override`, path, glob or folder to read instead, is relative to the working
+    folder, or the address of objects. What cannot be read in place is copied to `staging`. Raises SourceError if there
+    is no such table, or if it cannot be reached.
     """
     table = of.table
     if override is None and table.delta is not None:
@@ -396,14 +377,8 @@ def find_parts(
 class SpecTable(NamedTuple):
     """A table of a spec.
 
-    Parameters
-    ----------
-    table
-        Section that says where it lies and how it is read, its object store that of the displays unless it has one.
-    key
-        Columns that identify a row, as far as the spec tells.
-    section
-        Name of the section.
+    The object store of a `table` is that of the displays unless it has one; its `key` are the columns that identify a
+    row, as far as the spec tells; `section` is the name of its section.
     """
 
     table: Table

@@ -34,18 +34,8 @@ class SortedChunks:
     """The rows of `chunks` by time, missing times last, as frames of `CHUNK_ROWS` rows.
 
     Distribution sort: rows are spooled, distributed into ranges of times, and each range is sorted in memory. A range
-    of a single time, of whatever size, needs no sorting. Disk: twice the rows for the time of the iteration.
-
-    Parameters
-    ----------
-    chunks
-        Frames to sort, in any order; none where `add` gets them.
-    time
-        Name of the column of the time.
-    limit
-        Number of rows to yield, the first ones in time; None yields all.
-    new_spool
-        Function that makes a temporary file in which rows wait.
+    of a single time, of whatever size, needs no sorting. Disk: twice the rows for the time of the iteration. `chunks`
+    are frames in any order, none where `add` gets them; `limit` yields the first rows in time.
     """
 
     def __init__(
@@ -149,26 +139,9 @@ class TieShuffler:
 
     A group of one time is shuffled in memory; a larger one than `HELD_RANGES` ranges of a sort is sorted by the keys of
     its displays, as a source is by time. Memory: the chunk at hand, such a group, and a byte a display of a larger one.
-
-    Parameters
-    ----------
-    write
-        Function that gets the displays, frame by frame.
-    time
-        Name of the column of the time in these frames.
-    shuffle
-        Whether displays of one time are shuffled; else they keep the order they come in.
-    new_spool
-        Function that makes a temporary file, in which displays of a large group wait.
-    limit
-        Number of displays to hand on, the first ones in the log's order; None hands on all.
-
-    Attributes
-    ----------
-    displays
-        Number of displays handed on.
-    sharing
-        Number of displays that share their time with another.
+    `write` gets the displays, frame by frame; with a `limit` the first ones in the log's order. Unless displays of one
+    time are to `shuffle`, they keep the order they come in. `displays` counts those handed on, `sharing` those that
+    share their time with another.
     """
 
     def __init__(
@@ -195,12 +168,8 @@ class TieShuffler:
     def add(self, frame: pl.DataFrame, asked: Ints) -> None:
         """Take the next displays.
 
-        Parameters
-        ----------
-        frame
-            Displays to take, in the order of the source.
-        asked
-            Places, in the order of `frame`, of the displays whose number in the log is wanted, sorted, shape (q,).
+        They come in the order of the source; `asked` (q,) are the places in `frame`, sorted, of those whose number in
+        the log is wanted.
         """
         self._asked.append(asked)
         if frame.height == 0:
@@ -317,14 +286,7 @@ class TieShuffler:
 def whole_ties(read: Callable[[int | None], Iterable[pl.DataFrame]], time: str, limit: int) -> Iterator[pl.DataFrame]:
     """Yield the first `limit` rows and those after them that share the time of the last one.
 
-    Parameters
-    ----------
-    read
-        Function that gives so many of the first rows, or all for None.
-    time
-        Name of the column of the time.
-    limit
-        Number of rows wanted, at least 1.
+    `read` gives so many of the first rows, or all for None.
     """
     left, last = limit, None
     for chunk in _as_needed(read, limit + MARGIN):

@@ -63,10 +63,7 @@ def longest_line() -> int:
 def number_set(variable: str, usual: int) -> int:
     """Return a limit that a variable of the environment sets: whoever runs the command, never a spec, may raise it.
 
-    Raises
-    ------
-    UsageError
-        The variable holds no whole number from 1 on.
+    Raises UsageError if the variable holds no whole number from 1 on.
     """
     text = os.environ.get(variable) or str(usual)
     if re.fullmatch("[1-9][0-9]{0,14}", text) is None:
@@ -96,17 +93,9 @@ def open_text(path: Path, encoding: str = UTF8) -> io.TextIOWrapper:
 def utf8_pieces(path: Path, encoding: str, *, returns: bool) -> Iterator[bytes]:
     """Yield the text of a file in UTF-8, unpacked, some MB at a time.
 
-    Parameters
-    ----------
-    path, encoding
-        Path and encoding of the file.
-    returns
-        Whether its lines end with carriage returns alone, as old spreadsheets write them: newlines take their place.
-
-    Raises
-    ------
-    SourceError
-        A byte is no text in an encoding other than UTF-8, or a compressed file is truncated or damaged.
+    Where lines end with carriage returns alone, as old spreadsheets write them, newlines take their place (`returns`).
+    Raises SourceError if a byte is no text in an encoding other than UTF-8, or if a compressed file is truncated or
+    damaged.
     """
     if is_utf8(encoding) and not returns:
         yield from unzipped_pieces(path, TEXT_PIECE)
@@ -127,10 +116,7 @@ def refuse_illegal(path: Path, encoding: str = UTF8) -> None:
 def compression_of(path: Path) -> str | None:
     """Return how a file is compressed, as it begins, whatever its name; None if it is not.
 
-    Raises
-    ------
-    SourceError
-        The file may not be read.
+    Raises SourceError if the file may not be read.
     """
     try:
         with path.open("rb") as stream:
@@ -171,10 +157,7 @@ def _open_bytes(path: Path) -> BinaryIO:
 def _open_zip(path: Path) -> BinaryIO:
     """Open the one file of an archive.
 
-    Raises
-    ------
-    SourceError
-        It holds several files, or needs a password.
+    Raises SourceError if it holds several files, or needs a password.
     """
     unpack = f"unpack it: unzip {path.name}"
     archive = zipfile.ZipFile(path)
@@ -190,10 +173,7 @@ def _open_zip(path: Path) -> BinaryIO:
 def unzipped_pieces(path: Path, size: int | None = None) -> Iterator[bytes]:
     """Yield the bytes of a file, unpacked, some at a time.
 
-    Raises
-    ------
-    SourceError
-        The file is compressed, and truncated or damaged.
+    Raises SourceError if the file is compressed, and truncated or damaged.
     """
     with unpacking(path), closing(_open_bytes(path)) as stream:
         while piece := stream.read(size or PIECE):
@@ -203,10 +183,7 @@ def unzipped_pieces(path: Path, size: int | None = None) -> Iterator[bytes]:
 def decoded(path: Path, encoding: str) -> Iterator[str]:
     """Yield the text of a file, unzipped, some at a time.
 
-    Raises
-    ------
-    SourceError
-        A byte is no text in this encoding, or a compressed file is truncated or damaged.
+    Raises SourceError if a byte is no text in this encoding, or if a compressed file is truncated or damaged.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     read, line, before_it = 0, 1, ""
@@ -284,13 +261,7 @@ def refuse_more(size: int, path: Path, where: str, times: int = 1) -> None:
 
 
 class Unpacked:
-    """Count of the memory that the rows of one chunk take when they are unpacked.
-
-    Parameters
-    ----------
-    path, name
-        Path of the file, and what messages call it.
-    """
+    """Count of the memory that the rows of one chunk take when they are unpacked."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path, self._name = path, name
@@ -324,10 +295,7 @@ class Unpacked:
 def refuse_row_groups(path: Path, name: str, columns: Collection[str]) -> bool:
     """Refuse a file of Parquet that has row groups that unpack to too much, by its footer, or the pages of a small one.
 
-    Returns
-    -------
-    bool
-        Whether row groups have so many rows that they are to be read some rows at a time.
+    Returns whether row groups have so many rows that they are to be read some rows at a time.
     """
     import pyarrow.parquet as pq
 

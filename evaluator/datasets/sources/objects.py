@@ -38,15 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ObjectPart(TablePart):
-    """An object whose columns have types, so that only the wanted columns are fetched.
-
-    Parameters
-    ----------
-    store, listed
-        Store that holds it, and the object as it was listed.
-    format
-        ``parquet`` or ``ipc``.
-    """
+    """An object whose columns have types, so that only the wanted columns are fetched."""
 
     store: Store
     listed: StoredObject
@@ -98,26 +90,11 @@ class ObjectPart(TablePart):
 def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart]:
     """Return the objects of a table, in natural order of their keys (``day=2`` before ``day=10``).
 
-    Globs and folders give what they would give of files. Text is copied, at once.
-
-    Parameters
-    ----------
-    table
-        Section of the spec that says how the objects are read, and where their store answers.
-    address
-        Address of an object, glob or folder: ``s3://bucket/displays/**/*.parquet``.
-    staging
-        Folder of the copies; their disk is that of the objects.
-
-    Raises
-    ------
-    SourceError
-        It is no address of an object store, no object matches, the store cannot be reached or refuses, or an object
-        changes while it is copied.
-    UsageError
-        The address holds a secret.
-    OutputError
-        The copies do not fit into the folder of temporary files.
+    Globs and folders give what they would give of files. Text is copied, at once. An `address` is
+    ``s3://bucket/displays/**/*.parquet``; `staging` is the folder of the copies, whose disk is that of the objects.
+    Raises SourceError if it is no address of an object store, no object matches, the store cannot be reached or
+    refuses, or an object changes while it is copied; UsageError if the address holds a secret; OutputError if the
+    copies do not fit into the folder of temporary files.
     """
     store, key = open_store(address, table.storage or Storage())
     objects, root = _matching(table, store, key)
@@ -183,15 +160,7 @@ def _copied(
 
 
 class Staging:
-    """A folder of temporary files, made when the first of them is.
-
-    Parameters
-    ----------
-    stack
-        What removes the folder in the end.
-    within
-        Folder that holds it; None for that of the system's temporary files.
-    """
+    """A folder of temporary files, made when the first of them is."""
 
     def __init__(self, stack: ExitStack, within: Path | None) -> None:
         self._stack, self._within = stack, within
@@ -218,14 +187,7 @@ def staging(within: Path | None) -> Iterator[Staging]:
 class ObjectFile(RemoteFile):
     """An object as it was listed.
 
-    Parameters
-    ----------
-    store
-        Store that holds it.
-    key
-        Path of the object within the bucket.
-    listed
-        Object as it was listed; None where there was none of this name.
+    `listed` is the object as it was listed; None where there was none of this name.
     """
 
     store: Store

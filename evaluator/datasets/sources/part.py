@@ -140,10 +140,7 @@ def first_line(error: BaseException) -> str:
 class KeyedPart(TablePart):
     """A part whose rows can be read again in the same order, and have no lines.
 
-    Parameters
-    ----------
-    key
-        Columns that identify a row; none where nobody knows, and its number has to do.
+    Where nobody knows the `key`, its number has to do.
     """
 
     key: tuple[str, ...]
@@ -221,10 +218,7 @@ def plain_cells(cells: pa.Array, to: pa.DataType) -> pa.Array:
 def series_of(cells: pa.ChunkedArray, column: str, where: str) -> pl.Series:
     """Return a column as Polars has it.
 
-    Raises
-    ------
-    SourceError
-        Polars has no such type, or none with so many digits; `where` says what holds it.
+    Raises SourceError, where `where` says what holds it, if Polars has no such type, or none with so many digits.
     """
     import polars as pl
     import pyarrow as pa

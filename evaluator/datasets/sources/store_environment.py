@@ -42,17 +42,8 @@ _URL = re.compile(r"https?://[^\s/?#]+[^\s]*")
 def refuse_unusable_environment(scheme: str, *, of_spec: bool) -> None:
     """Raise if a variable of the environment for a store or its keys is unusable; its value is not repeated.
 
-    Parameters
-    ----------
-    scheme
-        Scheme of the store's addresses.
-    of_spec
-        Whether a spec says where it answers, so that the environment need not.
-
-    Raises
-    ------
-    SourceError
-        An endpoint is no address, or a name or key has blanks or breaks at its ends, as files of secrets leave them.
+    Where a spec says where the store answers (`of_spec`), the environment need not. Raises SourceError if an endpoint
+    is no address, or if a name or key has blanks or breaks at its ends, as files of secrets leave them.
     """
     for name in ENDPOINTS[scheme]:
         value = os.environ.get(name)
@@ -76,19 +67,7 @@ def refuse_unlisted_endpoint(scheme: str, storage: Storage) -> None:
 
     A spec may come from a stranger: its endpoint gets signatures, tokens and keys. It may be the provider's own, what
     the environment says itself, or one that `ALLOWED_ENDPOINTS` lists; without credentials (``anonymous``) any other,
-    but for plain http beyond this machine.
-
-    Parameters
-    ----------
-    scheme
-        Scheme of the store's addresses.
-    storage
-        Section of the spec that says where the store answers.
-
-    Raises
-    ------
-    SourceError
-        The endpoint is none of these.
+    but for plain http beyond this machine. Raises SourceError if the endpoint is none of these.
     """
     if storage.endpoint is None:
         return

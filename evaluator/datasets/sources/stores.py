@@ -63,14 +63,8 @@ _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 class StoredObject:
     """An object as a store lists it.
 
-    Parameters
-    ----------
-    key
-        Path within the bucket.
-    tag
-        Text that changes with the content: the ETag, or where a store has none the time of the last change.
-    size
-        Number of bytes.
+    The `tag` changes with the content: the ETag, or where a store has none the time of the last change; `size` is in
+    bytes.
     """
 
     key: str
@@ -87,14 +81,7 @@ class StoredObject:
 class Store:
     """A bucket (of Azure: a container) of an object store; credentials come from the environment.
 
-    Parameters
-    ----------
-    scheme
-        ``s3``, ``gs`` or ``az``.
-    bucket
-        Name of the bucket.
-    storage
-        Section of the spec that says where the store answers; None where the environment does.
+    `storage` is the section of the spec that says where the store answers; None where the environment does.
     """
 
     scheme: str
@@ -115,10 +102,8 @@ class Store:
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield the objects in a folder, the empty ones that stand for folders left out.
 
-        Raises
-        ------
-        SourceError
-            The store does not list it, or lists what is elsewhere: by such a name something else would be read.
+        Raises SourceError if the store does not list it, or lists what is elsewhere: by such a name something else
+        would be read.
         """
         import obstore
 
@@ -160,10 +145,7 @@ class Store:
     def read(self, listed: StoredObject, start: int, end: int) -> bytes:
         """Return the bytes of an object, as it was listed, from one place to before another.
 
-        Raises
-        ------
-        SourceError
-            It is another one now, or the store does not give it.
+        Raises SourceError if it is another one now, or if the store does not give it.
         """
         import obstore
         from obstore.exceptions import BaseError
@@ -183,12 +165,7 @@ class Store:
     def write(self, key: str, content: Path | bytes, *, new: bool = False) -> str:
         """Write an object and return its tag; with `new`, refuse to write over an object.
 
-        Raises
-        ------
-        OutputExistsError
-            A new one is there.
-        SourceError
-            The store does not take it.
+        Raises OutputExistsError if a new one is there, and SourceError if the store does not take it.
         """
         import obstore
         from obstore.exceptions import AlreadyExistsError
@@ -278,14 +255,8 @@ class Store:
 def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:
     """Return the store of an address, and the key, glob or folder within it.
 
-    Without a `storage` the environment says where it answers.
-
-    Raises
-    ------
-    SourceError
-        It is no address of an object store, or the environment says of it what cannot be used.
-    UsageError
-        It holds a secret.
+    Without a `storage` the environment says where it answers. Raises SourceError if it is no address of an object
+    store, or if the environment says of it what cannot be used; UsageError if it holds a secret.
     """
     refuse_secret(address)
     scheme, _, rest = address.partition("://")
@@ -320,16 +291,8 @@ def explain(
 ) -> SourceError:
     """Return the error that says in one line why a store did not give an object.
 
-    Parameters
-    ----------
-    error
-        What obstore or Polars raised.
-    address, endpoint
-        Address of the object, and of the store where the spec gives one.
-    of_spec
-        Whether a spec says where the store answers, and not the environment.
-    to
-        What was to be done with the object: ``read`` or ``write``.
+    `address` and `endpoint` are of the object, and of the store where the spec gives one (`of_spec`); ``read`` or
+    ``write`` is what was to be done with the object.
     """
     said = str(error)
     scheme, bucket = address.split("/")[0].rstrip(":"), address.split("/")[2]

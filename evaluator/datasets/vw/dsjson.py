@@ -281,14 +281,8 @@ _LARGEST = float.fromhex("0x1.fffffep+127")
 class Action(NamedTuple):
     """One of the actions of a decision.
 
-    Parameters
-    ----------
-    position
-        Number of the action in the list of the decision, from 1.
-    tag
-        Name that the log gives it; None without one.
-    features
-        Value of each feature by ``namespace.name``.
+    `position` is its number in the list of the decision, from 1; `tag` the name that the log gives it; features are by
+    ``namespace.name``.
     """
 
     position: int
@@ -360,10 +354,7 @@ class Unit(NamedTuple):
 def finite(value: object, what: str) -> float:
     """Return a number that a line holds.
 
-    Raises
-    ------
-    NoDecisionError
-        It is none, none that is finite, or larger than VowpalWabbit's.
+    Raises NoDecisionError if it is none, none that is finite, or larger than VowpalWabbit's.
     """
     try:
         found = float(value)  # type: ignore[arg-type]
