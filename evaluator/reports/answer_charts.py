@@ -256,7 +256,7 @@ def earned_chart(result: ReplayResult) -> Spec | None:
         name = f"{drawable(result.title) if own else 'final policy'}, by weights"
         rows.append((name, result.final.estimates["snips"].value))
     logged = result.logging_value.estimate
-    if not math.isfinite(logged):
+    if not (result.rounds and math.isfinite(logged)):
         return None
     number = significant_text(logged, 3)
     return intervals_chart(rows, "Reward of a display", origin=(logged, f"logging policy {number}"), sign=False)
@@ -285,8 +285,11 @@ def uplifts_chart(result: ReplayResult) -> Spec | None:
     return intervals_chart(rows, f"Uplift over the logging policy by {drawable(split.column)}")
 
 
-def shown_chart(log: Mapping[str, Any]) -> Spec | None:
+def shown_chart(facts: Mapping[str, Any]) -> Spec | None:
     """Return the shares of a log's displays that its actions have, from the facts of `evaluator.datasets.show`."""
+    log = facts.get("log")
+    if not log or "top_actions" not in log:
+        return None
     actions: Sequence[Mapping[str, Any]] = log["top_actions"]
     displays = log["displays"]
     if len(actions) < 2 or not displays:
