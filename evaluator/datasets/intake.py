@@ -13,18 +13,11 @@ from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.event_rows import REWARDS, EventRules, event_rows
 from evaluator.datasets.join_by_id import AskedDisplays, SeenIds, hashed
 from evaluator.datasets.labels import KEPT, Labels
-from evaluator.datasets.per_action_columns import (
-    TakenFromTable,
-    check_targets,
-    check_vectors,
-    target_codes,
-    vector_codes,
-)
+from evaluator.datasets.per_action_columns import TakenFromTable
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import LeftOut, TimeOrder, check_cells, check_displays, says_converted
-from evaluator.datasets.sorting import TieShuffler
-from evaluator.datasets.spool import Spool
+from evaluator.datasets.sorting import Spool, TieShuffler
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import FORMATS
 from evaluator.threads import behind
@@ -62,7 +55,7 @@ class Intake:
     keep, labels
         Labels found so far of each column of words that the log keeps, by the log's name of it, and of the actions.
     ids
-        Hashes of the ids of the displays seen so far.
+        Hashes of the ids of the displays seen so far; None where displays have none.
     rows, last_time
         Number of rows read so far, those in breach among them, and latest time of a sound display, in ticks.
     left_out
@@ -89,7 +82,11 @@ class Intake:
         self.codes, self.labels = ContextCodes(plan.features), Labels()
         self.keep = {name: Labels() for name, column in plan.kept.items() if column not in plan.numbers}
         self.numbers = tuple(name for name, column in plan.kept.items() if column in plan.numbers)
-        self.spool, self.ids, self.left_out = new_spool(), SeenIds(new_spool), LeftOut()
+        self.spool, self.ids, self.left_out = (
+            new_spool(),
+            None if plan.spec.display.id is None else SeenIds(new_spool),
+            LeftOut(),
+        )
         self.rows, self.last_time = 0, int(np.iinfo(np.int64).min)
         self.shown, self.offered = np.zeros(0, np.int64), np.zeros(0, np.bool_)
         self.ties = TieShuffler(
@@ -151,13 +148,13 @@ class Intake:
         low, high = np.searchsorted(self._repeated["row"].to_numpy(), [self.rows, self.rows + frame.height])
         again = self._repeated.slice(low, high - low).with_columns(pl.col("row") - self.rows)
         check_displays(rows, frame, spec, self.codes.features, again)
-        check_targets(rows, frame, plan.targets, plan.target_actions)
-        check_vectors(rows, frame, plan.vectors)
+        if plan.per_action is not None:
+            plan.per_action.check(rows, frame)
         frame = frame if self.sets is None else self.sets.check(rows, frame)
         self.rows += frame.height
-        ids = None if spec.display.id is None else hashed(frame[spec.display.id])
-        if ids is not None:
-            self.ids.add(ids)
+        ids = None
+        if spec.display.id is not None and self.ids is not None:
+            self.ids.add(ids := hashed(frame[spec.display.id]))
         own = {rules.table: self._own(frame, rows, rules) for rules in plan.events if rules.table not in self.asked}
         sound = rows.close()
         if self.breaches.listed and REWARDS in own:
@@ -210,7 +207,8 @@ class Intake:
             columns[KEPT + name] = labels.codes(frame[plan.kept[name]])
         for name in self.numbers:
             columns[KEPT + name] = frame[plan.kept[name]].fill_nan(None)
-        columns |= {**target_codes(frame, plan.targets), **vector_codes(frame, plan.vectors)}
+        if plan.per_action is not None:
+            columns |= plan.per_action.codes(frame)
         reduced = pl.DataFrame({**columns, **self.codes.of(frame)})
         self.ties.add(reduced, self._places[-1])
 

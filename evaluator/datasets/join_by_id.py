@@ -19,9 +19,9 @@ from evaluator.datasets.frames import Chunks
 from evaluator.datasets.labels import value_texts
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
+from evaluator.datasets.sorting import Spool, split
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Time
-from evaluator.datasets.spool import Spool, split
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.zones import ZonesSeen
 

@@ -21,7 +21,6 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.event_rows import EventRules, deduplicated
-from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import ParameterError, SpecError, UsageError
@@ -74,7 +73,7 @@ def find_outcomes(
     gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time; `last` is that of the
     last one. What comes later than a `window`, a duration or ticks in place of the spec's, is no breach, but cut.
     """
-    tick = tick_of(spec)
+    tick = spec.tick
     stated = spec_window(rules.attribution_window, tick, name=spec.name)
     cut = asked_window(window, tick)
     found, until = _followed(found, spec, rules, breaches, times=times, last=last, stated=stated, cut=cut)
@@ -119,7 +118,7 @@ def _followed(
     if until == "complete":
         return found, None
     shown, time = found["shown"].to_numpy(), found["time"].to_numpy()
-    rows, seconds = breaches.check(found), SECONDS.get(tick_of(spec))
+    rows, seconds = breaches.check(found), SECONDS.get(spec.tick)
     if isinstance(until, int):
         rows.add(
             rules.clock, found["time"] > until, f"{rules.word} later than observed_until = {with_date(until, seconds)}",

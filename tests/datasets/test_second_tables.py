@@ -21,9 +21,9 @@ from evaluator.datasets.frames import Chunks
 from evaluator.datasets.join_by_id import NamedIds
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
+from evaluator.datasets.sorting import Spool
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Time
-from evaluator.datasets.spool import Spool
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import EvaluatorError
