@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from evaluator.audits.power import DetectableDifference
-from evaluator.audits.result import Audit, PairAudit, PolicyAudit
+from evaluator.audits.result import Audit, DetectableDifference, PairAudit, PolicyAudit
 from evaluator.checks.registry import CHECKS
 from evaluator.checks.result import CheckResult
 from evaluator.checks.run import CheckReport

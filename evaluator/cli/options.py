@@ -41,8 +41,7 @@ signals_wait = False
 # Console of the progress bar, above which notes are printed; None without a bar.
 bar_console: Console | None = None
 Full = Annotated[
-    bool,
-    option("full", Option(default=False, help="Print the whole report, not only a screen of it", question=KEPT)),
+    bool, option("full", Option(default=False, help="Print the whole report, not only a screen of it", question=KEPT))
 ]
 AsJson = Annotated[
     bool, option("json", Option(default=False, help="Print JSON (versioned schema) instead of a table", question=KEPT))

@@ -55,10 +55,7 @@ def replay_command(
         option(
             "dry_run",
             Option(
-                default=False,
-                help="Print every choice the replay would make, and stop",
-                panel=OUTPUT,
-                question=KEPT,
+                default=False, help="Print every choice the replay would make, and stop", panel=OUTPUT, question=KEPT
             ),
         ),
     ] = False,

@@ -24,7 +24,7 @@ from evaluator.outputs.locks import undone_if_abandoned
 from evaluator.outputs.staging import writing
 from evaluator.units import is_whole
 from evaluator.worlds.criteo.make import make_twin
-from evaluator.worlds.shop.shop_folder import make_shop
+from evaluator.worlds.shop import make_shop
 
 
 def convert(

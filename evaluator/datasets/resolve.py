@@ -35,10 +35,9 @@ from evaluator.log import Log
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.options.signatures import shows
 from evaluator.store_addresses import as_given, is_address, refuse_secret
-from evaluator.worlds.scenarios.problem import delay_files
-from evaluator.worlds.scenarios.promotion_log import generate_promotions
-from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
-from evaluator.worlds.scenarios.synthetic import generate
+from evaluator.worlds.scenarios.problem import delay_files, generate
+from evaluator.worlds.scenarios.promotions import generate_promotions
+from evaluator.worlds.scenarios.scenario import PromotionsScenario
 
 # Names of columns that say what they hold, the surest first.
 _NAMES = {

@@ -23,8 +23,7 @@ from evaluator.datasets.spec_sections import (
 from evaluator.log.meta import NO_OUTCOMES, PropensityKind
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE, Tick
 from evaluator.worlds.criteo.parameters import TwinParameters
-from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
-from evaluator.worlds.scenarios.scenario import BernoulliScenario, LinearScenario
+from evaluator.worlds.scenarios.scenario import BernoulliScenario, LinearScenario, PromotionsScenario
 
 # Until when events were followed. Text beside the two words is a date, as the displays' times are.
 Until = Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | Name

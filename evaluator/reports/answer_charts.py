@@ -185,11 +185,7 @@ def arrival_chart(study: DelayStudy) -> Spec | None:
     )
     line = alt.Chart(alt.InlineData(values)).mark_line(interpolate="step-after", strokeWidth=2.5)
     marks: list[Row] = [
-        {
-            "delay": q.corrected * scale,
-            "share": q.level,
-            "said": f"{percent_text(q.level)}: {words(rows, q.corrected)}",
-        }
+        {"delay": q.corrected * scale, "share": q.level, "said": f"{percent_text(q.level)}: {words(rows, q.corrected)}"}
         for q in study.quantiles
         if q.level in (0.5, 0.9) and start <= q.corrected <= end
     ]

@@ -43,10 +43,9 @@ def first_chart(result: object) -> dict[str, Spec]:
 def _charts(result: object) -> Mapping[str, Draw]:
     match result:
         case ReplayResult():
-            from evaluator.reports.action_charts import acceptance_chart, action_chart
             from evaluator.reports.answer_charts import earned_chart, learned_chart, uplifts_chart
-            from evaluator.reports.curve_charts import replay_chart, window_chart
-            from evaluator.reports.interval_charts import group_charts, guardrail_chart
+            from evaluator.reports.curve_charts import action_chart, replay_chart, window_chart
+            from evaluator.reports.interval_charts import acceptance_chart, group_charts, guardrail_chart
 
             return {
                 "replay": lambda: replay_chart(result) if result.rounds else None,
@@ -60,10 +59,14 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 "gainers": lambda: uplifts_chart(result),
             }
         case Comparison():
-            from evaluator.reports.action_charts import acceptance_chart, action_chart
             from evaluator.reports.chart_parts import drawn_names
-            from evaluator.reports.curve_charts import comparison_chart, window_chart
-            from evaluator.reports.interval_charts import difference_chart, guardrail_chart, segment_charts
+            from evaluator.reports.curve_charts import action_chart, comparison_chart, window_chart
+            from evaluator.reports.interval_charts import (
+                acceptance_chart,
+                difference_chart,
+                guardrail_chart,
+                segment_charts,
+            )
             from evaluator.reports.small_charts import decision_chart, gain_chart, gainers_chart, seen_chart
 
             first = list(zip(result.results, drawn_names(result.results), strict=True))[:_MOST_SHOWN]
@@ -82,7 +85,7 @@ def _charts(result: object) -> Mapping[str, Draw]:
             }
         case Audit():
             from evaluator.reports.answer_charts import bias_chart, told_chart
-            from evaluator.reports.curve_charts import audit_chart, detectable_chart
+            from evaluator.reports.interval_charts import audit_chart, detectable_chart
 
             return {
                 "audit": lambda: audit_chart(result),
@@ -122,7 +125,7 @@ def _charts(result: object) -> Mapping[str, Draw]:
                 "change": lambda: change_chart(result),
             }
         case Log():
-            from evaluator.reports.action_charts import log_chart
+            from evaluator.reports.curve_charts import log_chart
 
             try:
                 result.checked()

@@ -18,15 +18,7 @@ from evaluator.escape import escape, shortened
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.chart_parts import CORRECTED, GREY, LINES, apart, colours_of, drawable
-from evaluator.reports.decision_words import (
-    MOST_ROWS,
-    groups_of,
-    limit_of,
-    ranked,
-    reward_of,
-    rule_words,
-    short_name,
-)
+from evaluator.reports.decision_words import MOST_ROWS, groups_of, limit_of, ranked, reward_of, rule_words, short_name
 from evaluator.reports.document import Spec
 from evaluator.reports.numbers import interval_text, percent_text, significant_text
 

@@ -20,9 +20,8 @@ from evaluator.policies.running import has_random_ties, refuse_choosing_among
 from evaluator.replays.rounds.batch import stated_actions
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
-from evaluator.worlds.live_counts import Regrets
 from evaluator.worlds.live_loop import live_call, play_live
-from evaluator.worlds.live_parts import FreshVectors, LiveSets, LiveWorld
+from evaluator.worlds.live_parts import FreshVectors, LiveSets, LiveWorld, Regrets
 from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem
 from evaluator.worlds.scenarios.scenario import Part, flight_parts
 

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.arguments import PolicyLike, as_description
-from evaluator.blas import one_blas_thread
 from evaluator.datasets import load
 from evaluator.datasets.resolve import dataset_spec, spec_path
 from evaluator.datasets.spec import ScenarioSpec
@@ -19,15 +18,15 @@ from evaluator.errors import ParameterError, UsageError
 from evaluator.log import Log
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.static import FixedAction, LoggingPolicy, RandomPolicy
+from evaluator.threads import one_blas_thread
 from evaluator.units import is_whole, rounds_of_window
-from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem, problem_of
-from evaluator.worlds.scenarios.promotion_log import Promotions
-from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
-from evaluator.worlds.scenarios.synthetic import draw_log
-from evaluator.worlds.true_rewards import TrueReward, TrueRewards, of_problem
+from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem, draw_log, problem_of
+from evaluator.worlds.scenarios.promotions import Promotions
+from evaluator.worlds.scenarios.scenario import PromotionsScenario
 
 if TYPE_CHECKING:
-    from evaluator.worlds.twins.truth import LogTruth
+    from evaluator.worlds.true_rewards import TrueReward, TrueRewards
+    from evaluator.worlds.truth import LogTruth
 
 Floats = npt.NDArray[np.float64]
 # Over which eligible sets are averaged, each in memory.
@@ -95,7 +94,7 @@ class World:
 
     def __init__(self, model: Problem | Promotions | LogTruth) -> None:
         if not isinstance(model, BernoulliProblem | LinearProblem | Promotions):
-            from evaluator.worlds.twins.truth import LogTruth
+            from evaluator.worlds.truth import LogTruth
 
             if not isinstance(model, LogTruth):
                 raise ParameterError(
@@ -167,7 +166,7 @@ class World:
             The log has too few displays or conversions, or is no even sample of the traffic; or as of `replay`.
         """
         from evaluator.replays.options import ReplayOptions
-        from evaluator.worlds.twins.truth import fit_log
+        from evaluator.worlds.truth import fit_log
 
         if displays is not None and not is_whole(displays, 1):
             raise ParameterError(f"displays={displays}.", remedy="give a number of displays, at least 1.")
@@ -200,7 +199,7 @@ class World:
             return self.model.draw(displays=displays, seed=seed)
         if isinstance(self.model, BernoulliProblem | LinearProblem):
             return draw_log(self.model, displays=displays, seed=seed)
-        from evaluator.worlds.twins.twin_log import draw_twin
+        from evaluator.worlds.twin_log import draw_twin
 
         most = self.model.displays
         n, seed = most if displays is None else displays, 0 if seed is None else seed
@@ -252,7 +251,7 @@ class World:
                 f"rounds={rounds}, seed={seed}, runs={runs}.", remedy="rounds and runs are 1 or more, seed 0 or more."
             )
         if not self._counts_rounds:
-            from evaluator.worlds.twins.live_policy import play_in
+            from evaluator.worlds.live_policy import play_in
 
             truth = self._truth
             horizon = rounds or truth.displays
@@ -315,6 +314,8 @@ class World:
                 f"{described.spec} learns, or reads a log: what it earns is not known without playing.",
                 remedy="`play` it; random, fixed and logging have a truth.",
             )
+        from evaluator.worlds.true_rewards import of_problem
+
         if self._counts_rounds:
             problem = in_rounds(self)
             return of_problem(problem, rounds or problem.horizon).of(described)
@@ -328,16 +329,16 @@ class World:
     def _truth(self) -> LogTruth:
         """What is drawn from in time: fitted to a log, or that of the scenario."""
         if isinstance(self.model, BernoulliProblem | LinearProblem | Promotions):
-            from evaluator.worlds.twins.known_truth import known_truth
+            from evaluator.worlds.true_rewards import known_truth
 
             return known_truth(self.model)
         return self.model
 
     @cached_property
     def _rewards(self) -> TrueRewards:
-        from evaluator.worlds.twins.truth import true_rewards
+        from evaluator.worlds.true_rewards import of_truth
 
-        return true_rewards(self._truth)
+        return of_truth(self._truth)
 
     def __repr__(self) -> str:
         return f"World({self.name!r})"

@@ -17,8 +17,8 @@ from evaluator.delays.laws import fixed
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log.fingerprint import content_hash
 from evaluator.simulations import BernoulliProblem
-from evaluator.worlds.twins.known_truth import known_truth
-from evaluator.worlds.twins.twin_log import draw_twin
+from evaluator.worlds.true_rewards import known_truth
+from evaluator.worlds.twin_log import draw_twin
 from tests.cli.runs import evaluate
 
 SCENARIOS = ["synthetic", "campaigns", "promotions", "manegueu2020-figure2"]

@@ -23,11 +23,22 @@ from evaluator.outputs.staging import writing
 from evaluator.streams import Stream, random_stream
 from evaluator.threads import in_threads
 from evaluator.units import is_whole
-from evaluator.worlds.criteo.campaigns import Amounts, CampaignTruth, Categories, ids, last_click
-from evaluator.worlds.criteo.campaigns import truth as known_truth
-from evaluator.worlds.criteo.journeys import Journeys, Users, journey_sizes, plan_journeys, plan_users
 from evaluator.worlds.criteo.parameters import TwinParameters
-from evaluator.worlds.criteo.quantiles import ArrivalQuantiles, draw
+from evaluator.worlds.criteo.rows import (
+    Amounts,
+    ArrivalQuantiles,
+    CampaignTruth,
+    Categories,
+    Journeys,
+    Users,
+    draw,
+    ids,
+    journey_sizes,
+    last_click,
+    plan_journeys,
+    plan_users,
+)
+from evaluator.worlds.criteo.rows import truth as known_truth
 
 FEWEST_ROWS = 1_000
 _LEVEL = 1  # of gzip, the fastest

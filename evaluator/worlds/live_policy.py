@@ -22,14 +22,13 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.rounds.batch import EligibleActions, eligible_actions, read_only_sets
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW
-from evaluator.worlds.live_counts import MoneyWeights
+from evaluator.worlds.estimand import ClaimsByLaw, claims_of
+from evaluator.worlds.event_laws import EventLaw
 from evaluator.worlds.live_loop import play_live
-from evaluator.worlds.live_parts import LiveEvents, LiveMoney, LiveRounds, LiveSets, LiveWorld
-from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
-from evaluator.worlds.twins.event_laws import EventLaw
-from evaluator.worlds.twins.truth import LogTruth
-from evaluator.worlds.twins.twin_log import draw_twin
-from evaluator.worlds.twins.twin_sets import TwinSets
+from evaluator.worlds.live_parts import LiveEvents, LiveMoney, LiveRounds, LiveSets, LiveWorld, MoneyWeights
+from evaluator.worlds.logger import TwinSets
+from evaluator.worlds.truth import LogTruth
+from evaluator.worlds.twin_log import draw_twin
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.log import Log
 from evaluator.log.meta import EventKind, LogMeta
 from evaluator.log.schema import COST
-from evaluator.worlds.twins.disk_column import mean_of_columns
+from evaluator.worlds.disk_column import mean_of_columns
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -234,7 +234,7 @@ class EventLaw:
         uniform
             Uniform numbers of each: whether an event comes, how late, and what it is worth, shape (c,) each.
         since
-            Ticks from each display to the sale that the event follows; None where it follows the display.
+            Ticks from each display to the sale that the event follows, shape (c,); None where it follows the display.
         """
         comes, late, worth = uniform
         some = comes < self.rate[action]

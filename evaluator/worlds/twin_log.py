@@ -25,11 +25,11 @@ from evaluator.log.schema import (
     read,
 )
 from evaluator.streams import Stream, child_streams, seed_sequence
-from evaluator.worlds.twins.arrivals import DisplayTimes
-from evaluator.worlds.twins.disk_column import DisplayColumn, spans
-from evaluator.worlds.twins.event_laws import EventLaw, LogCosts
-from evaluator.worlds.twins.truth import LogTruth
-from evaluator.worlds.twins.twin_sets import TwinSets
+from evaluator.worlds.arrivals import DisplayTimes
+from evaluator.worlds.disk_column import DisplayColumn, spans
+from evaluator.worlds.event_laws import EventLaw, LogCosts
+from evaluator.worlds.logger import TwinSets
+from evaluator.worlds.truth import LogTruth
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -280,7 +280,7 @@ class TwinLog(Log):
 
 
 # Displays are drawn some at a time, from streams that give the same numbers however many are taken at once; what is
-# kept of each is its action and its entry of the truth's pool (`evaluator.worlds.twins.twin_log`).
+# kept of each is its action and its entry of the truth's pool (`evaluator.worlds.twin_log`).
 
 
 def replay_seed(seed: int, twin: int) -> int:

@@ -11,7 +11,7 @@ from scipy.special import chdtrc
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
-from evaluator.worlds.twins.disk_column import DisplayColumn, mean_in_blocks
+from evaluator.worlds.disk_column import DisplayColumn, mean_in_blocks
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -86,7 +86,7 @@ class DisplayTimes:
 def read_traffic(log: Log, displays: int) -> DisplayTimes:
     """Return the arrival times of a log, at least so many.
 
-    Memory: `evaluator.worlds.twins.disk_column`, so none that grows with the log.
+    Memory: `evaluator.worlds.disk_column`, so none that grows with the log.
     """
     n = len(log)
     start, end = (int(t) for t in to_numpy(log.take(np.array([0, n - 1]), ["time"])["time"]))
@@ -133,7 +133,7 @@ def fit_hours(plan: ReplayPlan, converted: Ints, traffic: DisplayTimes | None) -
 
     With O_h conversions in hour h where the actions shown make E_h expected, and mu the rate of all, O_h / E_h has
     variance (1 - mu) / E_h by chance alone. The factors 1 + sqrt(w_h) (O_h / E_h - 1), w_h = tau² / (tau² +
-    (1 - mu) / E_h), are spread as the true ones are, as the rates of `evaluator.worlds.twins.rates.rates_by_action`.
+    (1 - mu) / E_h), are spread as the true ones are, as the rates of `evaluator.worlds.rates.rates_by_action`.
 
     Parameters
     ----------
