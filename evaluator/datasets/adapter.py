@@ -34,7 +34,7 @@ from evaluator.datasets.join_by_id import SecondTable, repeated
 from evaluator.datasets.labels import KeptPropensities
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.outcomes import Outcomes, event_table, find_outcomes
-from evaluator.datasets.per_action_columns import TakenFromTable, taken_from_tables
+from evaluator.datasets.per_action_columns import PolicyActions, policy_actions
 from evaluator.datasets.reading_plan import ReadingPlan, plan_reading
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import left_out_note, refuse_many
@@ -78,9 +78,9 @@ def read_tables(
     of_sets: Sequence[TablePart],
     asked: ReadingOptions,
     *,
-    into: Path | None,
-    contexts: bool,
-    advance: Callable[[int], None],
+    into: Path | None = None,
+    contexts: bool = True,
+    advance: Callable[[int], None] = lambda rows: None,
     jobs: int = 1,
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
@@ -99,7 +99,7 @@ def read_tables(
             if rules.table in plan.others
         }
         sets = find_sets(plan.spec, plan.of_sets, plan.zones, listed=plan.listed) if plan.spec.sets else None
-        of_targets = {} if plan.per_action is None else taken_from_tables(plan.spec, plan.others)
+        of_targets = {} if plan.per_action is None else policy_actions(plan.spec, plan.others)
         intake = _take_in(plan, seconds, sets, of_targets, new_spool, advance)
         log, quarantine = _finish(plan, intake, seconds, into=into, contexts=contexts, jobs=jobs)
     # Verified when nothing of its making is in memory any more.
@@ -134,7 +134,7 @@ def _take_in(
     plan: ReadingPlan,
     seconds: Mapping[str, SecondTable],
     sets: SetSource | None,
-    tables: Mapping[str, TakenFromTable],
+    tables: Mapping[str, PolicyActions],
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
 ) -> Intake:
@@ -142,8 +142,8 @@ def _take_in(
     chunks = plan.chunks(new_spool)
 
     def one_pass(again: pl.DataFrame = _NONE) -> Intake:
-        asked = {table: second.asking() for table, second in seconds.items()}
-        intake = Intake(plan, new_spool, asked, sets=sets, tables=tables, repeated=again)
+        ids = {table: second.display_ids() for table, second in seconds.items()}
+        intake = Intake(plan, new_spool, ids, sets=sets, tables=tables, repeated=again)
         intake.see(chunks(), advance)
         return intake
 
@@ -183,7 +183,7 @@ def _finish(
     if passed_over:
         counts["lines_passed_over"] = sum(of.total() for of in plan.passed_over.values())
     found = [
-        seconds[rules.table].named(rows, intake.asked[rules.table]) if rules.table in seconds else rows
+        seconds[rules.table].named(rows, intake.display_ids[rules.table]) if rules.table in seconds else rows
         for rules, rows in zip(plan.events, intake.found(), strict=True)
     ]
     if REWARDS in seconds:

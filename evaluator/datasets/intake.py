@@ -11,9 +11,9 @@ import polars as pl
 from evaluator.datasets.candidate_sets import SET, SET_PROPENSITY, SetSource
 from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.event_rows import REWARDS, EventRules, event_rows
-from evaluator.datasets.join_by_id import AskedDisplays, SeenIds, hashed
+from evaluator.datasets.join_by_id import DisplayIds, SeenIds, hashed
 from evaluator.datasets.labels import KEPT, Labels
-from evaluator.datasets.per_action_columns import TakenFromTable
+from evaluator.datasets.per_action_columns import PolicyActions
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import LeftOut, TimeOrder, check_cells, check_displays, says_converted
@@ -36,7 +36,7 @@ class Intake:
         What is read, and how.
     new_spool
         Function that makes a temporary file, in which displays, hashes of their ids, and many of one time wait.
-    asked
+    display_ids
         Object that is shown all displays for each kind of events that is not in the displays' own table, by the spec's
         name of the kind.
     sets
@@ -70,13 +70,13 @@ class Intake:
         self,
         plan: ReadingPlan,
         new_spool: Callable[[], Spool],
-        asked: Mapping[str, AskedDisplays],
+        display_ids: Mapping[str, DisplayIds],
         *,
         sets: SetSource | None,
-        tables: Mapping[str, TakenFromTable],
+        tables: Mapping[str, PolicyActions],
         repeated: pl.DataFrame,
     ) -> None:
-        self.plan, self.asked, self.sets, self._tables, self._repeated = plan, asked, sets, tables, repeated
+        self.plan, self.display_ids, self.sets, self._tables, self._repeated = plan, display_ids, sets, tables, repeated
         self.breaches = Breaches(plan.files, listed=plan.listed)
         self.order = TimeOrder(plan.files, plan.spec.display.time, plan.zones)
         self.codes, self.labels = ContextCodes(plan.features), Labels()
@@ -92,7 +92,7 @@ class Intake:
         self.ties = TieShuffler(
             self._write, TIME, shuffle=plan.spec.time.ties == "shuffle", new_spool=new_spool, limit=plan.limit
         )
-        own = [rules.columns.time for rules in plan.events if rules.table not in asked]
+        own = [rules.columns.time for rules in plan.events if rules.table not in display_ids]
         self._times = TimeGuesses(plan.spec.time, [c for c in (plan.spec.display.time, *own) if c is not None])
         self._sound, self._weighted = 0, False
         # Of each chunk, one frame a kind of events; and the places of all their displays, sorted.
@@ -155,7 +155,9 @@ class Intake:
         ids = None
         if spec.display.id is not None and self.ids is not None:
             self.ids.add(ids := hashed(frame[spec.display.id]))
-        own = {rules.table: self._own(frame, rows, rules) for rules in plan.events if rules.table not in self.asked}
+        own = {
+            rules.table: self._own(frame, rows, rules) for rules in plan.events if rules.table not in self.display_ids
+        }
         sound = rows.close()
         if self.breaches.listed and REWARDS in own:
             self.left_out.see(sound, says_converted(frame, spec.conversion))
@@ -163,14 +165,14 @@ class Intake:
             return None
         number = self._sound + np.cumsum(sound) - 1
         self._sound += int(sound.sum())
-        if ids is not None and self.asked:
+        if ids is not None and self.display_ids:
             place = {"display": number, "shown": frame[spec.display.time], "sound": sound}
             ids = ids.hstack(pl.DataFrame(place))
         found = []
         for rules in plan.events:
-            if rules.table in self.asked:
+            if rules.table in self.display_ids:
                 assert ids is not None
-                found.append(self.asked[rules.table].wanted(ids))
+                found.append(self.display_ids[rules.table].wanted(ids))
                 continue
             at = own[rules.table]["display"].to_numpy()
             # A row may have broken a rule of a later kind.

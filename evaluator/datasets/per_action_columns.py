@@ -98,10 +98,8 @@ class PerAction:
         return _in_order(labels, {label: f"{CODE}{n}_{i}" for i, label in enumerate(self._wide()[n])}, section, hint)
 
 
-def find_per_action(spec: FileSpec, files: Sequence[TablePart]) -> PerAction | None:
-    """Return the columns of a spec that say something for each action, None without. Errors as of `_by_label`."""
-    if spec.target is None and spec.action_set is None:
-        return None
+def find_per_action(spec: FileSpec, files: Sequence[TablePart]) -> PerAction:
+    """Return the columns of a spec that say something for each action. Errors as of `_by_label`."""
     return PerAction(_target_columns(spec, files), target_actions(spec), _vector_columns(spec, files))
 
 
@@ -205,7 +203,7 @@ def _check_vectors(rows: CheckedRows, frame: pl.DataFrame, columns: Sequence[ByL
         rows.add(column, sound & ~finite, "missing or not finite", remedy)
 
 
-class TakenFromTable:
+class PolicyActions:
     """The actions that a policy takes, in a table of their own: displays find theirs by id as they pass by.
 
     Memory: an id and a label of each row. Time: a binary search a display. Raises LogError if a row has no id, or the
@@ -233,11 +231,11 @@ class TakenFromTable:
         return found.select(pl.when(pl.col("id") == pl.col("wanted")).then("label"))["label"]
 
 
-def taken_from_tables(spec: FileSpec, others: Mapping[str, list[TablePart]]) -> dict[str, TakenFromTable]:
+def policy_actions(spec: FileSpec, others: Mapping[str, list[TablePart]]) -> dict[str, PolicyActions]:
     """Read the tables of actions that policies take, by the name of the column that a display gets of them."""
     columns = target_actions(spec)
     return {
-        columns[NAMED_TARGET + name]: TakenFromTable(of.source, of.action, others[f"target.{name}.source"])
+        columns[NAMED_TARGET + name]: PolicyActions(of.source, of.action, others[f"target.{name}.source"])
         for name, of in ({} if spec.target is None else spec.target.named).items()
         if of.source is not None and of.action is not None
     }

@@ -201,7 +201,9 @@ def plan_reading(
         spec = spec.model_copy(update={"time": Time(unit="round", ties="file")})
     events = event_kinds(spec, asked.deduplicate, asked.attributed_only)
     asked_window(asked.attribution_window, spec.tick)
-    features, per_action = choose_features(spec, asked.features), find_per_action(spec, files)
+    features, per_action = choose_features(spec, asked.features), None
+    if spec.target is not None or spec.action_set is not None:
+        per_action = find_per_action(spec, files)
     return ReadingPlan(
         spec=spec,
         asked=asked,

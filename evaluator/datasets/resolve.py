@@ -67,15 +67,9 @@ def names() -> list[str]:
 def spec_path(dataset: str | Path) -> LogFolder:
     """Return the ``spec.toml`` of a dataset, or the folder of a converted one, on disk or in an object store.
 
-    Raises
-    ------
-    UnknownNameError
-        No bundled dataset has this name.
-    SourceError
-        It is the path of a folder, and none is there, or it holds neither a spec nor a converted log; or an address,
-        and its store cannot be reached.
-    UsageError
-        It is a frame, or nothing that names a dataset, or an address that holds a secret.
+    Raises UnknownNameError if no bundled dataset has this name; SourceError if it is the path of a folder that is not
+    there, or holds neither a spec nor a converted log, or an address whose store cannot be reached; UsageError if it is
+    a frame, or nothing that names a dataset, or an address that holds a secret.
     """
     if not isinstance(dataset, str | PathLike):
         raise no_log(dataset)

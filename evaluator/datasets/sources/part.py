@@ -28,12 +28,8 @@ NUMBER = "__number"
 class TablePart(ABC):
     """Rows of a table that lie together, in one order: a file, an object of a store, a frame, a table of a lake.
 
-    Parameters
-    ----------
-    name
-        What messages call it.
-    partitions
-        Values that its hive folders (``day=3``) give to every row, by column; None where one says that it is missing.
+    Messages call it by `name`. Hive folders (``day=3``) give the values of `partitions` to every row, by column; None
+    where one says that it is missing.
     """
 
     name: str
