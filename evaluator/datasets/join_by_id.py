@@ -32,6 +32,11 @@ BITS = 2**27
 # So many rows, and displays that they may name, are joined in memory.
 JOINED_ROWS = 1_000_000
 ROW, PLACE = "row", "place"
+ID, HASH = "id", "hash"
+# So many hashes are sorted in memory.
+SORTED_HASHES = 4_000_000
+# Files that hashes are distributed into.
+MOST_PARTS = 64
 
 
 class DisplayIds:
@@ -207,13 +212,6 @@ def _gathered(displays: pl.DataFrame, places: npt.NDArray[np.int64]) -> pl.DataF
     """Return the displays at some places, shape (n,), nulls where a place is -1."""
     at = pl.Series(places)
     return displays.select(pl.all().gather(at.set(at < 0, None)))
-
-
-ID, HASH = "id", "hash"
-# So many hashes are sorted in memory.
-SORTED_HASHES = 4_000_000
-# Files that hashes are distributed into.
-MOST_PARTS = 64
 
 
 def hashed(ids: pl.Series) -> pl.DataFrame:

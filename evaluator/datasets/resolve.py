@@ -57,6 +57,7 @@ _NAMES = {
 }  # fmt: skip
 _NEEDED = ("time", "action", "conversion_time")
 _SHOWN = 8
+DISPLAYS, SETS = "source", ("calendar", "candidates")
 
 
 def names() -> list[str]:
@@ -262,9 +263,6 @@ def _guessed(names: list[str]) -> dict[str, str]:
         if column is not None or role in _NEEDED:
             found[role] = "..." if column is None else repr(column)
     return found
-
-
-DISPLAYS, SETS = "source", ("calendar", "candidates")
 
 
 def read_spec_tables(

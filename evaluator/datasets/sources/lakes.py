@@ -18,6 +18,21 @@ from evaluator.errors import EvaluatorError, SourceError
 
 if TYPE_CHECKING:
     import polars as pl
+    from deltalake import DeltaTable
+    from deltalake.table import ProtocolVersions
+    from pyiceberg.table import FileScanTask
+    from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table.snapshots import Snapshot
+DELTA_ENDPOINT = "AWS_ENDPOINT_URL"
+# What a table asks of those who read its log, and of nobody who reads its files.
+OF_THE_LOG = ("v2Checkpoint", "vacuumProtocolCheck")
+# What marks causes of causes, each on a line of its own, as on a terminal.
+_MARKS = re.compile(r"\x1b\[\d*m|↳")
+ICEBERG_ENDPOINT, ICEBERG_REGION = "s3.endpoint", "s3.region"
+METADATA = ".metadata.json"
+_IN_CATALOG = re.compile(r"(?!.*\.json$)[^./\\]+(\.[^./\\]+){2,}")
+_OF_STORES = ("s3.", "gcs.", "adls.")
+_NUMBER = re.compile(r"v?(\d+)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,17 +121,6 @@ def store_options(location: str, storage: Storage | None, *, endpoint: str, regi
     if storage is not None and "://" in location:
         refuse_unlisted_endpoint("s3", storage)
     return said
-
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
-    from deltalake.table import ProtocolVersions
-
-DELTA_ENDPOINT = "AWS_ENDPOINT_URL"
-# What a table asks of those who read its log, and of nobody who reads its files.
-OF_THE_LOG = ("v2Checkpoint", "vacuumProtocolCheck")
-# What marks causes of causes, each on a line of its own, as on a terminal.
-_MARKS = re.compile(r"\x1b\[\d*m|↳")
 
 
 def open_delta(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
@@ -260,18 +264,6 @@ def _last_version(name: str, options: dict[str, str]) -> int | None:
         return deltalake.DeltaTable(name, storage_options=options).version()
     except Exception:  # as above
         return None
-
-
-if TYPE_CHECKING:
-    from pyiceberg.table import FileScanTask
-    from pyiceberg.table import Table as IcebergTable
-    from pyiceberg.table.snapshots import Snapshot
-
-ICEBERG_ENDPOINT, ICEBERG_REGION = "s3.endpoint", "s3.region"
-METADATA = ".metadata.json"
-_IN_CATALOG = re.compile(r"(?!.*\.json$)[^./\\]+(\.[^./\\]+){2,}")
-_OF_STORES = ("s3.", "gcs.", "adls.")
-_NUMBER = re.compile(r"v?(\d+)")
 
 
 def open_iceberg(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:

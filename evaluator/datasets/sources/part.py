@@ -19,9 +19,13 @@ from evaluator.errors import DataError, SourceError
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 # What no column is called.
 NUMBER = "__number"
+# Digits of a decimal that Polars has.
+PRECISION = 38
+_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -157,15 +161,6 @@ class KeyedPart(TablePart):
         found = wanted.to_frame().join(asked.collect(engine="streaming"), on=NUMBER, how="left", maintain_order="left")
         found = found.with_columns(plain_decimals(pl.selectors.decimal().cast(pl.String)))
         return [", ".join(f"{name} = {row[name]}" for name in self.key) for row in found.iter_rows(named=True)]
-
-
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
-
-# Digits of a decimal that Polars has.
-PRECISION = 38
-_ROWS = 100_000
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
