@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.eligible_loop import best_among, own_vector
+from evaluator.engine.eligible_choice import best_among, own_vector
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.engine.kernels.compiling import LoopCall, compiled, compiled_uncached, inlinable
 from evaluator.engine.kernels.intrinsics import borrowed

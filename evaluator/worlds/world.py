@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.arguments import PolicyLike, as_description
-from evaluator.blas import one_blas_thread
 from evaluator.datasets import load
 from evaluator.datasets.options import MakeOptions
 from evaluator.datasets.resolve import dataset_spec, spec_path
@@ -21,6 +20,7 @@ from evaluator.errors import ParameterError, UsageError
 from evaluator.log import Log
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.static import FixedAction, LoggingPolicy, RandomPolicy
+from evaluator.threads import one_blas_thread
 from evaluator.units import is_whole, rounds_of_window
 from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem, draw_log, problem_of
 from evaluator.worlds.scenarios.promotions import Promotions
