@@ -165,18 +165,10 @@ class TwinDisplays:
 
 
 class TwinLog(Log):
-    """The log of a twin.
+    """The log of a twin, whose displays are made of what was `drawn`; batches of a longer one take no more memory.
 
-    Whatever goes through its displays in batches needs no more memory for a longer one.
-
-    Parameters
-    ----------
-    drawn
-        What its displays are made of.
-    passed, kept
-        Number of these displays that come before the log's first one, and of those that belong to it.
-    events, actions, meta, counted
-        Tables and metadata, as in `Log`, in memory.
+    `passed` of the drawn displays come before the log's first one, and `kept` belong to it. Tables of events and
+    actions, and metadata, are those of a `Log`, in memory.
     """
 
     drawn: TwinDisplays
