@@ -47,8 +47,8 @@ def pytest_collection_finish() -> None:
     pytest.UsageError
         A module replays something when it is imported.
     """
-    loops = sys.modules.get("evaluator.engine.loops")
-    if any(getattr(getattr(loops, name, None), "signatures", ()) for name in ("match", "serve")):
+    loop = sys.modules.get("evaluator.engine.loop")
+    if getattr(getattr(loop, "replay", None), "signatures", ()):
         raise pytest.UsageError("a test module replays when it is imported: put what it needs into a fixture")
 
 

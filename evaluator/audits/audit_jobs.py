@@ -8,11 +8,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from evaluator.arguments import as_description, loaded_by
-from evaluator.audits.live_runs import Floats, LiveRuns, Task
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.replays import Fitted, IntervalAndTruth, TwinReplay, TwinReplays, fit, replay_twin
-from evaluator.audits.shown_displays import MeasuredDifference
+from evaluator.audits.replays import (
+    Fitted,
+    IntervalAndTruth,
+    MeasuredDifference,
+    TwinReplay,
+    TwinReplays,
+    fit,
+    replay_twin,
+)
 from evaluator.comparisons.differences import RealisedEvidence
 from evaluator.comparisons.kept import Questions
 from evaluator.comparisons.log_places import LogPlace
@@ -29,6 +38,7 @@ from evaluator.own_code import CodeOfPolicy
 from evaluator.policies.base import Setting
 from evaluator.replays.one_scan import compile_loops
 from evaluator.replays.plan import ReplayPlan
+from evaluator.worlds.live_policy import LivePolicy, LiveSpan
 
 # Displays times policies that a worker of a cluster is given at a time: some seconds of work.
 WORK = 4_000_000
@@ -40,24 +50,20 @@ _CLASSES = (
     TwinReplays, TwinReplay, IntervalAndTruth, Interval, MeasuredDifference, RealisedEvidence, Contrast, RewardSums,
     Setting, DelayCDF, DelayMoments,
 )  # fmt: skip
+# Live runs a twin: their error is then small beside that of the replays.
+RUNS_PER_TWIN = 2
+# Number of a run, and of its policy.
+Task = tuple[int, int]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class AuditedLog:
     """What a worker has to know of an audit, as plain values.
 
-    Parameters
-    ----------
-    options
-        Options of the audit.
-    place
-        Place of the log, with the hash of what it holds; None where there are no workers.
-    policies
-        Words by which a worker loads each policy.
-    codes
-        Hashes of each policy's code.
-    key
-        Hash of all that fixes the replays of every twin; empty where nothing is kept and there are no workers.
+    `place` says where the log lies, with the hash of what it holds; None where there are no workers. `policies` are the
+    words by which a worker loads each policy, `codes` the hashes of their code. `key` is the hash of all that fixes the
+    replays of every twin; empty where nothing is kept and there are no workers.
     """
 
     options: AuditOptions
@@ -108,18 +114,10 @@ class TwinJob(Job):
 
 @dataclass(frozen=True)
 class LiveJob(Job):
-    """Some live runs of an audit.
+    """Some live runs of an audit: numbers of the runs and of their policies.
 
-    Parameters
-    ----------
-    audited
-        Audit that they are of.
-    told
-        What the replays of every policy told, twin by twin, as text; empty where there are no workers.
-    common
-        Number of rounds at which policies are compared.
-    runs
-        Numbers of the runs, and of their policies.
+    `told` is what the replays of every policy told, twin by twin, as text; empty where there are no workers. Policies
+    are compared at `common` rounds.
     """
 
     audited: AuditedLog
@@ -214,3 +212,49 @@ def _prepare_live(asked: tuple[AuditedLog, str, int]) -> LiveRuns:
 _opened = OpenedLast(_open)
 # The live runs that were asked for last: what they are drawn from is made once.
 _live = OpenedLast(_prepare_live)
+
+
+class LiveRuns:
+    """Live runs of the audited policies, on the truth that the twins were drawn from.
+
+    `told` is what the replays of each policy told, twin by twin; policies are compared at `common` rounds.
+    """
+
+    def __init__(
+        self, fitted: Fitted, options: AuditOptions, told: Sequence[tuple[TwinReplay, ...]], common: int
+    ) -> None:
+        self.told, self.common, self._seed = told, common, options.seed
+        self._live = []
+        for p, (plan, claim) in enumerate(zip(fitted.plans, fitted.claimed, strict=True)):
+            lengths = [t for of in told for t in of[p].rounds]
+            # Where replays found their rounds.
+            first, last = np.mean([of[p].arrivals for of in told], axis=0)
+            self._live.append(
+                LivePolicy(
+                    fitted.truth,
+                    plan.policy,  # as planned on the log, which says what its actions are called
+                    claim,
+                    lengths,
+                    common,
+                    reach=int(min(*(of[p].setting.window for of in told), max(*lengths, common) - 1)),
+                    arrivals=(float(first), float(last)),
+                    told_costs=options.learn_from == "objective",
+                )
+            )
+
+    @property
+    def tasks(self) -> list[Task]:
+        """All runs of all policies."""
+        return [(run, p) for run in range(RUNS_PER_TWIN * len(self.told)) for p in range(len(self._live))]
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the longest run."""
+        return max(live.rounds for live in self._live)
+
+    def value(self, task: Task) -> Floats:
+        """Return the value of a run after its replays' rounds, and after the common ones, shape (2,)."""
+        run, p = task
+        told = self.told[run % len(self.told)][p]
+        length = told.rounds[run // len(self.told) % len(told.rounds)]
+        return self._live[p].value(run, told.setting, LiveSpan(length, *told.arrivals), self._seed)

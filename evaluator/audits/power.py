@@ -19,16 +19,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.shown_displays import MeasuredDifference
+from evaluator.audits.replays import MeasuredDifference
+from evaluator.audits.result import DetectableDifference
 from evaluator.comparisons.differences import p_values_of, radii
 from evaluator.estimates.standard_errors import widened_by
-from evaluator.results.json_documents import Share
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,38 +36,6 @@ POWER, _Z80 = 0.8, 0.8416212335729143
 _SURE = 0.95
 _Z95 = 1.6448536269514722
 _STEPS = 8
-
-
-@dataclass(frozen=True)
-class DetectableDifference:
-    """The smallest difference that is told from 0, with its sign, on 80 % of such logs.
-
-    All but `shown` are nan where both policies showed the same displays on every twin.
-
-    Parameters
-    ----------
-    difference
-        Estimate of the smallest difference, in reward per round, from the spread over the twins.
-    standard_error
-        Standard error of `difference` that comes from the number of the twins.
-    low, high
-        Lower and upper limit of the smallest difference, each with a confidence of 95 %: at `high` the power is 80 % or
-        more.
-    shown
-        Share of the twins on which the pair's own difference was told from 0.
-    """
-
-    difference: float
-    standard_error: float
-    low: float
-    high: float
-    shown: Share
-
-    def tells(self, difference: float, error: float) -> bool | None:
-        """Whether a difference known with this standard error is told on 80 % of such logs; None if not known."""
-        if abs(difference) - 2.0 * error >= self.high:
-            return True
-        return False if abs(difference) + 2.0 * error < self.low else None
 
 
 class LargerDifference(NamedTuple):
@@ -99,16 +66,9 @@ def powers(
 ) -> list[PairPower]:
     """Return what a comparison of these policies could tell.
 
-    Parameters
-    ----------
-    pairs
-        Differences measured between the two policies of each pair, one a twin.
-    live
-        Live difference of each pair, in reward per round.
-    worlds
-        Reward and conversions that a larger difference of each pair would be made of.
-    level
-        Confidence level of each test alone, and of all tests of the ranking at once.
+    `pairs` are the differences measured between the two policies of each pair, one a twin; `live` is the live
+    difference of each pair in reward per round, and `worlds` the reward and conversions that a larger one would be made
+    of. `level` is the confidence level of each test alone, and of all tests of the ranking at once.
     """
     from scipy.special import ndtri
 

@@ -6,31 +6,31 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.shown_displays import MeasuredDifference, ShownDisplays, measure, rates_at
+from evaluator.comparisons.differences import RealisedEvidence, in_order, weigh
 from evaluator.comparisons.run import plan_comparison
 from evaluator.engine.log_replay import SamplerName
 from evaluator.estimates.confidence import Interval
 from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
-from evaluator.log.schema import is_target
+from evaluator.log.schema import is_target, to_numpy
 from evaluator.policies.base import Setting
 from evaluator.replays.one_scan import ReplayRun, estimate_repeat, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import shown_columns, summarise_repeats
-from evaluator.replays.values.rewards import References
-from evaluator.worlds.twins.disk_column import mean_in_blocks
-from evaluator.worlds.twins.estimand import ClaimsByLaw, claims_of
-from evaluator.worlds.twins.truth import LogTruth, fit_log
-from evaluator.worlds.twins.twin_log import TwinLog, draw_twin, replay_seed
+from evaluator.replays.values.rewards import References, observed_rewards, reward_bounds
+from evaluator.worlds.disk_column import mean_in_blocks
+from evaluator.worlds.estimand import ClaimsByLaw, MoneyClaim, claims_of
+from evaluator.worlds.truth import LogTruth, fit_log
+from evaluator.worlds.twin_log import TwinLog, draw_twin, replay_seed
 
 # Standard deviations of a number of accepted displays by which the common horizon stays below that of the first twin.
 _SLACK = 4.0
@@ -130,18 +130,10 @@ def replay_twin(
     *,
     horizon: int | None,
 ) -> TwinReplays:
-    """Draw a twin and replay every policy on it as `evaluate compare` would.
+    """Draw a twin, whose number fixes its streams, and replay every policy on it as `evaluate compare` would.
 
-    Parameters
-    ----------
-    truth, policies, options
-        Truth, policies and options, as in `evaluator.audits.run.run_audit`.
-    claimed
-        Claim of each policy's replay, in the order of the policies.
-    twin
-        Number of the twin, which fixes its random streams.
-    horizon
-        Rounds at which policies are compared; None for the fewest that any has on this twin.
+    Policies are compared at `horizon` rounds; None takes the fewest that any has on this twin. `claimed` is what the
+    replay of each policy claims.
     """
     log = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
     seed = replay_seed(options.seed, twin)
@@ -222,13 +214,7 @@ def _estimated(plan: ReplayPlan, runs: Sequence[ReplayRun], references: Referenc
 
 
 class LoggingValues:
-    """Expected values of the logging policy's rounds on one twin, each found once for all replays that ask the same.
-
-    Parameters
-    ----------
-    truth, twin
-        Twin, and what it was drawn from.
-    """
+    """Expected values of the logging policy's rounds on one twin, each found once for all replays that ask the same."""
 
     def __init__(self, truth: LogTruth, twin: TwinLog) -> None:
         self._truth, self._twin = truth, twin
@@ -237,14 +223,8 @@ class LoggingValues:
     def of(self, plan: ReplayPlan, counted: Floats, cost: Floats) -> float:
         """Return the mean expected value of the displays that a replay used, in one pass over them.
 
-        Parameters
-        ----------
-        plan
-            Plan of the replay.
-        counted
-            What counts of a conversion of each action, as a share of their mean value, shape (K,).
-        cost
-            What a display of each action costs on average, shape (K,).
+        `counted` is what counts of a conversion of each action, as a share of their mean value, and `cost` what a
+        display of it costs on average, shape (K,) each.
         """
         key = (plan.before, plan.rounds.used, counted.tobytes(), cost.tobytes())
         if key not in self._found:
@@ -262,3 +242,108 @@ class LoggingValues:
 
         sold, spent = mean_in_blocks(used, sold_and_spent)
         return float(sold) * self._truth.mean_value - float(spent)
+
+
+class ShownDisplays:
+    """The displays that a replay showed, repeat by repeat, reduced to what differences of replays need.
+
+    Policies are compared at `common` rounds, which all repeats have.
+    """
+
+    def __init__(
+        self, plan: ReplayPlan, result: ReplayResult, claim: ClaimsByLaw, twin: TwinLog, truth: LogTruth, common: int
+    ) -> None:
+        self.plan, self.claim = plan, claim
+        self._mean_value = truth.mean_value
+        table = result.trajectory
+        repeat = to_numpy(table["repeat"])
+        bounds = np.searchsorted(repeat, np.arange(plan.options.repeats + 1))
+        self.rounds = tuple(int(n) for n in np.diff(bounds))
+        display, action, reward = (to_numpy(table[name]) for name in ("display_id", "action", "reward"))
+        parts = [slice(low, high) for low, high in pairwise(bounds.tolist())]
+        self.arrivals = (
+            min((int(display[part].min()) for part in parts if part.stop > part.start), default=0),
+            max((int(display[part].max()) for part in parts if part.stop > part.start), default=0),
+        )
+        rates = shown_rates(truth, twin, display, action) * truth.mean_value
+        shown = [(rates[part], action[part]) for part in parts]
+        self.realised = self._realised(shown, self.rounds)
+        self.realised_at_common = self._realised(shown, [common for _ in parts])
+        # In arrays of their own: the table is let go of.
+        first = [slice(part.start, part.start + common) for part in parts]
+        self.displays = [display[part].copy() for part in first]
+        self.rewards = [
+            observed_rewards(plan, display[part] - plan.before)
+            if plan.options.reward == "observed"
+            else reward[part].copy()
+            for part in first
+        ]
+
+    def _realised(self, shown: Sequence[tuple[Floats, Ints]], rounds: Sequence[int]) -> float:
+        """Return the mean expected reward of the first rounds of all repeats, of which rates and actions are known."""
+        means = [self._mean(rates[:t], action[:t]) for t, (rates, action) in zip(rounds, shown, strict=True)]
+        return float(np.average(means, weights=rounds)) if sum(rounds) else float("nan")
+
+    def _mean(self, rates: Floats, action: Ints) -> float:
+        """Return the mean expected reward of the first rounds of a repeat."""
+        at, money = np.arange(len(rates)), self.claim.money
+        weights = self.claim.weights(len(rates))[self.claim.law[action], at]
+        if money is None:
+            return float(weights @ rates)
+        return self._net(weights, rates, action, money)
+
+    def _net(self, weights: Floats, rates: Floats, action: Ints, money: MoneyClaim) -> float:
+        """Return the mean of what rounds bring, less refunds and costs."""
+        at, refunds = np.arange(len(rates)), money.refunds
+        brought = weights @ (rates * money.sold[action])
+        returned = refunds.weights(len(rates))[refunds.law[action], at] @ (rates * money.owed[action])
+        return float(brought - returned - money.cost[action].sum() * self._mean_value / max(len(rates), 1))
+
+
+def shown_rates(truth: LogTruth, twin: TwinLog, display: Ints, action: npt.NDArray[np.integer]) -> Floats:
+    """Return the conversion probability of what was shown at some displays of a twin, shape (n,)."""
+    entry, time = twin.drawn.entries_of(display), twin.drawn.times_of(display)
+    return rates_at(truth, entry, action, time)
+
+
+def rates_at(truth: LogTruth, entry: Ints, action: npt.NDArray[np.integer], time: Ints) -> Floats:
+    """Return the conversion probability of some actions, each in an entry of the pool at a time, shape (n,)."""
+    found: Floats = np.minimum(truth.rates[entry, action] * truth.hours.factor(time), 1.0)
+    return found
+
+
+class MeasuredDifference(NamedTuple):
+    """A difference with its interval, the true number that it should hold, and its evidence; None without rounds."""
+
+    interval: Interval
+    true: float
+    evidence: RealisedEvidence | None
+
+    @property
+    def held(self) -> bool:
+        """Whether the interval holds the number."""
+        return self.interval.low <= self.true <= self.interval.high
+
+
+def measure(a: ShownDisplays, b: ShownDisplays, rounds: int) -> MeasuredDifference:
+    """Return the difference of two values after the common rounds, whose number no outcome moves."""
+    alpha = 1.0 - a.plan.options.level
+    (low_a, high_a), (low_b, high_b) = reward_bounds(a.plan), reward_bounds(b.plan)
+    lower, upper = min(low_a, low_b), max(high_a, high_b)
+    if not rounds:
+        return MeasuredDifference(
+            Interval(float("nan"), lower - upper, upper - lower, 0, 1.0 - alpha, "no rounds"), float("nan"), None
+        )
+    evidence = weigh(
+        a.displays,
+        a.rewards,
+        b.displays,
+        b.rewards,
+        rounds=rounds,
+        lower=lower,
+        upper=upper,
+        ordered=in_order(a.plan, b.plan),
+        shared=not a.claim.observed,
+    )
+    true = a.realised_at_common - b.realised_at_common
+    return MeasuredDifference(evidence.interval(alpha), true, evidence)

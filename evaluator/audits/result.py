@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, Literal
 import pyarrow as pa
 
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.power import DetectableDifference
 from evaluator.checks.result import CheckResult
 from evaluator.engine.log_replay import SamplerName
 from evaluator.findings.finding import Finding, WithFindings
@@ -148,6 +147,38 @@ class PolicyAudit:
 
 _Z80 = 0.8416212335729143
 _COVERAGES = ("value_coverage", "regret_coverage", "uplift_coverage")
+
+
+@dataclass(frozen=True)
+class DetectableDifference:
+    """The smallest difference that is told from 0, with its sign, on 80 % of such logs.
+
+    All but `shown` are nan where both policies showed the same displays on every twin.
+
+    Parameters
+    ----------
+    difference
+        Estimate of the smallest difference, in reward per round, from the spread over the twins.
+    standard_error
+        Standard error of `difference` that comes from the number of the twins.
+    low, high
+        Lower and upper limit of the smallest difference, each with a confidence of 95 %: at `high` the power is 80 % or
+        more.
+    shown
+        Share of the twins on which the pair's own difference was told from 0.
+    """
+
+    difference: float
+    standard_error: float
+    low: float
+    high: float
+    shown: Share
+
+    def tells(self, difference: float, error: float) -> bool | None:
+        """Whether a difference known with this standard error is told on 80 % of such logs; None if not known."""
+        if abs(difference) - 2.0 * error >= self.high:
+            return True
+        return False if abs(difference) + 2.0 * error < self.low else None
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.audits import audit_jobs
-from evaluator.audits.audit_jobs import AuditedLog, TwinJob, audited_log, live_jobs
-from evaluator.audits.live_runs import RUNS_PER_TWIN, LiveRuns
+from evaluator.audits.audit_jobs import RUNS_PER_TWIN, AuditedLog, LiveRuns, TwinJob, audited_log, live_jobs
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import LargerDifference, PairPower, powers
-from evaluator.audits.replays import IntervalAndTruth, TwinReplays, fit, twins_horizon
+from evaluator.audits.replays import IntervalAndTruth, MeasuredDifference, TwinReplays, fit, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
-from evaluator.audits.shown_displays import MeasuredDifference
 from evaluator.audits.words import found_beside_twins, verdict, warnings
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.run import check_log

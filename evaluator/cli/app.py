@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
 
 import typer
 
-from evaluator.cli import audit, check, compare, datasets, delays, explain, options, policies, replay, report, simulate
+from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, report, simulate
 from evaluator.cli.command_parameters import option
 from evaluator.cli.help import App
 from evaluator.errors import EvaluatorError, OutputError, refuse_no_utf8
@@ -63,8 +63,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool,
-        option("version", Option(default=False, help="Print the version"), callback=_version, is_eager=True),
+        bool, option("version", Option(default=False, help="Print the version"), callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
@@ -77,7 +76,7 @@ app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.command("delays", epilog=delays.EXAMPLES)(delays.delays_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("report", epilog=report.EXAMPLES)(report.report_command)
-app.command("explain", epilog=explain.EXAMPLES)(explain.explain_command)
+app.command("explain", epilog=report.EXPLAIN_EXAMPLES)(report.explain_command)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(policies.app, name="policies")
 

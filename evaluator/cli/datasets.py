@@ -251,10 +251,7 @@ def _ask(question: Question) -> str:
 @options_of(MakeOptions, to="making")
 def make_command(
     dataset: Annotated[str, argument(DATASET.but(help=_MADE, question=WHICH_LOG), completes="made")],
-    out: Annotated[
-        Path,
-        o.out_option("New folder of the shop; new gzipped file of a twin", example="shop", panel=""),
-    ],
+    out: Annotated[Path, o.out_option("New folder of the shop; new gzipped file of a twin", example="shop", panel="")],
     making: dict[str, Any],
     as_json: o.AsJson = False,
     debug: o.Debug = False,

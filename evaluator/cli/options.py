@@ -41,8 +41,7 @@ signals_wait = False
 # Console of the progress bar, above which notes are printed; None without a bar.
 bar_console: Console | None = None
 Full = Annotated[
-    bool,
-    option("full", Option(default=False, help="Print the whole report, not only a screen of it", question=KEPT)),
+    bool, option("full", Option(default=False, help="Print the whole report, not only a screen of it", question=KEPT))
 ]
 AsJson = Annotated[
     bool, option("json", Option(default=False, help="Print JSON (versioned schema) instead of a table", question=KEPT))
@@ -94,6 +93,12 @@ Debug = Annotated[
 def out_option(help: str, **changes: Any) -> Any:
     """Return the option for the output of a command, which says what is written there."""
     return option("out", OUT.but(help=help, **changes))
+
+
+def kept_out_option(holds: str, interrupted: str, *, example: str = "run1", **changes: Any) -> Any:
+    """Return the option for an output beside which what an interrupted run finished is kept."""
+    kept = f"what an interrupted {interrupted} finished is kept in {example}.partial, where the same command goes on"
+    return out_option(f"New folder for {holds}; {kept}", example=example, **changes)
 
 
 def codes_of(words: Iterable[str] | None) -> frozenset[str]:

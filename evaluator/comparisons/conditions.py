@@ -18,10 +18,9 @@ from evaluator.comparisons.assumed_bound import PlausibleDifferences
 from evaluator.comparisons.differences import FoundDifferences, Pair, why_none
 from evaluator.comparisons.expected import FIRST_PART, expected_difference
 from evaluator.comparisons.horizon import CommonHorizon
-from evaluator.comparisons.ship_rule import Look, ShipRule
 from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.variants import line_of
-from evaluator.comparisons.verdict import Candidate, Condition, Harm, Target, Verdict, decide, level_at
+from evaluator.comparisons.verdict import Candidate, Condition, Harm, Look, ShipRule, Target, Verdict, decide, level_at
 from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.enough import NEEDED
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference

@@ -5,43 +5,48 @@ Variants are numbered from 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 
 from evaluator.checks.run import CheckReport
 from evaluator.comparisons.differences import Difference
-from evaluator.comparisons.horizon import (
-    CommonHorizon,
-    VariantCurve,
-    curve_table,
-)
-from evaluator.comparisons.ranking import Ranking
-from evaluator.comparisons.segment_differences import (
-    SegmentDifferences,
-    segment_difference_table,
-)
+from evaluator.comparisons.horizon import CommonHorizon, VariantCurve, curve_table
+from evaluator.comparisons.ranking import Ranking, TestedDifference
+from evaluator.comparisons.segment_differences import SegmentDifferences, segment_difference_table
 from evaluator.comparisons.variants import VariantInputs
 from evaluator.comparisons.verdict import Verdict
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.result import ReplayResult
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import Count, JsonDocument, called, in_document, several
-from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, VARIANT, arrow_table, interval_cells, interval_columns
+from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, VARIANT, Columns, table_of
 
-_DIFFERENCE = {
-    "variant": VARIANT,
-    "reference": VARIANT,
-    **interval_columns("difference"),
-    "n": COUNT,
-    "p": NUMBER,
-    **interval_columns("expected_difference"),
-    "expected_p": NUMBER,
-    **interval_columns("weighted_difference"),
-    "weighted_p": NUMBER,
-    "why_not": TEXT,
+# What a table has of each difference; and below, of each that was tested.
+_DIFFERENCE: Columns[Difference] = {
+    "variant": (VARIANT, lambda of: of.variant),
+    "reference": (VARIANT, lambda of: of.reference),
+    "difference": (None, lambda of: of.realised),
+    "n": (COUNT, lambda of: None if of.realised is None else of.realised.n),
+    "p": (NUMBER, lambda of: of.p),
+    "expected_difference": (None, lambda of: of.expected),
+    "expected_p": (NUMBER, lambda of: of.expected_p),
+    "weighted_difference": (None, lambda of: None if of.weighted is None else of.weighted.value),
+    "weighted_p": (NUMBER, lambda of: None if of.weighted is None else of.weighted.p),
+    "why_not": (TEXT, lambda of: of.why_not or None),
+}
+
+
+def _of_test(of: Callable[[Difference], Any]) -> Callable[[TestedDifference], Any]:
+    return lambda test: of(test.difference)
+
+
+_TEST: Columns[TestedDifference] = {
+    **{name: (kind, _of_test(of)) for name, (kind, of) in _DIFFERENCE.items()},
+    "p_adjusted": (NUMBER, lambda test: test.adjusted),
+    "apart": (FLAG, lambda test: test.apart),
 }
 
 
@@ -113,27 +118,46 @@ class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
     @property
     def variant_table(self) -> pa.Table:
         """One row a variant: policy, window, rounds, conversions delivered, value, regret and uplift with intervals."""
-        return variant_table(self.results, self.baseline)
+        columns: Columns[tuple[int, ReplayResult]] = {
+            "variant": (VARIANT, lambda one: one[0]),
+            "policy": (TEXT, lambda one: one[1].plan["policy"]),
+            "window": (TEXT, lambda one: _window(one[1].plan)),
+            "window_rounds": (COUNT, lambda one: one[1].plan["window_rounds"]),
+            "rounds": (COUNT, lambda one: one[1].rounds),
+            "delivered": (COUNT, lambda one: one[1].delivered),
+            "value": (None, lambda one: one[1].value),
+            "expected_value": (None, lambda one: one[1].expected_value),
+            "regret": (None, lambda one: one[1].regret),
+            "uplift": (None, lambda one: one[1].uplift),
+            "is_baseline": (FLAG, lambda one: one[0] == self.baseline),
+        }
+        return table_of(columns, enumerate(self.results))
 
     @property
     def difference_table(self) -> pa.Table:
         """`differences`, one row each: variant, reference, difference and its ends, n, p, and the same as expected."""
-        return difference_table(self.differences)
+        return table_of(_DIFFERENCE, self.differences)
 
     @property
     def window_cost_table(self) -> pa.Table:
         """`window_costs` in the columns of `difference_table`."""
-        return difference_table(self.window_costs)
+        return table_of(_DIFFERENCE, self.window_costs)
 
     @property
     def ranking_table(self) -> pa.Table:
         """One row a variant, best first: variant, group, value at the horizon, and the variants that it is ahead of."""
-        return ranking_table(self.ranking, self.curves)
+        columns: Columns[tuple[int, int]] = {
+            "variant": (VARIANT, lambda one: one[1]),
+            "group": (COUNT, lambda one: one[0]),
+            "value": (NUMBER, lambda one: float(self.curves[one[1]].value.estimate[-1])),
+            "ahead_of": (pa.list_(VARIANT), lambda one: list(self.ranking.ahead_of[one[1]])),
+        }
+        return table_of(columns, ((number, i) for number, group in enumerate(self.ranking.groups) for i in group))
 
     @property
     def test_table(self) -> pa.Table:
         """The tests of the ranking: the columns of `difference_table`, p_adjusted, and whether they are apart."""
-        return test_table(self.ranking)
+        return table_of(_TEST, self.ranking.tests)
 
     @property
     def segment_table(self) -> pa.Table:
@@ -166,66 +190,5 @@ def _numbered(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(numbered)
 
 
-def variant_table(results: Sequence[ReplayResult], baseline: int) -> pa.Table:
-    """Return one row a variant: what it is, its rounds, and its values with their intervals."""
-    values = ("value", "expected_value", "regret", "uplift")
-    columns = {
-        "variant": VARIANT, "policy": TEXT, "window": TEXT, "window_rounds": COUNT, "rounds": COUNT, "delivered": COUNT,
-        **interval_columns(*values), "is_baseline": FLAG,
-    }  # fmt: skip
-    rows = [
-        {
-            "variant": i,
-            "policy": result.plan["policy"],
-            "window": None if result.plan["window_rounds"] is None else str(result.plan["options"]["window"]),
-            "window_rounds": result.plan["window_rounds"],
-            "rounds": result.rounds,
-            "delivered": result.delivered,
-            **{key: cell for name in values for key, cell in interval_cells(name, getattr(result, name)).items()},
-            "is_baseline": i == baseline,
-        }
-        for i, result in enumerate(results)
-    ]
-    return arrow_table(columns, rows)
-
-
-def difference_table(differences: Iterable[Difference]) -> pa.Table:
-    """Return one row a difference: variant less reference per round, in these runs, as expected, and weighted."""
-    return arrow_table(_DIFFERENCE, map(_cells, differences))
-
-
-def test_table(ranking: Ranking) -> pa.Table:
-    """Return one row a tested difference, with the p-value adjusted for all tests and whether it is told from 0."""
-    rows = ({**_cells(t.difference), "p_adjusted": t.adjusted, "apart": t.apart} for t in ranking.tests)
-    return arrow_table({**_DIFFERENCE, "p_adjusted": NUMBER, "apart": FLAG}, rows)
-
-
-def ranking_table(ranking: Ranking, curves: Sequence[VariantCurve]) -> pa.Table:
-    """Return one row a ranked variant, best first within each group of variants that can be compared."""
-    columns = {"variant": VARIANT, "group": COUNT, "value": NUMBER, "ahead_of": pa.list_(VARIANT)}
-    rows = [
-        {
-            "variant": i,
-            "group": number,
-            "value": float(curves[i].value.estimate[-1]),
-            "ahead_of": list(ranking.ahead_of[i]),
-        }
-        for number, group in enumerate(ranking.groups)
-        for i in group
-    ]
-    return arrow_table(columns, rows)
-
-
-def _cells(of: Difference) -> dict[str, object]:
-    return {
-        "variant": of.variant,
-        "reference": of.reference,
-        **interval_cells("difference", of.realised),
-        "n": None if of.realised is None else of.realised.n,
-        "p": of.p,
-        **interval_cells("expected_difference", of.expected),
-        "expected_p": of.expected_p,
-        **interval_cells("weighted_difference", None if of.weighted is None else of.weighted.value),
-        "weighted_p": None if of.weighted is None else of.weighted.p,
-        "why_not": of.why_not or None,
-    }
+def _window(plan: Mapping[str, Any]) -> str | None:
+    return None if plan["window_rounds"] is None else str(plan["options"]["window"])

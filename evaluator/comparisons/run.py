@@ -27,13 +27,10 @@ from evaluator.comparisons.horizon import (
 )
 from evaluator.comparisons.ranking import rank, ranked_pairs
 from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.segment_differences import (
-    harmed_groups,
-    segment_differences,
-)
-from evaluator.comparisons.ship_rule import ANY_UPLIFT, Look, ShipRule
+from evaluator.comparisons.segment_differences import harmed_groups, segment_differences
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.comparisons.variants import Variants, assumed_by, names_of, pairs_of
+from evaluator.comparisons.verdict import ANY_UPLIFT, Look, ShipRule
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
 from evaluator.findings.finding import Finding

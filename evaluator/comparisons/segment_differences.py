@@ -13,8 +13,7 @@ import pyarrow as pa
 from evaluator.comparisons.differences import IN_ORDER, IN_ORDERS, SAME, in_order, on_displays_of_both, why_none
 from evaluator.comparisons.expected import WeightedPairs
 from evaluator.comparisons.horizon import FirstRounds
-from evaluator.comparisons.ship_rule import Look
-from evaluator.comparisons.verdict import Harm, Target, level_at
+from evaluator.comparisons.verdict import Harm, Look, Target, level_at
 from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.paired import UNPAIRED, Contrast, RewardSums, contrast_of, shown_alone
 from evaluator.estimates.simultaneous import difference_in_group, simultaneous_interval
@@ -31,16 +30,7 @@ from evaluator.replays.values.segments import (
     tested_together,
 )
 from evaluator.results.json_documents import Count
-from evaluator.results.tabular import (
-    COUNT,
-    FLAG,
-    NUMBER,
-    TEXT,
-    VARIANT,
-    arrow_table,
-    interval_cells,
-    interval_columns,
-)
+from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, VARIANT, Columns, table_of
 
 
 @dataclass(frozen=True)
@@ -172,7 +162,8 @@ def _in_groups(
     width = bounds.upper - bounds.lower
     if ordered:
         sides: Sequence[Contrast | None] = _sides(split, a, b, bounds)
-        n = _discordant(split, a, b)
+        # Displays that one of the two replays alone showed, in any repeat.
+        n = different_displays(split, [np.setxor1d(x, y) for x, y in zip(a.displays, b.displays, strict=True)])
         kind = f"paired, {IN_ORDER if len(a.displays) == 1 else IN_ORDERS}"
     else:
         sides = [None] * len(split.labels)
@@ -213,32 +204,17 @@ def _sides(split: Column, a: FirstRounds, b: FirstRounds, bounds: RewardBounds) 
     ]
 
 
-def _discordant(split: Column, a: FirstRounds, b: FirstRounds) -> list[int]:
-    """Return how many different displays of each group one of two replays alone showed, in any repeat."""
-    alone = [np.setxor1d(x, y) for x, y in zip(a.displays, b.displays, strict=True)]
-    return different_displays(split, alone)
-
-
 def segment_difference_table(found: Iterable[SegmentDifferences]) -> pa.Table:
     """Return one row a variant, column and group: the difference with its ends, n, level, and whether pooled."""
-    columns = {
-        "variant": VARIANT, "reference": VARIANT, "column": TEXT, "group": TEXT, **interval_columns("difference"),
-        "n": COUNT, "level": NUMBER, "pooled": FLAG,
-        **interval_columns("weighted_difference"),
-    }  # fmt: skip
-    rows = [
-        {
-            "variant": of.variant,
-            "reference": of.reference,
-            "column": of.column,
-            "group": group.label,
-            **interval_cells("difference", group.realised),
-            "n": group.realised.n,
-            "level": group.realised.level,
-            "pooled": bool(of.pooled) and i == len(of.groups) - 1,
-            **interval_cells("weighted_difference", None if group.weighted is None else group.weighted.value),
-        }
-        for of in found
-        for i, group in enumerate(of.groups)
-    ]
-    return arrow_table(columns, rows)
+    columns: Columns[tuple[SegmentDifferences, int, GroupDifference]] = {
+        "variant": (VARIANT, lambda row: row[0].variant),
+        "reference": (VARIANT, lambda row: row[0].reference),
+        "column": (TEXT, lambda row: row[0].column),
+        "group": (TEXT, lambda row: row[2].label),
+        "difference": (None, lambda row: row[2].realised),
+        "n": (COUNT, lambda row: row[2].realised.n),
+        "level": (NUMBER, lambda row: row[2].realised.level),
+        "pooled": (FLAG, lambda row: bool(row[0].pooled) and row[1] == len(row[0].groups) - 1),
+        "weighted_difference": (None, lambda row: None if row[2].weighted is None else row[2].weighted.value),
+    }
+    return table_of(columns, ((of, i, group) for of in found for i, group in enumerate(of.groups)))

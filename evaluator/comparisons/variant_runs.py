@@ -125,7 +125,7 @@ class VariantRuns:
             self._resample(lacking, range(self._draws), advance)
             for i in comparable(replayed) if self._horizon else ():
                 own = self._own(self._results[i])
-                self.compared[i] = self._compared(i, self._draws) if own is None else own
+                self.compared[i] = self._drawn(i, self._results[i], self._draws, compared=True) if own is None else own
         elif self._pairs and self._horizon is not None:
             left = total
             pairs = self._telling(replayed)
@@ -133,7 +133,7 @@ class VariantRuns:
             logs = range(FIRST)
             while lines:
                 left -= self._resample(lines, logs, advance)
-                self.compared = {i: self._compared(i, logs.stop) for i in lines}
+                self.compared = {i: self._drawn(i, self._results[i], logs.stop, compared=True) for i in lines}
                 gaps = [
                     self.compared[i].values - self.compared[j].values for i, j in pairs
                     if self._plans[i].policy.learns or self._plans[j].policy.learns
@@ -163,14 +163,11 @@ class VariantRuns:
             return None
         return ResampledValues(np.array(result.resampled), 0, result.clusters)
 
-    def _compared(self, variant: int, logs: int) -> ResampledValues:
-        """Return the values of a variant's first rounds in the first resampled logs."""
-        plan, result = self._plans[variant], self._results[variant]
+    def _drawn(self, variant: int, result: ReplayResult, logs: int, *, compared: bool) -> ResampledValues:
+        """Return a variant's values in the first resampled logs, of all its rounds or of those that are compared."""
         in_order = [self._values[variant][b] for b in range(logs)]
-        clusters = clusters_shown(plan, _shown(plan, result))
-        return ResampledValues(
-            np.array([value for *_, value, _ in in_order]), sum(not one[1] for one in in_order), clusters
-        )
+        plan, values = self._plans[variant], np.array([of[2 if compared else 0] for of in in_order])
+        return ResampledValues(values, sum(not of[1] for of in in_order), clusters_shown(plan, _shown(plan, result)))
 
     def _resample(self, variants: Sequence[int], logs: range, advance: Callable[[int], None]) -> int:
         """Replay variants on resampled logs, as far as that is left; return for how many displays that counts."""
@@ -251,17 +248,10 @@ class VariantRuns:
     def _close(self, variants: Sequence[int]) -> None:
         """Finish those of some variants whose resampled replays are all there, where their results ask for these."""
         for i in variants:
-            values = self._values.get(i, {})
-            if i in self._results or len(values) < self._draws:
+            if i in self._results or len(self._values.get(i, {})) < self._draws:
                 continue
-            plan, bare = self._plans[i], self._bare[i]
-            in_order = [values[b] for b in range(self._draws)]
-            found = ResampledValues(
-                np.array([value for value, *_ in in_order]),
-                sum(not complete for _, complete, *_ in in_order),
-                clusters_shown(plan, _shown(plan, bare)),
-            )
-            self._finish(i, with_expected_value(bare, found))
+            bare = self._bare[i]
+            self._finish(i, with_expected_value(bare, self._drawn(i, bare, self._draws, compared=False)))
 
     def _finish(self, variant: int, result: ReplayResult) -> None:
         if self._kept is not None:

@@ -1,4 +1,4 @@
-"""Ship, wait or don't: the decision that a comparison's numbers and what is known of its log come to, and why.
+"""Ship, wait or don't: the rule that was stated before the run, and the decision that a comparison comes to by it.
 
 A variant ships where every condition of the rule is met. Where one that the numbers rest on is not (a check failed,
 propensities were estimated, its replay is biased, rewards fall with what a user saw before), no number decides, and the
@@ -14,20 +14,37 @@ number of variants (Bonferroni), misses the truth on the side above it: for half
 all variants together. Where looks were planned, that holds for all of them: only the interval of what two runs earned,
 which holds at any number of looks, keeps its level. Further conditions make that rarer. How often it is:
 ``tests/bench/README.md``.
+
+*Looks.* Whoever asks again on a log that grew, and ships where any answer says so, is wrong more often than one answer
+is. So a study of K planned looks spends its error over them: alpha (k / K)³ up to look k, which is like the plan of
+O'Brien and Fleming. Look k has the increment for its own: its interval holds at the level
+
+    1 - alpha (k³ - (k - 1)³) / K³.
+
+As the increments add up (Bonferroni), all looks together hold with 1 - alpha, however they hang together and however
+much the log grew between them. Boundaries from a joint normal law are shorter, and need both to be known: by how much
+is in ``tests/bench/README.md``.
+
+References
+----------
+Lan, DeMets. Discrete sequential boundaries for clinical trials. Biometrika 70(3), 1983.
+Kim, DeMets. Design and analysis of group sequential tests based on the type I error spending rate function. Biometrika
+74(1), 1987.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from evaluator.comparisons.ship_rule import Look, ShipRule
 from evaluator.comparisons.uplift import Uplift
 from evaluator.comparisons.variants import Line
+from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
-from evaluator.results.json_documents import Count, Level, Text, in_document, several
+from evaluator.results.json_documents import Count, Finite, Level, Positive, Text, in_document, several
 
 Decision = Literal["ship", "wait", "don't"]
 Target = Literal["expected", "realised", "weighted"]
@@ -38,6 +55,103 @@ _RESTS_ON: tuple[ConditionName, ...] = ("checks", "propensities", "audit", "user
 _NAMED = 2
 EARNS = {"expected": "is expected to earn", "weighted": "would earn", "realised": "earned, in these runs,"}
 _START = {"ship": "Ship", "wait": "Wait with", "don't": "Don't ship"}
+_GRAMMAR = re.compile(r"\s*uplift\s*(>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
+_LOOK = re.compile(r"\s*([0-9]{1,4})\s*(?:of|/)\s*([0-9]{1,4})\s*")
+# Power of the share of the looks by which the error is spent; looks planned at most: the first of more has hardly any.
+_SPENDING, _MOST_LOOKS = 3, 1_000
+_HOW = (
+    "write 'uplift > 0.002': more than so much per round beyond the baseline; 'uplift > 2%' asks for more than 2 % of "
+    "what the baseline earns, and 'uplift > 0' for any more."
+)
+
+
+@dataclass(frozen=True)
+class ShipRule:
+    """A limit that a variant's difference to the baseline must be told to exceed.
+
+    Parameters
+    ----------
+    text
+        Words that state it.
+    limit
+        Limit that the interval of the difference must lie above: in reward per round, or as a share of the baseline's
+        value.
+    relative
+        Whether the limit is a share of what the baseline earns, whose own interval is allowed for.
+    """
+
+    text: Text
+    limit: Finite
+    relative: bool = False
+
+    @property
+    def limit_text(self) -> str:
+        """The limit in words."""
+        if self.limit == 0.0:
+            return "0"
+        return f"the {100.0 * self.limit:g} % asked for" if self.relative else f"the {self.limit:g} asked for"
+
+
+ANY_UPLIFT = ShipRule("uplift > 0", 0.0)
+
+
+@dataclass(frozen=True)
+class Look:
+    """One of several planned looks at a log that grows, over which the error of a verdict is spent.
+
+    Parameters
+    ----------
+    number
+        Number of the look, from 1.
+    planned
+        Number of looks that were planned.
+    """
+
+    number: Positive
+    planned: Positive
+
+    def level(self, level: float) -> float:
+        """Return the level of this look, where all looks together hold at a level.
+
+        >>> [round(Look(k, 3).level(0.95), 4) for k in (1, 2, 3)]
+        [0.9981, 0.987, 0.9648]
+        """
+        spent: float = (self.number**_SPENDING - (self.number - 1) ** _SPENDING) / self.planned**_SPENDING
+        return 1.0 - spent * (1.0 - level)
+
+    def __str__(self) -> str:
+        return f"look {self.number:,} of {self.planned:,}"
+
+
+def parse_ship_rule(text: str) -> ShipRule:
+    """Return the rule of some words; ParameterError, which says how one is written, if they are none.
+
+    >>> parse_ship_rule("uplift > 0.002").limit, parse_ship_rule("uplift > 2%").limit
+    (0.002, 0.02)
+    """
+    found = _GRAMMAR.fullmatch(text)
+    if found is None:
+        raise ParameterError(f"`ship_if` {text!r} is no rule.", remedy=_HOW)
+    _, number, percent = found.groups()
+    if not math.isfinite(limit := float(number)):
+        raise ParameterError(f"`ship_if` {text!r}: the limit is no number.", remedy=_HOW)
+    return ShipRule(text.strip(), limit / 100.0, True) if percent else ShipRule(text.strip(), limit)
+
+
+def parse_look(text: str) -> Look | None:
+    """Return the look of some words; None for the only one, which has all of the error.
+
+    ParameterError, which says how one is written, if they are none.
+
+    >>> parse_look("3 of 5") == parse_look("3/5") == Look(3, 5)
+    True
+    """
+    found = _LOOK.fullmatch(text)
+    number, planned = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= planned <= _MOST_LOOKS:
+        how = f"write '3 of 5': the third of five looks that were planned, of {_MOST_LOOKS:,} at most."
+        raise ParameterError(f"`look` {text!r} is no look.", remedy=how)
+    return None if planned == 1 else Look(number, planned)
 
 
 @dataclass(frozen=True)
@@ -265,7 +379,9 @@ def decide(
         decision=of.decision,
         variant=of.line.variant,
         headline=headline,
-        sentence=" ".join((headline, *filter(None, [of.harm_text]), *(f"{_capital(one.what)}." for one in against))),
+        sentence=" ".join(
+            (headline, *filter(None, [of.harm_text]), *(f"{one.what[:1].upper()}{one.what[1:]}." for one in against))
+        ),
         settle=() if of.decision == "don't" else tuple(one.remedy for one in of.limits if one.remedy),
         rule=rule,
         level=level,
@@ -332,7 +448,3 @@ def _headline(of: Candidate, candidates: Sequence[Candidate], name: str, baselin
     earns = EARNS[of.target]
     number = f"{found.estimate:+.3g} [{found.low:+.3g}, {found.high:+.3g}]{at}"
     return f"{start}: it {earns} {number} per {'display' if of.target == 'weighted' else 'round'} beyond {baseline}"
-
-
-def _capital(clause: str) -> str:
-    return clause[:1].upper() + clause[1:]

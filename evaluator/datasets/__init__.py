@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evaluator.datasets.spec_file import json_schema
     from evaluator.datasets.summary import show, validate
     from evaluator.log import Log
-    from evaluator.worlds.scenarios.synthetic import generate
+    from evaluator.worlds.scenarios.problem import generate
 
 __all__ = [
     "Reading", "convert", "draft", "generate", "json_schema", "load", "make", "names", "read", "show", "validate",
@@ -31,7 +31,7 @@ _HOMES = {
     "Reading": "datasets.adapter",
     "convert": "datasets.converting",
     "draft": "datasets.drafting",
-    "generate": "worlds.scenarios.synthetic",
+    "generate": "worlds.scenarios.problem",
     "json_schema": "datasets.spec_file",
     "make": "datasets.converting",
     "names": "datasets.resolve",

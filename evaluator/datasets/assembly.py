@@ -28,8 +28,7 @@ from evaluator.datasets.labels import (
     kept_propensities,
 )
 from evaluator.datasets.meta_file import DISPLAYS, part_name
-from evaluator.datasets.per_action_columns import target_of, target_places, vector_places, vectors_of
-from evaluator.datasets.spool import FILE_ROWS
+from evaluator.datasets.sorting import FILE_ROWS
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
 from evaluator.log.ragged_vectors import uneven_lists
@@ -129,7 +128,7 @@ def choose_displays(
     new_action = np.full(len(names), -1, dtype=np.int32)
     new_action[order] = np.arange(len(order), dtype=np.int32)
     displays = int(intake.shown[order].sum())
-    design = intake.spec.display.design
+    design = intake.plan.spec.display.design
     designed = None if design is None else by_design(design, names)
     if designed is not None and intake.sets is None:
         check_design(designed, intake.shown)
@@ -183,10 +182,7 @@ def context_vectors(kept: KeptDisplays) -> ContextVectors | None:
 class DisplayNumbers:
     """The numbers that some displays get among those that stay.
 
-    Parameters
-    ----------
-    asked
-        Places, among the sound displays, of the displays whose numbers are wanted, shape (n,).
+    `asked` are their places among the sound displays, shape (n,).
     """
 
     def __init__(self, asked: npt.NDArray[np.int64]) -> None:
@@ -218,16 +214,8 @@ class DisplayNumbers:
 class DisplayBatches:
     """The displays that stay, some at a time, as the contract has them: NumPy, or Arrow where sets differ.
 
-    Parameters
-    ----------
-    kept
-        The displays that stay.
-    vectors
-        Source of their context vectors; None without contexts.
-    numbers
-        Object that learns the numbers of the displays asked for.
-    uniform
-        Whether all propensities are 1/K, or one over the size of the display's set.
+    `vectors` gives their context vectors, None without contexts; `numbers` learns the numbers of the displays asked
+    for; `uniform` says whether all propensities are 1/K, or one over the size of the display's set.
     """
 
     kept: KeptDisplays
@@ -248,8 +236,9 @@ class DisplayBatches:
 
     def _batch(self, columns: dict[str, Any], sets: pl.Series | None) -> dict[str, Any]:
         kept, uniform = self.kept, self.uniform
-        targets = target_places(kept.intake.targets, kept.labels)
-        vector = vector_places(kept.intake.vectors, kept.labels)
+        per_action = kept.intake.plan.per_action
+        targets = {} if per_action is None else per_action.probabilities(columns, kept.labels)
+        vectors = None if per_action is None else per_action.action_vectors(columns, kept.labels)
         source = kept.intake.sets
         batch: dict[str, Any] = {"time": columns[TIME], "action": columns[ACTION]}
         if kept.propensities.of_action is not None:
@@ -277,11 +266,10 @@ class DisplayBatches:
             batch[OWN_COST] = columns[COST]
         if self.vectors is not None:
             batch["context"] = self.vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
-        if vector:
-            batch[ACTION_SET] = vectors_of(columns, vector)
+        if vectors is not None:
+            batch[ACTION_SET] = vectors
         batch |= {n.removeprefix(KEPT): array for n, array in columns.items() if n.startswith(KEPT)}
-        batch |= {name: target_of(columns, places) for name, places in targets.items()}
-        return batch
+        return batch | targets
 
 
 def _whole(source: SetSource, sets: pl.Series, kept: KeptDisplays) -> npt.NDArray[np.int64]:

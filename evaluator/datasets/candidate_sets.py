@@ -34,14 +34,8 @@ NOT_ELIGIBLE = "the action that was shown is not eligible"
 class Members(NamedTuple):
     """The eligible actions of some displays, one display after the other.
 
-    Parameters
-    ----------
-    first
-        Place of each display's first action, shape (n + 1,).
-    code
-        Code of the label of each action, shape (m,).
-    vectors
-        Vector of each, shape (m, d); None where they have none.
+    `first` (n + 1,) are the places of each display's first action, `code` (m,) the codes of the labels, `vectors` (m,
+    d) the vectors of the actions, None where they have none.
     """
 
     first: Ints
@@ -52,12 +46,8 @@ class Members(NamedTuple):
 class KeptMembers(NamedTuple):
     """The eligible actions of some displays among those that are kept.
 
-    Parameters
-    ----------
-    bits
-        A bit an action, shape (n, width).
-    vectors
-        Vector of each, in the order of the displays and then of the actions, shape (m, d); None where they have none.
+    `bits` (n, width) hold a bit an action; `vectors` (m, d) are in the order of the displays and then of the actions,
+    None where they have none.
     """
 
     bits: Bits
@@ -91,12 +81,7 @@ def local_codes(column: pl.Series, number: dict[str, int]) -> Ints:
 def spread(first: Ints, of: Ints) -> tuple[Ints, Ints]:
     """Return where the parts `of` some ragged rows begin, one after the other, and the places of all of their entries.
 
-    Parameters
-    ----------
-    first
-        Place of the first entry of each ragged row, shape (rows + 1,).
-    of
-        Rows that are wanted, shape (n,).
+    `first` (rows + 1,) are the places of the first entries of all ragged rows, `of` (n,) the rows that are wanted.
     """
     counts = first[of + 1] - first[of]
     begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
@@ -106,14 +91,7 @@ def spread(first: Ints, of: Ints) -> tuple[Ints, Ints]:
 def kept_members(members: Members, new_action: npt.NDArray[np.int32], n_actions: int) -> KeptMembers:
     """Return sets of the kept actions alone.
 
-    Parameters
-    ----------
-    members
-        Eligible actions by the codes of their labels.
-    new_action
-        Index of the action among the K that are kept, for each code, shape (codes,); -1 where it is dropped.
-    n_actions
-        Number K of actions that are kept.
+    `new_action` (codes,) is the index of each code's action among the K that are kept, -1 where it is dropped.
     """
     n = len(members.first) - 1
     display = np.repeat(np.arange(n), np.diff(members.first))
@@ -134,15 +112,6 @@ class CandidateSets:
     """The sets of a table of candidates, in memory: the displays are joined as they pass by.
 
     Memory: a label's code, and the features and the propensity if there are any, of each row; an id a display.
-
-    Parameters
-    ----------
-    spec
-        Spec of a dataset with a table of candidates.
-    files
-        Files of the table.
-    listed
-        Whether every breach will be asked for, as in `Breaches`.
     """
 
     def __init__(self, spec: FileSpec, files: list[TablePart], *, listed: bool) -> None:

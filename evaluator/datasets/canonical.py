@@ -60,6 +60,10 @@ _COLUMNS = {
 
 # What is said of a folder of the first version.
 UNVERIFIED = "Written by an earlier format without checksums; convert again to have it verify itself."
+ROWS_PER_GROUP = 65_536
+# Columns that hardly move from row to row: as differences they take half of the file's time and space.
+RISING = ("display_id", "time", "position")
+WRITTEN = {"compression": "zstd", "write_page_checksum": True}
 
 
 def is_canonical(folder: LogFolder) -> bool:
@@ -70,11 +74,8 @@ def is_canonical(folder: LogFolder) -> bool:
 def refuse_other(folder: Path) -> None:
     """Raise unless `folder` is a converted log and holds nothing else, so that it may be deleted.
 
-    Raises
-    ------
-    OutputExistsError
-        The folder is of another kind, of a version that is not known, or holds a file that is not as a conversion wrote
-        it, by its size and footer, or in version 1 by its columns.
+    Raises OutputExistsError if the folder is of another kind, of a version that is not known, or holds a file that is
+    not as a conversion wrote it, by its size and footer, or in version 1 by its columns.
     """
     try:
         found = read_meta(folder)
@@ -117,25 +118,10 @@ def open_canonical(
 ) -> StoredLog:
     """Return the log in a canonical folder; its displays stay where they are.
 
-    Parameters
-    ----------
-    folder
-        Folder that a conversion wrote.
-    limit
-        Number of displays to read, the first ones, with their conversions; None reads all.
-    actions
-        Choice of actions, ``top:n``, ``used`` or labels, as `evaluator.datasets.load` takes it while reading files;
-        None keeps all.
-
-    Raises
-    ------
-    SourceError
-        A file is missing or damaged, or was written in a newer version of the format. Displays are verified as far as
-        they are read, by this and by what reads the log later.
-    LogError
-        The rows break the log contract. Contexts are not read here: a replay checks those that it reads.
-    UsageError, UnknownNameError
-        The arguments `limit` or `actions` do not fit the log.
+    `limit` takes the first displays with their events, `actions` some actions as `evaluator.datasets.load` does while
+    reading files. Raises SourceError if a file is missing, damaged or of a newer version, where displays are verified
+    as far as they are read, by this and by what reads the log later; LogError if rows break the log contract, where a
+    replay checks the contexts that it reads; UsageError or UnknownNameError if the arguments do not fit the log.
     """
     found = read_meta(folder)
     if limit is not None and not is_whole(limit, 1):
@@ -185,15 +171,8 @@ def _rows(path: LogFile) -> int:
 def verify(folder: LogFolder) -> list[str]:
     """Check every byte of a canonical folder, which `open_canonical` does as far as it reads, and return remarks.
 
-    Returns
-    -------
-    list of str
-        Sentences that the reader must know: that a folder of the first version has no checksums.
-
-    Raises
-    ------
-    SourceError
-        A file is missing or damaged, or does not belong there.
+    A folder of the first version has no checksums, which is such a remark. Raises SourceError if a file is missing or
+    damaged, or does not belong there.
     """
     found = read_meta(folder)
     for name, known in found.files.items():
@@ -224,13 +203,8 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     """Return the displays of some actions, as `evaluator.datasets.load` does while reading files.
 
     Delays still count the displays of all actions: the log has the column ``position``. Propensities become those of
-    the fewer actions where `evaluator.datasets.labels.kept_propensities` knows them.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        The choice of actions is no such choice, or names one that is not there; see
-        `evaluator.datasets.labels.choose_actions`.
+    the fewer actions where `evaluator.datasets.labels.kept_propensities` knows them. Errors of the choice are as of
+    `evaluator.datasets.labels.choose_actions`.
     """
     meta = log.meta
     logged = meta.propensity in ("logged", "estimated")
@@ -306,23 +280,10 @@ def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32]) -> pa.Table:
     return rest.set_column(at, "display_id", pa.array(number[number >= 0]))
 
 
-ROWS_PER_GROUP = 65_536
-# Columns that hardly move from row to row: as differences they take half of the file's time and space.
-RISING = ("display_id", "time", "position")
-WRITTEN = {"compression": "zstd", "write_page_checksum": True}
-
-
 class DisplayWriter:
     """``displays.parquet`` in row groups of `ROWS_PER_GROUP` displays, whatever the batches it is given.
 
-    Parameters
-    ----------
-    folder
-        Existing folder that the file is written to.
-    schema
-        Arrow schema of the displays.
-    name
-        Name of the file, where it holds only a part of them.
+    A `name` is given where the file holds only a part of the displays.
     """
 
     def __init__(self, folder: Path, schema: pa.Schema, name: str = DISPLAYS) -> None:
@@ -371,15 +332,8 @@ def displays_table(
 ) -> pa.Table:
     """Return displays as the contract has them.
 
-    Parameters
-    ----------
-    columns
-        Columns of the displays by name, ``time``, ``action`` and the optional ones, NumPy of shape (n,), (n, p) or
-        (n, K, d), or Arrow.
-    first
-        Number of the first display in the log.
-    labels
-        Labels of code 0, 1, ... of each column that holds codes, by its name, shape (labels,); -1 is none.
+    `columns` are NumPy of shape (n,), (n, p) or (n, K, d), or Arrow; `first` is the number of the first display in the
+    log; `labels` are those of code 0, 1, ... of each column of codes, where -1 is none.
     """
     n = len(columns["time"])
     table = {

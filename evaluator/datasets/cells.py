@@ -71,25 +71,10 @@ def parse(
 ) -> Cells:
     """Return a column as values of its kind.
 
-    Parameters
-    ----------
-    column
-        Column as the file holds it: text, or a type of its own.
-    kind
-        Kind of the values: numbers and times are parsed, the rest is text.
-    missing
-        Values that mean "none", of which -1 also stands for -1.0 in a column of numbers.
-    form
-        How dates and times are written, as of `instants`; None for ISO 8601.
-    separator
-        Text between the labels of a list; None for JSON arrays.
-    zone
-        Zone of times that say none, or by how many minutes each is ahead of UTC; None for UTC.
-
-    Returns
-    -------
-    Cells
-        The values; ``unparsed`` is None where every cell fits.
+    Numbers and times are parsed, the rest is text. Of the values `missing` that mean "none", -1 also stands for -1.0 in
+    a column of numbers. Dates are written in the `form` of `evaluator.datasets.zones.read_instants`; a `separator`
+    stands between the labels of a list, None for JSON arrays; `zone` is that of times that say none, or by how many
+    minutes each is ahead of UTC, None for UTC.
     """
     if kind == "labels":
         return Cells(*label_lists(column if column.dtype.is_nested() else _without(_text(column), missing), separator))
@@ -174,12 +159,7 @@ def _without_numbers(values: pl.Series, missing: list[str]) -> pl.Series:
 def label_lists(column: pl.Series, separator: str | None) -> tuple[pl.Series, pl.Series | None]:
     """Return a column as lists of labels, and the text of its cells that hold no list; those cells are null.
 
-    Parameters
-    ----------
-    column
-        Lists, or text.
-    separator
-        Text between the labels of a text; None for JSON arrays.
+    A `separator` stands between the labels of a text; None for JSON arrays.
     """
     if column.dtype.is_nested():
         return _of_values(column.cast(pl.List(column.dtype.inner))), None  # type: ignore[attr-defined]

@@ -92,12 +92,7 @@ def words_of(name: str) -> list[str]:
 class Look:
     """A column as its first cells look.
 
-    Parameters
-    ----------
-    name
-        Name of the column.
-    cells
-        Cells of the column, missing ones null: text, or the file's own type.
+    Missing `cells` are null; the others are text, or of the file's own type.
     """
 
     name: str

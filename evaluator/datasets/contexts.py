@@ -74,22 +74,9 @@ class ContextVectors:
     """Context vectors from the codes of `ContextCodes`.
 
     Every vector is divided by sqrt(number of columns + intercept), so that its norm is at most about 1 for categories.
-    A missing category is a category of its own.
-
-    Parameters
-    ----------
-    codes
-        Encoder that gave the codes of all chunks.
-    kept
-        Codes of all displays that are kept, by column, shape (n,) a batch; looked at for one-hot encoding, whose
-        positions are those of the labels that occur there, and for the means and deviations of numbers that are scaled.
-    displays
-        Number of displays that are kept.
-
-    Raises
-    ------
-    UsageError
-        One-hot encoding needs more than 256 dimensions.
+    A missing category is a category of its own. Of all displays that are `kept`, the codes by column are looked at for
+    one-hot encoding, whose positions are those of the labels that occur there, and for the means and deviations of
+    numbers that are scaled. Raises UsageError if one-hot encoding needs more than 256 dimensions.
     """
 
     def __init__(self, codes: ContextCodes, kept: Iterable[Mapping[str, Array]], displays: int = 0) -> None:
@@ -235,18 +222,9 @@ _TABLE = np.array([zlib.crc32(bytes([byte]), 0xFFFFFFFF) for byte in range(256)]
 class Features:
     """What a context vector is made of.
 
-    Parameters
-    ----------
-    kinds
-        Kind of each context column, by name; empty for a log without context.
-    encoding
-        Encoding of the categories, hash or one-hot; ``number`` reads every column as a number.
-    dimensions
-        Number of dimensions of the hashed part.
-    intercept
-        Whether a constant 1 is appended.
-    scale
-        How numbers are scaled; None as they are.
+    The `kinds` of the context columns are empty for a log without context. The encoding ``number`` reads every column
+    as a number; `dimensions` are those of the hashed part; the `intercept` is a constant 1 at the end; numbers stay as
+    they are where `scale` is None.
     """
 
     kinds: Mapping[str, ColumnKind]
@@ -263,20 +241,11 @@ class Features:
 def choose_features(spec: FileSpec, features: str | None) -> Features:
     """Return the features of the spec, changed by the call.
 
-    Parameters
-    ----------
-    spec
-        Spec of the dataset.
-    features
-        Choice of features. None keeps the spec's. ``none``: no context. ``col1,col2``: these columns, encoded as in the
-        spec. ``col1,col2:hash=32``, ``col1:one-hot``, ``col1,col2:number``: these columns, so encoded. ``hash=32`` (or
-        ``hash:32``): the spec's columns, so encoded. A column that the spec does not list is a category, unless the
-        encoding is ``number``.
-
-    Raises
-    ------
-    UsageError
-        The text cannot be read, or names an outcome, which a policy would not know when it chooses.
+    None keeps the spec's; ``none`` is no context; ``col1,col2`` are these columns, encoded as in the spec;
+    ``col1,col2:hash=32``, ``col1:one-hot`` and ``col1,col2:number`` are these columns, so encoded; ``hash=32`` (or
+    ``hash:32``) the spec's columns, so encoded. A column that the spec does not list is a category, unless the encoding
+    is ``number``. Raises UsageError if the text cannot be read, or names an outcome, which a policy would not know when
+    it chooses.
     """
     given: Context = spec.context
     if features is None:

@@ -24,7 +24,7 @@ from evaluator.outputs.locks import undone_if_abandoned
 from evaluator.outputs.staging import writing
 from evaluator.units import is_whole
 from evaluator.worlds.criteo.make import make_twin
-from evaluator.worlds.shop.shop_folder import make_shop
+from evaluator.worlds.shop import make_shop
 
 
 def convert(
@@ -123,12 +123,7 @@ def _uploaded(
 def refuse_taken(folder: ObjectFolder) -> None:
     """Raise before the work is done if a log cannot be written there. What a killed conversion left is no hindrance.
 
-    Raises
-    ------
-    OutputExistsError
-        A log is there, or something else; or the folder would lie in a converted log.
-    SourceError
-        The store cannot be reached, or refuses.
+    Raises OutputExistsError if a log is there, or something else, or if the folder would lie in a converted log.
     """
     names = set(folder.objects)
     if META in names:
@@ -149,14 +144,8 @@ def refuse_taken(folder: ObjectFolder) -> None:
 def upload(log: Path, folder: ObjectFolder) -> None:
     """Write the files of a converted log, ``meta.json`` last, by which it is one: who is killed before leaves no log.
 
-    Raises
-    ------
-    OutputExistsError
-        Another command has written a log there meanwhile.
-    OutputInUseError
-        Another command is writing one, too: no log is there then, and the same command goes on.
-    SourceError
-        The store does not take a file.
+    Raises OutputExistsError if another command has written a log there meanwhile, and OutputInUseError if one is
+    writing one, too: no log is there then, and the same command goes on.
     """
     refuse_taken(folder := folder.listed_anew())
     files = {path.name: path for path in sorted(log.iterdir())}

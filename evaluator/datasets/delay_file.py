@@ -39,22 +39,9 @@ class DelayReading:
 def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     """Read a CSV, TSV, Parquet or IPC file with the delay of one conversion a row.
 
-    Parameters
-    ----------
-    path
-        Path of the file, a glob, or a folder.
-    asked
-        Options that say which columns hold what, in which unit. Bad rows are those without a delay between 0 and its
-        limit.
-
-    Raises
-    ------
-    LogError
-        There are such rows, or more than the share that may be left out; the message names their line numbers.
-    SourceError
-        The file cannot be read or lacks a column.
-    ParameterError, UsageError
-        The options do not fit the file, or one another.
+    Bad rows are those without a delay between 0 and its limit. Raises LogError for such rows, or for more than the
+    share that may be left out, with their line numbers; SourceError if the file cannot be read or lacks a column;
+    ParameterError or UsageError if the options do not fit the file, or one another.
     """
     by, followed = asked.by, asked.followed
     unit = next((unit for unit in UNITS if unit == (asked.unit or "s")), None)
@@ -160,16 +147,8 @@ def _check(
 class DelayFilePlace:
     """Where a file of delays lies, how it is read, and what it holds.
 
-    Parameters
-    ----------
-    file
-        Path of the file, a glob, or a folder, as `evaluator.datasets.delay_file.read_delay_file` takes it.
-    reading
-        Options of the reading.
-    folder
-        Working folder of the command, in which relative names are looked up.
-    content
-        Hash of its delays (`evaluator.log.delay_rows.delays_hash`).
+    Relative names are looked up in `folder`, the working folder of the command; `content` is the hash of its delays
+    (`evaluator.log.delay_rows.delays_hash`).
     """
 
     file: str
@@ -180,10 +159,7 @@ class DelayFilePlace:
     def opened(self) -> DelayRows:
         """Return the delays, if they are those that were meant.
 
-        Raises
-        ------
-        WorkerError
-            The file is not there for this worker, or another one is; the message names worker and file.
+        Raises WorkerError, which names worker and file, if this worker has no such file, or another one.
         """
         try:
             in_folder(self.folder)

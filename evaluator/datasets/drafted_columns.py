@@ -27,6 +27,7 @@ _HOLDERS = {"experiment", "experiments", "study", "campaign", "canvas"}
 _IDS = {"id", "name", "key", "uuid", "no", "number"}
 # Names of a column that are quoted.
 _NAMED = 4
+_UNITS = ("s", "ms", "us", "ns", "min", "h", "d", "round")
 
 
 def context_lines(
@@ -34,16 +35,8 @@ def context_lines(
 ) -> tuple[list[str], list[Line]]:
     """Return the columns that look like outcomes, and the lines of those that a policy may see or that are left out.
 
-    Parameters
-    ----------
-    looks
-        Columns of the displays without a role.
-    converted
-        Which of the displays converted; None where that is not known.
-    told
-        Columns of a second table, whose names no feature has without a word.
-    action
-        Column of the action, which no feature may tell; None where it is not known.
+    `looks` are the columns of the displays without a role, `converted` says which displays did, None where that is not
+    known. No feature has the name of a column of a second table, `told`, without a word, or tells the `action`.
     """
     outcomes: list[str] = []
     lines: list[Line] = []
@@ -111,14 +104,8 @@ def follows_outcome(look: Look, converted: pl.Series) -> bool:
 class Worth:
     """What may hold the value of conversions.
 
-    Parameters
-    ----------
-    found
-        Columns of numbers, the likeliest first.
-    mixed
-        Sentence that says that their currencies differ, empty where they do not, or one column is in one of them.
-    unread
-        Column whose name says that it holds values, and whose cells are no numbers; None without one.
+    Of the columns of numbers the likeliest is first. `mixed` says that their currencies differ, empty where they do
+    not, or one column is in one of them. The cells of `unread` are no numbers, and its name says that it holds values.
     """
 
     found: list[Look]
@@ -129,12 +116,7 @@ class Worth:
 def worth_of(looks: Iterable[Look], every: Iterable[Look]) -> Worth:
     """Return what may hold the value of conversions.
 
-    Parameters
-    ----------
-    looks
-        Columns without another role.
-    every
-        All columns of the table.
+    `looks` are the columns without another role among `every` column of the table.
     """
     named = [v for v in looks if v.says_value and not (v.words & _CURRENCY or v.is_time or v.is_order)]
     found = [v for v in named if v.numbers is not None and not v.is_flag]
@@ -162,12 +144,7 @@ def worth_of(looks: Iterable[Look], every: Iterable[Look]) -> Worth:
 def event_lines(looks: Iterable[Look], part: str) -> tuple[Look, list[Line], bool] | None:
     """Return the column of kinds of events, what to ask of it, and whether some rows are surely no displays.
 
-    Parameters
-    ----------
-    looks
-        Columns of a table.
-    part
-        What its rows are to be: displays, or conversions.
+    `part` is what its rows are to be: displays, or conversions.
     """
     for look in looks:
         if (kinds := look.event_kinds) is None:
@@ -197,12 +174,8 @@ def repeated_request(looks: Iterable[Look]) -> Look | None:
 def repeated_order(looks: Iterable[Look], clock: Look, of_display: str) -> tuple[Look, str] | None:
     """Return the column of orders that several conversions share, with the question about it; None without a column.
 
-    Parameters
-    ----------
-    looks, clock
-        Columns of the table of conversions, and the one that says when they came.
-    of_display
-        Column of that table that holds the ids of displays.
+    `looks` are the columns of the table of conversions, `clock` the one that says when they came, `of_display` the one
+    that holds the ids of displays.
     """
     for look in looks:
         ids = look.present.filter(clock.present.is_not_null()).drop_nulls()
@@ -235,24 +208,9 @@ def user_column(looks: Iterable[Look]) -> Look | None:
     return min(users, key=lambda look: ("email" in look.words, look.text.null_count()), default=None)
 
 
-_UNITS = ("s", "ms", "us", "ns", "min", "h", "d", "round")
-
-
 @dataclass(frozen=True)
 class WrittenTimes:
-    """How the times of a log are written.
-
-    Parameters
-    ----------
-    tick
-        Unit of the times.
-    forms
-        How dates are written, by column; ISO 8601 where none is named.
-    lines
-        Lines of ``[time]``.
-    missing
-        Keys that could not be decided.
-    """
+    """How the times of a log are written."""
 
     tick: str
     forms: dict[str, str] = field(default_factory=dict)
@@ -272,12 +230,7 @@ class WrittenTimes:
 def written_times(shown: Look | None, clock: Look | None, choose: Callable[..., Any]) -> WrittenTimes | None:
     """Return how the times of displays and conversions are written, and of which zone; None without a column of times.
 
-    Parameters
-    ----------
-    shown, clock
-        Columns of the times of displays and conversions; None where conversions have none.
-    choose
-        Function that decides on a key: its name, the question, guess, choices, the reason.
+    `choose` decides on a key: its name, the question, guess, choices, the reason.
     """
     if shown is None:
         return None
@@ -384,14 +337,7 @@ def first_unsorted(time: Look) -> int | None:
 def longest_delay(times: WrittenTimes, shown: Look, clock: Look, ids: tuple[pl.Series, pl.Series] | None) -> str:
     """Return a sentence about the longest delay in a sample; it is empty where no delay is seen.
 
-    Parameters
-    ----------
-    times
-        How times are written.
-    shown, clock
-        Columns of the times of displays, and of the times or delays of conversions.
-    ids
-        Ids of the displays in their own table and in that of the conversions; None where these are one.
+    `ids` are those of the displays in their own table and in that of the conversions; None where these are one.
     """
     if clock.says_delay:
         delay = None if clock.numbers is None else clock.numbers.filter(clock.present.is_not_null())

@@ -28,16 +28,9 @@ KEY = "__key"
 class EventRules:
     """Rules that make rows of a spec's tables events of a kind that count.
 
-    Parameters
-    ----------
-    kind
-        Kind of the events, as the log has it; how long they were followed is known once they are read.
-    columns
-        Section of the spec that says which columns give them.
-    observed_until, attribution_window
-        End of their follow-up, a time in ticks, and longest delay, as the spec says it.
-    deduplicate, attributed_only
-        How rows become events: the spec's rules, or those of the call.
+    The `kind` is as the log has it, and how long it was followed is known once its events are read; `observed_until`
+    (ticks) and `attribution_window` are as the spec says; `deduplicate` and `attributed_only` are the spec's rules, or
+    those of the call.
     """
 
     kind: EventKind
@@ -71,12 +64,8 @@ class EventRules:
 def event_kinds(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only: bool | None) -> list[EventRules]:
     """Return the kinds of events of a spec, the rewards first, whose rules the call may replace.
 
-    Raises
-    ------
-    UsageError
-        The call asks for a rule of which the spec lacks the columns.
-    SpecError
-        The spec says until when events were followed, and it is no time.
+    Raises UsageError if the call asks for a rule of which the spec lacks the columns, and SpecError if the spec says
+    until when events were followed, and it is no time.
     """
     c = spec.conversion
     rule = deduplicate or c.deduplicate
@@ -187,23 +176,9 @@ def event_columns(rules: EventRules, time: Time) -> dict[str, Kind]:
 def event_rows(table: pl.DataFrame, shown: pl.DataFrame, rules: EventRules, rows: CheckedRows) -> pl.DataFrame:
     """Return the rows that hold an event and keep the row rules; the others are reported to `rows`.
 
-    Parameters
-    ----------
-    table
-        Chunk of the source with the columns of the events.
-    shown
-        Displays of the rows of `table`, row for row: ``display`` (number of the display, null if none) and ``shown``
-        (its time in ticks).
-    rules
-        Rules of their kind.
-    rows
-        Chunk under check, which takes note of rows in breach; the same rows as `table`.
-
-    Returns
-    -------
-    polars.DataFrame
-        The columns of `shown`, ``time`` int64 (ticks), ``value`` float64, ``click`` and ``attributed`` bool, and `KEY`
-        struct where the spec has a key.
+    `shown` has the display of each row of `table`: ``display`` (its number, null if none) and ``shown`` (its time in
+    ticks). The result has these columns, ``time`` int64 (ticks), ``value`` float64, ``click`` and ``attributed`` bool,
+    and `KEY` struct where the spec has a key.
     """
     c, word = rules.columns, rules.word
     a = "a" if word == "conversion" else "an"
@@ -296,14 +271,7 @@ def _on_their_displays(clicked: pl.DataFrame, event: list[str], rules: EventRule
 def _refunds(refunds: pl.DataFrame, sales: pl.DataFrame, kept: pl.DataFrame, rules: EventRules) -> pl.DataFrame:
     """Return each refund on the displays that got its sale; one without any sale in the log, by the rule of sales.
 
-    Parameters
-    ----------
-    refunds, sales
-        All rows of either.
-    kept
-        Rows of the sales that count: a refund of another sale of the log counts no more than that.
-    rules
-        Rules of the kind of the events.
+    A refund of another sale of the log counts no more than that sale, which is among `kept` or not.
     """
     event = [KEY, "time", "value"]
     once = refunds.unique(event, keep="first", maintain_order=True).select(event)

@@ -19,7 +19,7 @@ from evaluator.results.json_documents import (
     several,
 )
 from evaluator.units import Tick
-from evaluator.worlds.scenarios.promotion_log import TrueValues
+from evaluator.worlds.scenarios.promotions import TrueValues
 
 DatasetKind = Literal["synthetic", "evaluate datasets make", "your own copy of the files"]
 NotPositive = Annotated[float, Field(le=0)]

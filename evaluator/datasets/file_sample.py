@@ -41,20 +41,9 @@ _VW = re.compile(r"(\d+:-?[\d.eE+-]+:[\d.eE+-]+\s.*\||shared\s*\|)")
 class FileSample:
     """The first rows of a file, or of the first one of a folder or glob.
 
-    Parameters
-    ----------
-    source
-        How the file is read: keys of ``[source]`` that differ from their defaults, and ``files`` as it was given.
-    guesses
-        What of it was guessed, and why, by key.
-    columns
-        Cells by column: text, missing ones null, or the file's own type.
-    rows
-        Number of rows looked at.
-    whole
-        Whether these are all.
-    unusable
-        Columns of lists, objects or bytes.
+    `source` has the keys of ``[source]`` that differ from their defaults, and ``files`` as it was given; `guesses` say
+    what of it was guessed, and why. Cells are text, missing ones null, or of the file's own type; `unusable` are
+    columns of lists, objects or bytes.
     """
 
     source: dict[str, Any]
@@ -68,12 +57,7 @@ class FileSample:
 def sample_file(path: str | Path) -> FileSample:
     """Return the first `SAMPLE` rows of a file, glob or folder.
 
-    Memory: that of the rows and one megabyte.
-
-    Raises
-    ------
-    SourceError
-        There is no such file, or it is no table.
+    Memory: that of the rows and one megabyte. Raises SourceError if there is no such file, or it is no table.
     """
     refuse_secret(str(path))
     kind = None if _known(Path(path)) or not Path(path).is_file() else _kind_by_content(Path(path))

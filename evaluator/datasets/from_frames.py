@@ -77,21 +77,7 @@ def read_frames(
 ) -> Log:
     """Return the log in a frame of displays and, where there are some, in frames of what belongs to them.
 
-    Parameters
-    ----------
-    displays
-        Frame of the displays.
-    others
-        Further frames by name: ``conversions``, ``candidates``, ``calendar``; None where there is none.
-    spec
-        Sections of a spec without its files; a key whose value is None is left out.
-    asked
-        Options of the reading.
-
-    Raises
-    ------
-    UsageError, SpecError, SourceError, LogError, PropensityError
-        The keywords, the frames or their rows are wrong; the message names frame, row, column, value and keyword.
+    A key of the spec whose value is None is left out. Errors name frame, row, column, value and keyword.
     """
     try:
         tables = [frame_source(displays, DISPLAYS)]
@@ -106,9 +92,6 @@ def read_frames(
             events,
             [frame for name, frame in given.items() if name in OF_SETS],
             ReadingOptions(**asked),
-            into=None,
-            contexts=True,
-            advance=lambda rows: None,
         ).log
     except EvaluatorError as error:
         raise type(error)(in_keywords(error.what), remedy=in_keywords(error.remedy)) from None
@@ -202,10 +185,7 @@ class FrameSource(TablePart):
     def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
         """Return some columns, of the first rows alone where these are counted.
 
-        Raises
-        ------
-        SourceError
-            Polars has no such type, or the frame has several columns of a name.
+        Raises SourceError if Polars has no such type, or if the frame has several columns of a name.
         """
         series = []
         for column in columns:
@@ -219,20 +199,8 @@ class FrameSource(TablePart):
 def frame_source(frame: object, name: str) -> FrameSource:
     """Return a frame as a source.
 
-    Parameters
-    ----------
-    frame
-        Frame of polars, pandas or pyarrow, relation of DuckDB, or whatever else speaks the Arrow C stream. Without a
-        copy, where its library keeps it as Arrow does.
-    name
-        What messages call it.
-
-    Raises
-    ------
-    UsageError
-        It speaks no Arrow.
-    SourceError
-        Its library cannot write it as Arrow: a column mixes types, a query fails.
+    It comes without a copy, where its library keeps it as Arrow does. Raises UsageError if it speaks no Arrow, and
+    SourceError if its library cannot write it as Arrow: a column mixes types, a query fails.
     """
     if not (hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__")) or isinstance(frame, type):
         lazy = ": collect() it" if hasattr(frame, "collect") else ""

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from evaluator.datasets.candidate_sets import SET, SET_PROPENSITY, SetSource
-from evaluator.datasets.cells import Kind
 from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.event_rows import REWARDS, EventRules, event_rows
-from evaluator.datasets.join_by_id import AskedDisplays, SeenIds, hashed
+from evaluator.datasets.join_by_id import DisplayIds, SeenIds, hashed
 from evaluator.datasets.labels import KEPT, Labels
-from evaluator.datasets.per_action_columns import (
-    TakenFromTable,
-    TargetColumns,
-    VectorColumns,
-    check_targets,
-    check_vectors,
-    target_codes,
-    vector_codes,
-)
+from evaluator.datasets.per_action_columns import PolicyActions
+from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.datasets.row_rules import LeftOut, TimeOrder, check_cells, check_displays, says_converted
-from evaluator.datasets.sorting import TieShuffler
-from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import Spool
+from evaluator.datasets.sorting import Spool, TieShuffler
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import FORMATS
-from evaluator.datasets.zones import ZonesSeen
 from evaluator.threads import behind
 
 TIME, ACTION, PROPENSITY = "time", "action", "propensity"
@@ -39,112 +27,77 @@ TIME, ACTION, PROPENSITY = "time", "action", "propensity"
 WEIGHT, COST = "display.weight", "display.cost"
 
 
-@dataclass(kw_only=True)
 class Intake:
     """What is known of the displays seen so far. Memory: the events and what `spool` takes.
 
     Parameters
     ----------
-    spec
-        Spec of the dataset.
-    kinds
-        Kind of each column that is read, by name.
-    breaches
-        Collector of the rows that break a rule.
-    order
-        Collector of the rows that are out of order.
-    codes
-        Encoder of the context columns.
-    events
-        Kinds of events, the rewards first.
-    asked
+    plan
+        What is read, and how.
+    new_spool
+        Function that makes a temporary file, in which displays, hashes of their ids, and many of one time wait.
+    display_ids
         Object that is shown all displays for each kind of events that is not in the displays' own table, by the spec's
         name of the kind.
     sets
         Reader of the displays' eligible actions; None where every action always is.
-    repeated
-        Rows whose display was listed before, by their increasing numbers ``row``, and where it was: `FILE`, `LINE`.
     tables
         Actions that policies take and that lie in tables of their own, by the column that displays get of them.
-    targets, target_actions
-        Columns of the policies to be evaluated: of each action's probability by its label, and of the action taken.
-    vectors
-        Column of each action by its label, for each number of the actions' vectors.
+    repeated
+        Rows whose display was listed before, by their increasing numbers ``row``, and where it was: `FILE`, `LINE`.
+
+    Attributes
+    ----------
     spool
         Temporary file that gets the sound displays: `TIME`, `ACTION` (code of its label), `PROPENSITY`, `WEIGHT` and
-        `COST` where logged, what `sets` makes of theirs, context codes, the probabilities of `targets`, the `vectors`,
-        the code of its label in each column of `keep`, and the `numbers`.
-    new_spool
-        Function that makes a temporary file, in which many displays of one time wait.
-    kept
-        Columns that the log keeps as they are, by the name that it gives them.
-    keep
-        Labels found so far of each of these that holds words, by that name.
-    numbers
-        Those that hold numbers, by that name.
-    zones
-        Record of the times that say their zone, and of those that do not.
-    limit
-        Number of displays that the log holds, the first ones; None for all.
-    labels
-        Labels of the actions seen so far.
+        `COST` where logged, what `sets` makes of theirs, context codes, the probabilities and vectors of the actions,
+        and the columns that the log keeps: the code of its label in each column of `keep`, and the `numbers`.
+    keep, labels
+        Labels found so far of each column of words that the log keeps, by the log's name of it, and of the actions.
     ids
-        Hashes of the ids of the displays seen so far.
-    rows
-        Number of rows read so far, those in breach among them.
-    last_time
-        Latest time of a sound display so far, in ticks.
+        Hashes of the ids of the displays seen so far; None where displays have none.
+    rows, last_time
+        Number of rows read so far, those in breach among them, and latest time of a sound display, in ticks.
     left_out
         Displays that stay and that were left out so far, by whether they converted.
-    shown
-        Number of displays of each label so far, shape (labels,).
-    offered
-        Whether each label was eligible at a display so far, shape (labels,).
+    shown, offered
+        Number of displays of each label so far, and whether it was eligible at one, shape (labels,).
     ties
-        What shuffled the displays of one time, which hands the sound displays on to `spool`.
+        What shuffles the displays of one time, and hands the sound displays on to `spool`.
     """
 
-    spec: FileSpec
-    kinds: dict[str, Kind]
-    breaches: Breaches
-    order: TimeOrder
-    codes: ContextCodes
-    events: Sequence[EventRules]
-    asked: Mapping[str, AskedDisplays]
-    sets: SetSource | None
-    repeated: pl.DataFrame
-    targets: TargetColumns
-    target_actions: Mapping[str, str]
-    vectors: VectorColumns
-    tables: Mapping[str, TakenFromTable]
-    spool: Spool
-    new_spool: Callable[[], Spool]
-    ids: SeenIds
-    kept: Mapping[str, str] = field(default_factory=dict)
-    keep: dict[str, Labels] = field(default_factory=dict)
-    numbers: tuple[str, ...] = ()
-    zones: ZonesSeen = field(default_factory=ZonesSeen)
-    limit: int | None = None
-    labels: Labels = field(default_factory=Labels)
-    rows: int = 0
-    last_time: int = np.iinfo(np.int64).min
-    shown: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    offered: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
-    ties: TieShuffler = field(init=False)
-    left_out: LeftOut = field(default_factory=LeftOut)
-    _times: TimeGuesses = field(init=False)
-    _sound: int = 0
-    _weighted: bool = False
-    # Of each chunk, one frame a kind of events; and the places of all their displays, sorted.
-    _found: list[list[pl.DataFrame]] = field(default_factory=list)
-    _places: list[npt.NDArray[np.int64]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        own = [rules.columns.time for rules in self.events if rules.table not in self.asked]
-        self._times = TimeGuesses(self.spec.time, [c for c in (self.spec.display.time, *own) if c is not None])
+    def __init__(
+        self,
+        plan: ReadingPlan,
+        new_spool: Callable[[], Spool],
+        display_ids: Mapping[str, DisplayIds],
+        *,
+        sets: SetSource | None,
+        tables: Mapping[str, PolicyActions],
+        repeated: pl.DataFrame,
+    ) -> None:
+        self.plan, self.display_ids, self.sets, self._tables, self._repeated = plan, display_ids, sets, tables, repeated
+        self.breaches = Breaches(plan.files, listed=plan.listed)
+        self.order = TimeOrder(plan.files, plan.spec.display.time, plan.zones)
+        self.codes, self.labels = ContextCodes(plan.features), Labels()
+        self.keep = {name: Labels() for name, column in plan.kept.items() if column not in plan.numbers}
+        self.numbers = tuple(name for name, column in plan.kept.items() if column in plan.numbers)
+        self.spool, self.ids, self.left_out = (
+            new_spool(),
+            None if plan.spec.display.id is None else SeenIds(new_spool),
+            LeftOut(),
+        )
+        self.rows, self.last_time = 0, int(np.iinfo(np.int64).min)
+        self.shown, self.offered = np.zeros(0, np.int64), np.zeros(0, np.bool_)
         self.ties = TieShuffler(
-            self._write, TIME, shuffle=self.spec.time.ties == "shuffle", new_spool=self.new_spool, limit=self.limit,
-        )  # fmt: skip
+            self._write, TIME, shuffle=plan.spec.time.ties == "shuffle", new_spool=new_spool, limit=plan.limit
+        )
+        own = [rules.columns.time for rules in plan.events if rules.table not in display_ids]
+        self._times = TimeGuesses(plan.spec.time, [c for c in (plan.spec.display.time, *own) if c is not None])
+        self._sound, self._weighted = 0, False
+        # Of each chunk, one frame a kind of events; and the places of all their displays, sorted.
+        self._found: list[list[pl.DataFrame]] = []
+        self._places: list[npt.NDArray[np.int64]] = []
 
     @property
     def sound(self) -> int:
@@ -154,7 +107,7 @@ class Intake:
     @property
     def weighs_alike(self) -> bool:
         """Whether displays have weights only because their format may have some: all are 1."""
-        return self.spec.source.format in FORMATS and not self._weighted
+        return self.plan.spec.source.format in FORMATS and not self._weighted
 
     def found(self) -> list[pl.DataFrame]:
         """Return the rows that hold an event, kind by kind, with the number of their display."""
@@ -167,9 +120,9 @@ class Intake:
     ) -> pl.DataFrame:
         number = numbers[np.searchsorted(places, found["display"].to_numpy())]
         found = found.with_columns(pl.Series("display", number))
-        if self.limit is None:
+        if self.plan.limit is None:
             return found
-        beyond = pl.col("display") >= self.limit
+        beyond = pl.col("display") >= self.plan.limit
         return found.filter(~(beyond & pl.col("sound")) if "sound" in found.columns else ~beyond)
 
     def see(self, chunks: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> None:
@@ -186,37 +139,40 @@ class Intake:
 
         None where the run will be refused anyway, when all breaches are known.
         """
-        if self.tables and self.spec.display.id is not None:
-            named = frame[self.spec.display.id]
-            frame = frame.with_columns(table.of(named).alias(column) for column, table in self.tables.items())
+        plan, spec = self.plan, self.plan.spec
+        if self._tables and spec.display.id is not None:
+            named = frame[spec.display.id]
+            frame = frame.with_columns(table.of(named).alias(column) for column, table in self._tables.items())
         rows = self.breaches.check(frame)
-        check_cells(rows, frame, self.kinds, self._times)
-        low, high = np.searchsorted(self.repeated["row"].to_numpy(), [self.rows, self.rows + frame.height])
-        again = self.repeated.slice(low, high - low).with_columns(pl.col("row") - self.rows)
-        check_displays(rows, frame, self.spec, self.codes.features, again)
-        check_targets(rows, frame, self.targets, self.target_actions)
-        check_vectors(rows, frame, self.vectors)
+        check_cells(rows, frame, plan.kinds, self._times)
+        low, high = np.searchsorted(self._repeated["row"].to_numpy(), [self.rows, self.rows + frame.height])
+        again = self._repeated.slice(low, high - low).with_columns(pl.col("row") - self.rows)
+        check_displays(rows, frame, spec, self.codes.features, again)
+        if plan.per_action is not None:
+            plan.per_action.check(rows, frame)
         frame = frame if self.sets is None else self.sets.check(rows, frame)
         self.rows += frame.height
-        ids = None if self.spec.display.id is None else hashed(frame[self.spec.display.id])
-        if ids is not None:
-            self.ids.add(ids)
-        own = {rules.table: self._own(frame, rows, rules) for rules in self.events if rules.table not in self.asked}
+        ids = None
+        if spec.display.id is not None and self.ids is not None:
+            self.ids.add(ids := hashed(frame[spec.display.id]))
+        own = {
+            rules.table: self._own(frame, rows, rules) for rules in plan.events if rules.table not in self.display_ids
+        }
         sound = rows.close()
         if self.breaches.listed and REWARDS in own:
-            self.left_out.see(sound, says_converted(frame, self.spec.conversion))
+            self.left_out.see(sound, says_converted(frame, spec.conversion))
         if self.breaches.rows and not self.breaches.listed:
             return None
         number = self._sound + np.cumsum(sound) - 1
         self._sound += int(sound.sum())
-        if ids is not None and self.asked:
-            place = {"display": number, "shown": frame[self.spec.display.time], "sound": sound}
+        if ids is not None and self.display_ids:
+            place = {"display": number, "shown": frame[spec.display.time], "sound": sound}
             ids = ids.hstack(pl.DataFrame(place))
         found = []
-        for rules in self.events:
-            if rules.table in self.asked:
+        for rules in plan.events:
+            if rules.table in self.display_ids:
                 assert ids is not None
-                found.append(self.asked[rules.table].wanted(ids))
+                found.append(self.display_ids[rules.table].wanted(ids))
                 continue
             at = own[rules.table]["display"].to_numpy()
             # A row may have broken a rule of a later kind.
@@ -225,14 +181,14 @@ class Intake:
 
     def _own(self, frame: pl.DataFrame, rows: CheckedRows, rules: EventRules) -> pl.DataFrame:
         place = pl.int_range(frame.height, dtype=pl.Int64, eager=True)
-        shown = frame.select(display=place, shown=self.spec.display.time, **{FILE: FILE, LINE: LINE})
+        shown = frame.select(display=place, shown=self.plan.spec.display.time, **{FILE: FILE, LINE: LINE})
         return event_rows(frame, shown, rules, rows)
 
     def _set_aside(self, read: tuple[pl.DataFrame, list[pl.DataFrame]]) -> None:
         frame, found = read
         self._found.append(found)
         self._places.append(np.sort(np.concatenate([of_kind["display"].to_numpy() for of_kind in found])))
-        display = self.spec.display
+        plan, display = self.plan, self.plan.spec.display
         self.order.see(frame)
         times = frame[display.time]
         self.last_time = int(times.to_numpy().max(initial=self.last_time))
@@ -250,10 +206,11 @@ class Intake:
         if display.cost is not None:
             columns[COST] = frame[display.cost].cast(pl.Float64)
         for name, labels in self.keep.items():
-            columns[KEPT + name] = labels.codes(frame[self.kept[name]])
+            columns[KEPT + name] = labels.codes(frame[plan.kept[name]])
         for name in self.numbers:
-            columns[KEPT + name] = frame[self.kept[name]].fill_nan(None)
-        columns |= {**target_codes(frame, self.targets), **vector_codes(frame, self.vectors)}
+            columns[KEPT + name] = frame[plan.kept[name]].fill_nan(None)
+        if plan.per_action is not None:
+            columns |= plan.per_action.codes(frame)
         reduced = pl.DataFrame({**columns, **self.codes.of(frame)})
         self.ties.add(reduced, self._places[-1])
 

@@ -19,9 +19,9 @@ from evaluator.datasets.frames import Chunks
 from evaluator.datasets.labels import value_texts
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
+from evaluator.datasets.sorting import Spool, split
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Time
-from evaluator.datasets.spool import Spool, split
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.zones import ZonesSeen
 
@@ -32,37 +32,26 @@ BITS = 2**27
 # So many rows, and displays that they may name, are joined in memory.
 JOINED_ROWS = 1_000_000
 ROW, PLACE = "row", "place"
+ID, HASH = "id", "hash"
+# So many hashes are sorted in memory.
+SORTED_HASHES = 4_000_000
+# Files that hashes are distributed into.
+MOST_PARTS = 64
 
 
-class AskedDisplays:
+class DisplayIds:
     """The displays of a pass that a table may name: in memory nothing but their number.
 
-    Parameters
-    ----------
-    named
-        Ids that the table names.
-    new_spool
-        Function that makes a temporary file.
-
-    Attributes
-    ----------
-    sample
-        Ids of the first displays, whether they may be named or not.
+    The `sample` has the ids of the first displays, whether they may be named or not.
     """
 
-    def __init__(self, named: NamedIds, new_spool: Callable[[], Spool]) -> None:
+    def __init__(self, named: BloomFilter, new_spool: Callable[[], Spool]) -> None:
         self.named, self._spool = named, new_spool()
         self.rows = 0
         self.sample: tuple[str, ...] = ()
 
     def wanted(self, displays: pl.DataFrame) -> pl.DataFrame:
-        """Return those of the next displays that may be named, without their ids, numbered in `ASKED`.
-
-        Parameters
-        ----------
-        displays
-            Displays with the columns of `evaluator.datasets.join_by_id.hashed`, and others.
-        """
+        """Return those of the next displays that may be named, without their ids, numbered in `ASKED`."""
         if len(self.sample) < SHOWN:
             self.sample = (*self.sample, *displays[ID].drop_nulls().head(SHOWN))[:SHOWN]
         known = displays if displays[HASH].null_count() == 0 else displays.filter(pl.col(HASH).is_not_null())
@@ -81,7 +70,7 @@ class AskedDisplays:
         self._spool.discard()
 
 
-class NamedIds:
+class BloomFilter:
     """The ids of a table, as two bits of each (Bloom 1970): an id that is there always passes, another one seldom."""
 
     def __init__(self) -> None:
@@ -108,23 +97,8 @@ def _places(hashes: pl.Series) -> list[npt.NDArray[np.int64]]:
 class SecondTable:
     """The rows of ``[conversion.source]``, or an outcome's, which wait in a spool until all displays have passed by.
 
-    Of the displays those wait, too, that may be named (`asking`). Both are then joined by id, those of some hashes at a
-    time: in memory 25 bytes of each display that may be named.
-
-    Parameters
-    ----------
-    rules
-        Rules of the kind of the events, which have a table of their own.
-    time
-        Section ``[time]`` of the spec.
-    files
-        Files of that table.
-    zones
-        Record of the times that say their zone, and of those that do not.
-    listed
-        Whether every breach will be asked for, as in `Breaches`.
-    new_spool
-        Function that makes a temporary file in which rows wait.
+    Of the displays those wait, too, that may be named (`display_ids`). Both are then joined by id, those of some hashes
+    at a time: in memory 25 bytes of each display that may be named.
     """
 
     def __init__(
@@ -143,7 +117,7 @@ class SecondTable:
         self._kinds: dict[str, Kind] = merged_kinds(event_columns(rules, time), {source.display: "text"})
         self.breaches = Breaches(files, listed=listed)
         self.rows = 0
-        self._spool, self.ids = new_spool(), NamedIds()
+        self._spool, self.ids = new_spool(), BloomFilter()
         chunks = Chunks(files, source, self._kinds, time=time, zones=zones)
         self._empty = chunks.empty()
         for frame in chunks:
@@ -153,19 +127,15 @@ class SecondTable:
         self._place = np.zeros(0, np.int64)
         self._sample: tuple[str, ...] = ()
 
-    def asking(self) -> AskedDisplays:
+    def display_ids(self) -> DisplayIds:
         """Return what displays that pass by are shown to."""
-        return AskedDisplays(self.ids, self._new_spool)
+        return DisplayIds(self.ids, self._new_spool)
 
-    def named(self, displays: pl.DataFrame, asked: AskedDisplays) -> pl.DataFrame:
+    def named(self, displays: pl.DataFrame, asked: DisplayIds) -> pl.DataFrame:
         """Return those displays that are named here.
 
-        Parameters
-        ----------
-        displays
-            All displays that may be, in their order, or some of them.
-        asked
-            Object that has been shown all displays, and numbered these; its ids are freed.
+        Of all displays that may be, in their order, or some of them; `asked` has been shown all displays, and numbered
+        these; its ids are freed.
         """
         place = np.full(asked.rows, -1, np.int64)
         place[displays[ASKED].to_numpy()] = np.arange(displays.height)
@@ -183,7 +153,7 @@ class SecondTable:
         self._place = moved[self._place]  # -1 takes the last
         return displays.filter(pl.Series(named)).drop(ASKED)
 
-    def _parts(self, asked: AskedDisplays) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    def _parts(self, asked: DisplayIds) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
         """Yield the ids of displays and those of rows, equal ones together, as many at a time as fit into memory."""
         both = [asked.frames(), self._row_ids()]
         parts = min((asked.rows + self.rows) // JOINED_ROWS + 1, MOST_PARTS)
@@ -209,12 +179,8 @@ class SecondTable:
     def converted(self, displays: pl.DataFrame, *, limited: bool) -> tuple[pl.DataFrame, int]:
         """Return the rows that hold an event of a display, and how many have none because of a limit.
 
-        Parameters
-        ----------
-        displays
-            All displays that are `named`: ``display`` (number), ``shown`` (time in ticks), ``sound``.
-        limited
-            Whether only the first displays were read, so that some events belong to none of them.
+        `displays` are all that are `named`: ``display`` (number), ``shown`` (time in ticks), ``sound``. Where only the
+        first displays were read (`limited`), some events belong to none of them.
         """
         clock = self._rules.columns.time
         times = TimeGuesses(self._time, [] if clock is None else [clock])
@@ -248,13 +214,6 @@ def _gathered(displays: pl.DataFrame, places: npt.NDArray[np.int64]) -> pl.DataF
     return displays.select(pl.all().gather(at.set(at < 0, None)))
 
 
-ID, HASH = "id", "hash"
-# So many hashes are sorted in memory.
-SORTED_HASHES = 4_000_000
-# Files that hashes are distributed into.
-MOST_PARTS = 64
-
-
 def hashed(ids: pl.Series) -> pl.DataFrame:
     """Return ids as text, `ID`, with their hashes, `HASH` uint64; both null where an id is missing.
 
@@ -279,10 +238,7 @@ def by_hash(frames: Iterable[pl.DataFrame], parts: int, new_spool: Callable[[], 
 class SeenIds:
     """The ids met so far, as hashes that wait in a spool; `repeated` settles equal ones by reading their ids again.
 
-    Parameters
-    ----------
-    new_spool
-        Function that makes a temporary file, in which 8 bytes of each display wait.
+    Of each display 8 bytes wait.
     """
 
     def __init__(self, new_spool: Callable[[], Spool]) -> None:
@@ -320,14 +276,8 @@ class SeenIds:
 def repeated(chunks: Iterable[pl.DataFrame], column: str, suspects: pl.Series) -> pl.DataFrame:
     """Return the rows whose id an earlier row has, in order: the number of each, ``row``, and where the earlier one is.
 
-    Parameters
-    ----------
-    chunks
-        All rows again, chunk by chunk, in the same order.
-    column
-        Name of their id; what else they have is returned of the first row with it.
-    suspects
-        Hashes of ids that were met more than once, from `SeenIds`.
+    `chunks` are all rows again, in the same order; what they have beside the id in `column` is returned of the first
+    row with it; `suspects` are from `SeenIds`.
     """
     found, before = [], 0
     for chunk in chunks:

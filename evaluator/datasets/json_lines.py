@@ -43,10 +43,7 @@ _BYTES = 2**30
 def key_names(path: Path, encoding: str, *, until: Iterable[str] = ()) -> list[str]:
     """Return the keys of the first objects of a file, in order of appearance; read on until some keys are found.
 
-    Raises
-    ------
-    SourceError
-        The file is empty, no text, or an array of objects.
+    Raises SourceError if the file is empty, no text, or an array of objects.
     """
     keys: dict[str, None] = {}
     empty = True
@@ -71,12 +68,8 @@ def object_frames(
 
     Columns hold text; those of numbers may hold numbers where they are the ones that the text says. A key that an
     object lacks is a missing cell. Where lines are no objects, or have a key of `kinds` twice, `BROKEN` says what they
-    are, null elsewhere. Lines of spaces are skipped.
-
-    Raises
-    ------
-    SourceError
-        A value is a list or an object, a line is too long, or text is no text.
+    are, null elsewhere. Lines of spaces are skipped. Raises SourceError if a value is a list or an object, a line is
+    too long, or text is no text.
     """
     quick, lists = ObjectColumns(kinds), "labels" in kinds.values()
     left = limit
@@ -112,10 +105,7 @@ def _with_care(path: Path, kinds: Mapping[str, Kind], lines: list[tuple[int, str
 def text_lines(path: Path, encoding: str, *, empty: bool = False) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file and their numbers: those that hold something, and `empty` ones if asked.
 
-    Raises
-    ------
-    SourceError
-        A line is too long, the lines unpack to too much, or text is no text.
+    Raises SourceError if a line is too long, the lines unpack to too much, or text is no text.
     """
     for first, lines in _line_pieces(path, encoding, "example" if empty else "line of JSON"):
         yield from enumerate(lines, first) if empty else _filled(first, lines)
@@ -229,11 +219,6 @@ class ObjectColumns:
     Arrow refuses what it does not read to the bit: a column of two types, a number that does not fit, a key twice. Then
     the types are looked at anew; columns of mixed ones, and numbers that are to be text, get quotes, so that their
     digits are read as they are written.
-
-    Parameters
-    ----------
-    kinds
-        Kind of each column, by key.
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
@@ -244,10 +229,7 @@ class ObjectColumns:
     def read(self, lines: Sequence[str]) -> dict[str, pl.Series] | None:
         """Return the columns of some lines: text, or numbers where their kind is one; None where Arrow cannot tell.
 
-        Parameters
-        ----------
-        lines
-            Lines without their ends, each of which ought to be an object.
+        Each of the lines, which come without their ends, ought to be an object.
         """
         text = "\n".join(lines)
         # Of an object broken over lines, none begins where another ends: what fits here is one a line.

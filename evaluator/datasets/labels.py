@@ -133,24 +133,10 @@ def choose_actions(
 ) -> list[int]:
     """Return which of the labels are kept, as positions, in the order of their index.
 
-    Parameters
-    ----------
-    labels
-        Distinct labels of the actions, in the order of their codes.
-    shown
-        Number of displays of each label, shape (K,); labels never shown are not kept. For ``used``, its displays that
-        can be judged.
-    wanted
-        Choice of labels. None, and ``used``, keep all (numeric labels in numeric order, others alphabetically);
-        ``top:n`` keeps the n most shown, most shown first; a list, or a text with commas, keeps those labels in that
-        order.
-
-    Raises
-    ------
-    UsageError
-        The number in ``top:n`` is no whole number of at least 2.
-    UnknownNameError
-        A wanted label was never shown.
+    `shown` (K,) are the displays of each label, for ``used`` those that can be judged; labels never shown are not kept.
+    None, and ``used``, keep all (numeric labels in numeric order, others alphabetically); ``top:n`` keeps the n most
+    shown, most shown first; a list, or a text with commas, keeps those labels in that order. Raises UsageError unless
+    the number in ``top:n`` is a whole one of at least 2, and UnknownNameError if a wanted label was never shown.
     """
     order = sorted(np.flatnonzero(shown).tolist(), key=lambda i: _label_order(labels[i]))
     if isinstance(wanted, str) and wanted.startswith("top"):
@@ -176,17 +162,7 @@ def _label_order(label: str) -> tuple[int, int, str]:
 def by_design(design: float | Mapping[str, float], labels: Sequence[str]) -> Floats:
     """Return the propensity that a design gives each label, shape (n,).
 
-    Parameters
-    ----------
-    design
-        Propensity of every action, or of each by its label.
-    labels
-        Labels of actions that were shown, or could have been.
-
-    Raises
-    ------
-    PropensityError
-        The design does not name one of them.
+    Raises PropensityError if the design does not name one of them.
     """
     of = {value_text(str(label)): p for label, p in design.items()} if isinstance(design, Mapping) else dict.fromkeys(
         labels, design
@@ -201,11 +177,8 @@ def by_design(design: float | Mapping[str, float], labels: Sequence[str]) -> Flo
 def check_design(propensity: Floats, shown: npt.NDArray[np.integer]) -> None:
     """Refuse a design whose propensities (K,) cannot be those of displays that showed each action so often, (K,).
 
-    Raises
-    ------
-    PropensityError
-        The propensities of the actions that were shown sum to more than 1; or to so little that some of the others
-        would have been shown, but for a chance of `UNSEEN`.
+    Raises PropensityError if the propensities of the actions that were shown sum to more than 1; or to so little that
+    some of the others would have been shown, but for a chance of `UNSEEN`.
     """
     total, n = float(propensity[shown > 0].sum()), int(shown.sum())
     # One number for all may be rounded, 0.33 for a third: it accepts the same share of every action's displays.
@@ -222,13 +195,7 @@ def check_design(propensity: Floats, shown: npt.NDArray[np.integer]) -> None:
 
 
 class ShownActions:
-    """What a pass over the displays finds of each action of a source.
-
-    Parameters
-    ----------
-    n
-        Number of actions of the source.
-    """
+    """What a pass over the displays finds of each action of a source."""
 
     def __init__(self, n: int) -> None:
         self.shown = np.zeros(n, np.int64)
@@ -252,17 +219,9 @@ class ShownActions:
 class KeptPropensities(NamedTuple):
     """Propensities of the displays that stay.
 
-    Parameters
-    ----------
-    kind
-        Kind of the propensities: logged, uniform (by design), estimated or absent.
-    of_action
-        Propensity that the displays of each kept action get, shape (K,); None where they keep what was logged.
-    kept_share
-        Share of the displays that were kept, of those at which a kept action was eligible, as in
-        `evaluator.log.LogMeta`.
-    notes
-        Sentences for whoever reads a result.
+    Displays of each kept action get the propensity `of_action` (K,), or keep what was logged where it is None.
+    `kept_share` is the share of the displays that were kept, of those at which a kept action was eligible, as in
+    `evaluator.log.LogMeta`.
     """
 
     kind: PropensityKind
@@ -282,19 +241,9 @@ def kept_propensities(
     same probability whatever the action; what averages over the displays that stay is not. Where displays have sets of
     their own, no action knows the sum over a set. Uniform ones stay too, and are logged ones then: the fewer of a set
     are kept, the fewer of its displays stay, so that one over how many are kept would be right given the displays that
-    stay, and these no even sample of the traffic.
-
-    Parameters
-    ----------
-    kind
-        Kind of the propensities: logged, uniform (by design), estimated or absent.
-    seen
-        Sums over all displays of each action of the source.
-    kept
-        Numbers of the kept actions among those of `seen`, shape (K,).
-    choosable
-        Weight of the displays at which a kept action was eligible: no policy has a choice at the others, which are not
-        among those that a value is of. None where every action always is.
+    stay, and these no even sample of the traffic. `kept` (K,) are the numbers of the kept actions among those of
+    `seen`. `choosable` is the weight of the displays at which a kept action was eligible: no policy has a choice at the
+    others, which are not among those that a value is of. None where every action always is.
     """
     whole = float(seen.weight.sum()) if choosable is None else choosable
     share = min(float(seen.weight[kept].sum()) / max(whole, 1e-300), 1.0)

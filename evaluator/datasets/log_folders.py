@@ -26,12 +26,7 @@ _TAIL = 8
 class ObjectFolder:
     """A folder of an object store, as it was when it was listed first.
 
-    Parameters
-    ----------
-    store
-        Store that holds it.
-    key
-        Path of the folder within the bucket, without a slash at the end; empty for the whole bucket.
+    The `key` is its path within the bucket, without a slash at the end; empty for the whole bucket.
     """
 
     store: Store
@@ -65,12 +60,7 @@ LogFolder = Path | ObjectFolder
 def folder_at(place: str | Path) -> LogFolder:
     """Return the folder of a path or an address; credentials, endpoint and region are those of the environment.
 
-    Raises
-    ------
-    SourceError
-        It is an address, and none of an object store.
-    UsageError
-        The address holds a secret.
+    Raises SourceError for an address of no object store, and UsageError for one that holds a secret.
     """
     address = as_given(place)
     if not is_address(address):
@@ -101,15 +91,8 @@ def folder_of(file: LogFile) -> LogFolder:
 class StoredFile:
     """What a Parquet file is known by.
 
-    Parameters
-    ----------
-    bytes, rows
-        Number of bytes and of rows in the file.
-    sha256
-        SHA-256 of all its bytes, in hex.
-    footer_bytes, footer_sha256
-        Size and SHA-256 of its end, which says what columns it has, where their pages are and how to read them. Each
-        page has a checksum of its own, so that with its footer a file is verified as far as it is read.
+    Its end, `footer_bytes` long, says what columns it has, where their pages are and how to read them. Each page has a
+    checksum of its own, so that with its footer a file is verified as far as it is read.
     """
 
     bytes: int
@@ -140,10 +123,7 @@ def _footer(path: LogFile) -> int:
 def check_end(path: LogFile, known: StoredFile) -> None:
     """Refuse a file of another size or with another footer; its pages are not read.
 
-    Raises
-    ------
-    SourceError
-        The file is missing or damaged.
+    Raises SourceError if the file is missing or damaged.
     """
     try:
         size, end = size_of(path), _end(path, known.footer_bytes)

@@ -162,14 +162,7 @@ def is_part(name: str) -> bool:
 class MetaFile:
     """What ``meta.json`` says.
 
-    Parameters
-    ----------
-    version
-        Version of the folder's format.
-    meta
-        Metadata of the log.
-    files
-        Size and checksums of each file, by its name; empty in version 1.
+    `files` has size and checksums of each file, by its name; empty in version 1.
     """
 
     version: int
@@ -206,11 +199,8 @@ def write_meta(folder: Path, meta: LogMeta) -> None:
 def read_meta(folder: LogFolder) -> MetaFile:
     """Return what ``meta.json`` says.
 
-    Raises
-    ------
-    SourceError
-        The file is missing, no JSON, was changed since it was written, or is of a version that this one does not read;
-        or a field is none that a log may have.
+    Raises SourceError if the file is missing, no JSON, was changed since it was written, or is of a version that this
+    one does not read; or if a field is none that a log may have.
     """
     path = folder / META
     try:

@@ -21,7 +21,6 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.event_rows import EventRules, deduplicated
-from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import ParameterError, SpecError, UsageError
@@ -36,20 +35,21 @@ from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole, ticks_w
 Ints = npt.NDArray[np.int64]
 # Count of the conversions that were cut.
 CUT = "conversions_beyond_attribution_window"
+Floats = npt.NDArray[np.float64]
+# So many conversions may be strays.
+_MOST_STRAYS = 10
+# They are if at least so many should have come meanwhile, and so many times as many as came: at most one of 30 comes by
+# chance with a probability of 3e-12; of 10, had rates fallen to a third, with 5e-4.
+_FEWEST_DUE, _TIMES_DUE = 30.0, 10.0
+_BINS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
     """The events of a kind that count, and how long they were looked for.
 
-    Parameters
-    ----------
-    events
-        Events that count, one a row: ``display`` (number), ``time`` (ticks), ``value``.
-    kind
-        Kind of the events, with how long they were followed.
-    counts, notes
-        Numbers of events that were dropped, by reason, and the sentences about them.
+    `events` are one a row: ``display`` (number), ``time`` (ticks), ``value``; `counts` and `notes` say what was
+    dropped, and why.
     """
 
     events: pl.DataFrame
@@ -76,23 +76,11 @@ def find_outcomes(
 ) -> Outcomes:
     """Return the events that count; those that break a rule are recorded in `breaches`.
 
-    Parameters
-    ----------
-    found
-        Rows that hold an event: ``display``, ``shown``, ``time``, ``value``, and where in the files they are.
-    spec, rules
-        Spec of the dataset, and rules of the kind of the events.
-    breaches
-        Collector of the breaches of the files that hold the events.
-    times
-        Function that gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time.
-    last
-        Time of the last display in ticks.
-    window
-        Attribution window that replaces that of the spec, a duration or ticks: what is later is no breach, but cut.
-        None keeps the spec's.
+    Rows that hold an event have ``display``, ``shown``, ``time``, ``value``, and where in the files they are. `times`
+    gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time; `last` is that of the
+    last one. What comes later than a `window`, a duration or ticks in place of the spec's, is no breach, but cut.
     """
-    tick = tick_of(spec)
+    tick = spec.tick
     stated = spec_window(rules.attribution_window, tick, name=spec.name)
     cut = asked_window(window, tick)
     found, until = _followed(found, spec, rules, breaches, times=times, last=last, stated=stated, cut=cut)
@@ -137,7 +125,7 @@ def _followed(
     if until == "complete":
         return found, None
     shown, time = found["shown"].to_numpy(), found["time"].to_numpy()
-    rows, seconds = breaches.check(found), SECONDS.get(tick_of(spec))
+    rows, seconds = breaches.check(found), SECONDS.get(spec.tick)
     if isinstance(until, int):
         rows.add(
             rules.clock, found["time"] > until, f"{rules.word} later than observed_until = {with_date(until, seconds)}",
@@ -199,12 +187,8 @@ def _instants(time: pl.Series, spec: FileSpec) -> pl.Series:
 def event_table(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]) -> pa.Table:
     """Return the events of the displays that stay, as the contract has them.
 
-    Parameters
-    ----------
-    counted
-        Events of each kind that count, the conversions first.
-    display_id
-        Number of the display of each of all these events, kind by kind, -1 where it was dropped, shape (n,).
+    The conversions are first among those `counted`; `display_id` (n,) is the number of the display of each of all these
+    events, kind by kind, -1 where it was dropped.
     """
     numbers = np.split(display_id, np.cumsum([of.events.height for of in counted])[:-1])
     parts = []
@@ -218,10 +202,7 @@ def event_table(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]) 
 def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None:
     """Return the window of a spec in ticks.
 
-    Raises
-    ------
-    SpecError
-        The window is a duration, but the log counts rounds, or one shorter than a tick.
+    Raises SpecError for a duration where the log counts rounds, or for one shorter than a tick.
     """
     if window is None:
         return None
@@ -249,10 +230,7 @@ def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None
 def asked_window(window: str | int | None, tick: str) -> int | None:
     """Return the window that a call asks for in ticks: ``8h``, or a number of ticks.
 
-    Raises
-    ------
-    UsageError
-        The window is a duration where the log counts rounds, or is shorter than a tick.
+    Raises UsageError for a duration where the log counts rounds, or for less than a tick.
     """
     if window is None:
         return None
@@ -280,10 +258,7 @@ def cut_note(conversions: int, window: str | int, tick: str) -> str:
 def cut_log(log: Log, window: str | int) -> Log:
     """Return a log that is followed for a shorter window, without the conversions later than it.
 
-    Raises
-    ------
-    UsageError
-        The log was followed, or cut, for less than that; or its known truth counts all conversions.
+    Raises UsageError if the log was followed, or cut, for less than that, or if its known truth counts all conversions.
     """
     ticks, followed = asked_window(window, log.meta.tick), log.meta.attribution_window
     assert ticks is not None
@@ -309,28 +284,11 @@ def cut_log(log: Log, window: str | int) -> Log:
     return changed.with_conversions(conversions).as_sound_as(log)
 
 
-Floats = npt.NDArray[np.float64]
-
-# So many conversions may be strays.
-MOST = 10
-# They are if at least so many should have come meanwhile, and so many times as many as came: at most one of 30 comes by
-# chance with a probability of 3e-12; of 10, had rates fallen to a third, with 5e-4.
-FEWEST, TIMES = 30.0, 10.0
-BINS = 4096
-
-
 class FollowUpEnd(NamedTuple):
     """Until when a log was followed.
 
-    Parameters
-    ----------
-    until
-        Latest time (ticks) of an event that is no stray.
-    stray
-        Whether each conversion is a stray, shape (n,).
-    expected
-        Number of conversions that should have come since `until`, had the log been followed to the strays; nan without
-        strays.
+    `until` is the latest time (ticks) of an event that is no stray; `stray` (n,) says which conversions are; `expected`
+    is how many should have come since `until`, had the log been followed to the strays, nan without strays.
     """
 
     until: int
@@ -341,14 +299,8 @@ class FollowUpEnd(NamedTuple):
 def find_end(times: Callable[[], Iterable[Ints]], *, last: int, shown: Ints, time: Ints) -> FollowUpEnd:
     """Return until when a log was followed. Cost: nothing, or a pass over the displays if conversions come after them.
 
-    Parameters
-    ----------
-    times
-        Function that gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time.
-    last
-        Time of the last display in ticks.
-    shown, time
-        Time of each conversion's display, and of the conversion itself, in ticks, shape (n,).
+    `times` gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time; `last` is that of
+    the last one; `shown` and `time` (n,) are those of each conversion's display, and of the conversion itself.
     """
     stray = np.zeros(len(time), np.bool_)
     late = np.flatnonzero(time > last)
@@ -358,10 +310,10 @@ def find_end(times: Callable[[], Iterable[Ints]], *, last: int, shown: Ints, tim
     middles, displays = _histogram(times, last)
     latest = int(time[late[-1]])
     end = FollowUpEnd(latest, stray)
-    for n in range(1, min(MOST, len(late)) + 1):
+    for n in range(1, min(_MOST_STRAYS, len(late)) + 1):
         before = int(time[late[-n - 1]]) if n < len(late) else last
         expected = _expected(middles, displays, shown, time, before, latest)
-        if expected >= max(FEWEST, TIMES * n):
+        if expected >= max(_FEWEST_DUE, _TIMES_DUE * n):
             stray = np.zeros(len(time), np.bool_)
             stray[late[-n:]] = True
             end = FollowUpEnd(before, stray, expected)
@@ -370,10 +322,10 @@ def find_end(times: Callable[[], Iterable[Ints]], *, last: int, shown: Ints, tim
 
 def _histogram(times: Callable[[], Iterable[Ints]], last: int) -> tuple[Floats, Ints]:
     """Return times (B,) and the number of displays around each (B,)."""
-    counts, edges = np.zeros(BINS, np.int64), None
+    counts, edges = np.zeros(_BINS, np.int64), None
     for some in times():
         if edges is None:
-            edges = np.linspace(int(some[0]), max(last, int(some[0]) + 1), BINS + 1)
+            edges = np.linspace(int(some[0]), max(last, int(some[0]) + 1), _BINS + 1)
         counts += np.histogram(some, edges)[0]
     assert edges is not None
     held = counts > 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 from shlex import quote
@@ -21,9 +22,9 @@ from evaluator.datasets.outcomes import cut_log
 from evaluator.datasets.reading_plan import check_kept
 from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.sources.databases import Databases
-from evaluator.datasets.sources.files import SourceFile, find_files
+from evaluator.datasets.sources.files import SourceFile, Staging, find_files, staging
 from evaluator.datasets.sources.lakes import lake_paths, open_delta, open_iceberg
-from evaluator.datasets.sources.objects import Staging, find_objects, staging
+from evaluator.datasets.sources.objects import find_objects
 from evaluator.datasets.sources.part import TablePart, unchanged
 from evaluator.datasets.sources.queries import ask
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
@@ -33,11 +34,10 @@ from evaluator.errors import EvaluatorError, SourceError, UnknownNameError, Usag
 from evaluator.log import Log
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.options.signatures import shows
-from evaluator.store_addresses import is_address, refuse_secret
-from evaluator.worlds.scenarios.problem import delay_files
-from evaluator.worlds.scenarios.promotion_log import generate_promotions
-from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
-from evaluator.worlds.scenarios.synthetic import generate
+from evaluator.store_addresses import as_given, is_address, refuse_secret
+from evaluator.worlds.scenarios.problem import delay_files, generate
+from evaluator.worlds.scenarios.promotions import generate_promotions
+from evaluator.worlds.scenarios.scenario import PromotionsScenario
 
 # Names of columns that say what they hold, the surest first.
 _NAMES = {
@@ -57,6 +57,7 @@ _NAMES = {
 }  # fmt: skip
 _NEEDED = ("time", "action", "conversion_time")
 _SHOWN = 8
+DISPLAYS, SETS = "source", ("calendar", "candidates")
 
 
 def names() -> list[str]:
@@ -67,20 +68,14 @@ def names() -> list[str]:
 def spec_path(dataset: str | Path) -> LogFolder:
     """Return the ``spec.toml`` of a dataset, or the folder of a converted one, on disk or in an object store.
 
-    Raises
-    ------
-    UnknownNameError
-        No bundled dataset has this name.
-    SourceError
-        It is the path of a folder, and none is there, or it holds neither a spec nor a converted log; or an address,
-        and its store cannot be reached.
-    UsageError
-        It is a frame, or nothing that names a dataset, or an address that holds a secret.
+    Raises UnknownNameError if no bundled dataset has this name; SourceError if it is the path of a folder that is not
+    there, or holds neither a spec nor a converted log, or an address whose store cannot be reached; UsageError if it is
+    a frame, or nothing that names a dataset, or an address that holds a secret.
     """
     if not isinstance(dataset, str | PathLike):
         raise no_log(dataset)
     refuse_secret(str(dataset))
-    path = folder_at(dataset)
+    path = folder_at(dataset) if is_address(as_given(dataset)) else Path(dataset)
     if isinstance(path, ObjectFolder):
         return _stored(path)
     bundled = bundled_names()
@@ -135,10 +130,7 @@ def _spec_at(where: LogFolder) -> Spec | None:
 def sources(dataset: str | Path, *, path: str | Path | None = None) -> list[Path]:
     """Return what `read` reads on disk: files, or the folder of a converted log.
 
-    Raises
-    ------
-    SourceError
-        Files of the dataset are missing.
+    Raises SourceError if files of the dataset are missing.
     """
     where = spec_path(dataset)
     if isinstance(where, ObjectFolder):
@@ -273,9 +265,6 @@ def _guessed(names: list[str]) -> dict[str, str]:
     return found
 
 
-DISPLAYS, SETS = "source", ("calendar", "candidates")
-
-
 def read_spec_tables(
     spec: FileSpec,
     folder: Path,
@@ -302,14 +291,15 @@ def read_spec_tables(
     advance
         Function called with the number of rows read since the last call.
     jobs
-        Number of threads that read displays of many files, and write them in parts (`into`).
+        Number of threads that write the displays in parts (`into`).
     """
     with staging(into) as place:
-        with Databases() as databases:
-            parts = {
-                name: _parts(of, spec, folder, place, databases, override=asked.path)
-                for name, of in spec_tables(spec).items()
-            }
+        with Databases() if queries(spec) else nullcontext() as databases:
+            parts = {}
+            for name, of in spec_tables(spec).items():
+                # What is read in place of the displays' table is so for others that lie there, too.
+                override = asked.path if of.table.place == spec.source.place else None
+                parts[name] = find_parts(of, folder, staging=place, databases=databases, override=override)
         whole = [part for of in parts.values() for part in of]
         displays = parts.pop(DISPLAYS)
         of_sets = next((parts.pop(name) for name in SETS if name in parts), [])
@@ -326,14 +316,6 @@ def read_spec_tables(
 def queries(spec: FileSpec) -> list[str]:
     """Return the names of those tables of a spec that a database answers with, as its sections are called."""
     return [of.section for of in spec_tables(spec).values() if of.table.database is not None]
-
-
-def _parts(
-    of: SpecTable, spec: FileSpec, folder: Path, place: Staging, databases: Databases, *, override: str | Path | None
-) -> list[TablePart]:
-    """Return the parts of a table; what is read in place of the displays' is so for others that lie there, too."""
-    same = of.table.place == spec.source.place
-    return find_parts(of, folder, staging=place, databases=databases, override=override if same else None)
 
 
 def _by_name(message: str, parts: Sequence[TablePart]) -> str:
@@ -357,28 +339,13 @@ def files_read(spec: FileSpec, folder: Path, *, override: str | Path | None = No
 
 
 def find_parts(
-    of: SpecTable, folder: Path, *, staging: Staging, databases: Databases, override: str | Path | None = None
+    of: SpecTable, folder: Path, *, staging: Staging, databases: Databases | None, override: str | Path | None = None
 ) -> list[TablePart]:
     """Return the parts of a table, in the order of their rows.
 
-    Parameters
-    ----------
-    of
-        Table of a spec, which says where it lies.
-    folder
-        Folder that paths are relative to.
-    staging
-        Folder of copies of what cannot be read in place.
-    databases
-        Connections to databases that are open.
-    override
-        Path, glob or folder to read instead, relative to the working folder, or address of objects; None reads what
-        the spec names.
-
-    Raises
-    ------
-    SourceError
-        There is no such table, or it cannot be reached.
+    Paths are relative to `folder`; an `override`, path, glob or folder to read instead, is relative to the working
+    folder, or the address of objects. What cannot be read in place is copied to `staging`. Raises SourceError if there
+    is no such table, or if it cannot be reached.
     """
     table = of.table
     if override is None and table.delta is not None:
@@ -386,6 +353,7 @@ def find_parts(
     if override is None and table.iceberg is not None:
         return [open_iceberg(table, folder, key=of.key)]
     if table.database is not None:
+        assert databases is not None
         return [ask(table, of.section, key=of.key, staging=staging, databases=databases)]
     named = str(override) if override is not None else table.files or ""
     if is_address(named):
@@ -396,14 +364,8 @@ def find_parts(
 class SpecTable(NamedTuple):
     """A table of a spec.
 
-    Parameters
-    ----------
-    table
-        Section that says where it lies and how it is read, its object store that of the displays unless it has one.
-    key
-        Columns that identify a row, as far as the spec tells.
-    section
-        Name of the section.
+    The object store of a `table` is that of the displays unless it has one; its `key` are the columns that identify a
+    row, as far as the spec tells; `section` is the name of its section.
     """
 
     table: Table

@@ -33,17 +33,8 @@ def side_by_side(table: str, ids: Iterable[str]) -> str:
 class Breaches:
     """The breaches found in one table of a source, chunk by chunk.
 
-    Parameters
-    ----------
-    files
-        Files of the table, whose names and lines messages quote.
-    listed
-        Whether every breach will be asked for; else only the first of each kind are kept.
-
-    Attributes
-    ----------
-    rows
-        Number of rows in breach, each counted once.
+    Where every breach will be asked for, they are `listed`; else only the first of each kind are kept. `rows` is the
+    number of rows in breach, each counted once.
     """
 
     def __init__(self, files: list[TablePart], *, listed: bool) -> None:
@@ -59,11 +50,8 @@ class Breaches:
     def refuse(self) -> None:
         """Raise one error that names every kind of breach, its first rows and the repair.
 
-        Raises
-        ------
-        LogError
-            There is a breach: PropensityError if all of them concern propensities, SourceError if rows are no rows of
-            the table.
+        Raises LogError if there is a breach: PropensityError if all of them concern propensities, SourceError if rows
+        are no rows of the table.
         """
         broken = {kind: found for kind, found in self._found.items() if found.count}
         if not broken:
@@ -203,10 +191,7 @@ class CheckedRows:
     def as_in(self, earlier: pl.DataFrame) -> pl.Series | None:
         """Return what messages say of rows that are as others before: ``, as in log.csv line 2``, of the first ones.
 
-        Parameters
-        ----------
-        earlier
-            Numbers of the rows, ``row``, and `FILE` and `LINE` of the earlier one.
+        `earlier` has the numbers of the rows, ``row``, and `FILE` and `LINE` of the earlier one.
         """
         if self._breaches.listed or not earlier.height:
             return None

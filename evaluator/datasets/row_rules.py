@@ -32,6 +32,9 @@ RAGGED = ("a row with too few or too many cells", "check source.delimiter and th
 NO_OBJECT = ("a line that is no JSON object", "repair such lines, or quarantine them")
 UNDECIDED = ("a line that is no decision", "repair such lines, or quarantine them")
 BEYOND = ("a time beyond 2^62 ticks", "check the column and time.unit, or quarantine the row")
+# Of logs whose rows are left out whatever their outcome, this share at most are said to depend on it (Fisher's exact
+# test keeps its level), and fewer are refused: the share left out must be large too.
+LEVEL = 1e-3
 
 
 def beyond_clocks(times: pl.Series) -> pl.Series:
@@ -44,14 +47,7 @@ def check_cells(
 ) -> None:
     """Report the rows of another width than the table, and the cells that do not fit the kind of their column.
 
-    Parameters
-    ----------
-    rows, frame
-        Chunk of the source, as it is checked and as it was read.
-    kinds
-        Kind of each column of the chunk, by its name.
-    times
-        Record of the cells of its times that cannot be read: it looks at them, and says how to repair them.
+    `times` looks at the cells of its times that cannot be read, and says how to repair them.
     """
     whole = pl.repeat(True, frame.height, dtype=pl.Boolean, eager=True)
     for marks, said in ((CELLS, RAGGED), (BROKEN, NO_OBJECT), (NO_DECISION, UNDECIDED)):
@@ -82,14 +78,8 @@ def check_displays(
 ) -> None:
     """Report displays without time or action, with impossible numbers, or listed twice.
 
-    Parameters
-    ----------
-    rows, frame
-        The chunk of the source that is checked, and its values.
-    spec, features
-        Spec of the dataset, and its context columns.
-    repeated
-        Rows of the chunk whose id an earlier display has: ``row``, and `FILE` and `LINE` of that display.
+    `repeated` are the rows of the chunk whose id an earlier display has: ``row``, and `FILE` and `LINE` of that
+    display.
     """
     display = spec.display
     sound = rows.sound
@@ -176,21 +166,12 @@ class TimeOrder:
             )
 
 
-# Of logs whose rows are left out whatever their outcome, this share at most are said to depend on it (Fisher's exact
-# test keeps its level), and fewer are refused: the share left out must be large too.
-LEVEL = 1e-3
-
-
 @dataclass
 class LeftOut:
     """Displays by whether they stay in the log and whether they converted, as far as their rows say.
 
-    Parameters
-    ----------
-    rows
-        Number of displays that were left out and that stay, without a conversion and with one: shape (2, 2).
-    unknown
-        Number of displays left out that do not say whether they converted.
+    `rows` (2, 2) count displays that were left out and that stay, without a conversion and with one; `unknown` those
+    left out that do not say whether they converted.
     """
 
     rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 2), np.int64))
@@ -221,11 +202,8 @@ class LeftOut:
     def refuse(self, breaches: Breaches, most: float) -> str:
         """Return a sentence on what the outcome has to do with it, empty where nothing.
 
-        Raises
-        ------
-        LogError
-            More than the share `most` of the displays were left out; or of those with a conversion, or of the others,
-            if that depends on the outcome.
+        Raises LogError if more than the share `most` of the displays were left out; or of those with a conversion, or
+        of the others, if that depends on the outcome.
         """
         lost, total = self.left_out, self.left_out + int(self.rows[1].sum())
         refuse_many(lost, total, breaches, most, "rows")
@@ -254,12 +232,7 @@ def refuse_many(lost: int, total: int, breaches: Breaches, most: float, rows: st
 def left_out_note(tables: Sequence[Breaches], by_outcome: str = "") -> str:
     """Return how many rows were left out and why, the commonest reasons first; empty where none were.
 
-    Parameters
-    ----------
-    tables
-        Breaches of every table.
-    by_outcome
-        Sentence on what the outcome has to do with it.
+    `by_outcome` says what the outcome has to do with it.
     """
     rows = sum(table.rows for table in tables)
     counts = sorted((item for table in tables for item in table.counts.items()), key=lambda item: -item[1])

@@ -38,19 +38,10 @@ _REPAIR = "list the actions that could have been shown, or quarantine the row"
 _EVER, _FOR_GOOD = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-def find_sets(spec: FileSpec, files: list[TablePart], zones: ZonesSeen, *, listed: bool) -> SetSource | None:
-    """Return what reads the eligible actions of a source; None where every action always is eligible.
+def find_sets(spec: FileSpec, files: list[TablePart], zones: ZonesSeen, *, listed: bool) -> SetSource:
+    """Return what reads the eligible actions of a source, whose spec says which are.
 
-    Parameters
-    ----------
-    spec
-        Spec of the dataset.
-    files
-        Files of the calendar or of the candidates, where the spec has either.
-    zones
-        Record of the times that say their zone, and of those that do not.
-    listed
-        Whether rows that break a rule are left out and listed.
+    `files` are those of the calendar or of the candidates, where the spec has either.
     """
     display = spec.display
     if display.eligible is not None:
@@ -60,23 +51,15 @@ def find_sets(spec: FileSpec, files: list[TablePart], zones: ZonesSeen, *, liste
         if not listed:
             candidates.breaches.refuse()
         return candidates
-    if spec.action or spec.calendar is not None:
-        flights = given_flights(spec, zones) if spec.action else read_flights(spec, files, zones)
-        return CalendarSets(flights, display.time, display.action)
-    return None
+    flights = given_flights(spec, zones) if spec.action else read_flights(spec, files, zones)
+    return CalendarSets(flights, display.time, display.action)
 
 
-def set_breaches(sets: SetSource | None, *, limited: bool, listed: bool) -> list[Breaches]:
+def set_breaches(sets: SetSource, *, limited: bool, listed: bool) -> list[Breaches]:
     """Return the breaches of the table of candidates, once all displays are known; none of other sets.
 
-    Parameters
-    ----------
-    sets
-        Reader of the sets, which has checked all displays.
-    limited
-        Whether only the first displays were read, so that some candidates belong to none of them.
-    listed
-        Whether rows that break a rule are left out and listed; else they are refused.
+    The reader has checked all displays; where only the first were read (`limited`), some candidates belong to none of
+    them. Breaches that are not `listed` are refused.
     """
     if not isinstance(sets, CandidateSets):
         return []
@@ -88,15 +71,7 @@ def set_breaches(sets: SetSource | None, *, limited: bool, listed: bool) -> list
 
 
 class ListedSets:
-    """The sets of a column of lists.
-
-    Parameters
-    ----------
-    column
-        Name of the column, which lists labels.
-    action
-        Name of the column of the action that was shown.
-    """
+    """The sets of a column of lists."""
 
     def __init__(self, column: str, action: str) -> None:
         self._column, self._action = column, action
@@ -150,10 +125,7 @@ class Flights(NamedTuple):
 def given_flights(spec: FileSpec, zones: ZonesSeen) -> Flights:
     """Return the entries ``[[action]]`` of a spec; `zones` sees whether their times say theirs.
 
-    Raises
-    ------
-    SpecError
-        A time cannot be read in the unit of the times, or an action ends before it starts.
+    Raises SpecError if a time cannot be read in the unit of the times, or if an action ends before it starts.
     """
     entries = spec.action
     start = [_ticks(spec, zones, i, "from", entry.start, _EVER) for i, entry in enumerate(entries)]
@@ -182,11 +154,8 @@ def _ticks(spec: FileSpec, zones: ZonesSeen, place: int, key: str, given: int | 
 def read_flights(spec: FileSpec, files: list[TablePart], zones: ZonesSeen) -> Flights:
     """Return the rows of the table of actions; `zones` sees whether its times say theirs.
 
-    Raises
-    ------
-    LogError
-        A row has no label, a time that is none, or an end that is not after its start. None is ever left out: without
-        it, every display would have another set.
+    Raises LogError if a row has no label, a time that is none, or an end that is not after its start. None is ever left
+    out: without it, every display would have another set.
     """
     calendar = spec.calendar
     assert calendar is not None
@@ -218,12 +187,7 @@ def _column(table: pl.DataFrame, column: str | None, absent: int) -> Ints:
 class CalendarSets:
     """The sets that follow the clock: between two changes all displays have the same.
 
-    Parameters
-    ----------
-    flights
-        Times between which each action was eligible; one may have several entries.
-    time, action
-        Names of the columns of the time and of the action of a display.
+    An action may have several entries among the `flights`.
     """
 
     def __init__(self, flights: Flights, time: str, action: str) -> None:

@@ -23,11 +23,8 @@ SECTIONS = {*FileSpec.model_fields, *ScenarioSpec.model_fields}
 def read_spec(path: Path) -> Spec:
     """Return the checked spec in the file `path`.
 
-    Raises
-    ------
-    SpecError
-        The file is not TOML, has an unknown key, lacks one, or has a value of the wrong type; names the file and the
-        key path.
+    Raises SpecError, which names the file and the key path, if the file is not TOML, has an unknown key, lacks one, or
+    has a value of the wrong type.
     """
     try:
         data = read_toml(path)

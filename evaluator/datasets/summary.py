@@ -48,8 +48,8 @@ from evaluator.log.set_kinds import EligibleByPart
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.staging import writing
 from evaluator.store_addresses import is_address
-from evaluator.worlds.scenarios.promotion_log import true_values
-from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
+from evaluator.worlds.scenarios.promotions import true_values
+from evaluator.worlds.scenarios.scenario import PromotionsScenario
 
 Ints = npt.NDArray[np.int64]
 
@@ -84,7 +84,7 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
         Facts by name, as `evaluator.datasets.facts.DatasetFacts` has them: ``name``, ``spec`` (what the spec says, None
         for a converted folder), and ``log``; None where the files are absent, with ``missing`` saying so. For a log of
         promotions also ``truth``: what each way to choose them brings a display on average, as
-        `evaluator.worlds.scenarios.promotion_log.true_values` says.
+        `evaluator.worlds.scenarios.promotions.true_values` says.
     """
     where = spec_path(dataset)
     spec = dataset_spec(dataset)

@@ -24,6 +24,11 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from evaluator.errors import SourceError, UsageError
 from evaluator.escape import shortened
 
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow.parquet as pq
+
+
 UTF8 = "utf-8"
 # Bytes that are unpacked at once, and of a table of text parsed at once.
 PIECE, TEXT_PIECE = 1024 * 1024, 4 * 1024 * 1024
@@ -41,6 +46,13 @@ _NO_FILES = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefi
 # Characters before an illegal byte that its error shows.
 _CONTEXT = 24
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Megabytes of long cells in the rows of a chunk; a row group, a batch and the lines of a chunk may unpack to twice as
+# many. More is allowed to a file of a hundredth of that.
+UNPACKED_MB, TIMES = 64, 100
+# Of files of fewer bytes, which have few pages, these are looked at too.
+SMALL = 4 * 1024 * 1024
+# Rows of a chunk, bytes of a cell that is not long, and of the memory that any cell takes.
+ROWS, SHORT, CELL = 100_000, 64, 16
 
 
 def known_encoding(name: str) -> bool:
@@ -63,10 +75,7 @@ def longest_line() -> int:
 def number_set(variable: str, usual: int) -> int:
     """Return a limit that a variable of the environment sets: whoever runs the command, never a spec, may raise it.
 
-    Raises
-    ------
-    UsageError
-        The variable holds no whole number from 1 on.
+    Raises UsageError if the variable holds no whole number from 1 on.
     """
     text = os.environ.get(variable) or str(usual)
     if re.fullmatch("[1-9][0-9]{0,14}", text) is None:
@@ -96,17 +105,9 @@ def open_text(path: Path, encoding: str = UTF8) -> io.TextIOWrapper:
 def utf8_pieces(path: Path, encoding: str, *, returns: bool) -> Iterator[bytes]:
     """Yield the text of a file in UTF-8, unpacked, some MB at a time.
 
-    Parameters
-    ----------
-    path, encoding
-        Path and encoding of the file.
-    returns
-        Whether its lines end with carriage returns alone, as old spreadsheets write them: newlines take their place.
-
-    Raises
-    ------
-    SourceError
-        A byte is no text in an encoding other than UTF-8, or a compressed file is truncated or damaged.
+    Where lines end with carriage returns alone, as old spreadsheets write them, newlines take their place (`returns`).
+    Raises SourceError if a byte is no text in an encoding other than UTF-8, or if a compressed file is truncated or
+    damaged.
     """
     if is_utf8(encoding) and not returns:
         yield from unzipped_pieces(path, TEXT_PIECE)
@@ -127,10 +128,7 @@ def refuse_illegal(path: Path, encoding: str = UTF8) -> None:
 def compression_of(path: Path) -> str | None:
     """Return how a file is compressed, as it begins, whatever its name; None if it is not.
 
-    Raises
-    ------
-    SourceError
-        The file may not be read.
+    Raises SourceError if the file may not be read.
     """
     try:
         with path.open("rb") as stream:
@@ -171,10 +169,7 @@ def _open_bytes(path: Path) -> BinaryIO:
 def _open_zip(path: Path) -> BinaryIO:
     """Open the one file of an archive.
 
-    Raises
-    ------
-    SourceError
-        It holds several files, or needs a password.
+    Raises SourceError if it holds several files, or needs a password.
     """
     unpack = f"unpack it: unzip {path.name}"
     archive = zipfile.ZipFile(path)
@@ -190,10 +185,7 @@ def _open_zip(path: Path) -> BinaryIO:
 def unzipped_pieces(path: Path, size: int | None = None) -> Iterator[bytes]:
     """Yield the bytes of a file, unpacked, some at a time.
 
-    Raises
-    ------
-    SourceError
-        The file is compressed, and truncated or damaged.
+    Raises SourceError if the file is compressed, and truncated or damaged.
     """
     with unpacking(path), closing(_open_bytes(path)) as stream:
         while piece := stream.read(size or PIECE):
@@ -203,10 +195,7 @@ def unzipped_pieces(path: Path, size: int | None = None) -> Iterator[bytes]:
 def decoded(path: Path, encoding: str) -> Iterator[str]:
     """Yield the text of a file, unzipped, some at a time.
 
-    Raises
-    ------
-    SourceError
-        A byte is no text in this encoding, or a compressed file is truncated or damaged.
+    Raises SourceError if a byte is no text in this encoding, or if a compressed file is truncated or damaged.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     read, line, before_it = 0, 1, ""
@@ -255,19 +244,6 @@ def _no_mark(path: Path, encoding: str, error: Exception) -> SourceError:
     )
 
 
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow.parquet as pq
-
-# Megabytes of long cells in the rows of a chunk; a row group, a batch and the lines of a chunk may unpack to twice as
-# many. More is allowed to a file of a hundredth of that.
-UNPACKED_MB, TIMES = 64, 100
-# Of files of fewer bytes, which have few pages, these are looked at too.
-SMALL = 4 * 1024 * 1024
-# Rows of a chunk, bytes of a cell that is not long, and of the memory that any cell takes.
-ROWS, SHORT, CELL = 100_000, 64, 16
-
-
 def allowed(path: Path, times: int = 1) -> int:
     """Return how many bytes may be read at once: `times` the limit, or a hundred times the size of the file."""
     flat = number_set("EVALUATE_UNPACKED_MB", UNPACKED_MB) * 1024 * 1024
@@ -284,13 +260,7 @@ def refuse_more(size: int, path: Path, where: str, times: int = 1) -> None:
 
 
 class Unpacked:
-    """Count of the memory that the rows of one chunk take when they are unpacked.
-
-    Parameters
-    ----------
-    path, name
-        Path of the file, and what messages call it.
-    """
+    """Count of the memory that the rows of one chunk take when they are unpacked."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path, self._name = path, name
@@ -324,10 +294,7 @@ class Unpacked:
 def refuse_row_groups(path: Path, name: str, columns: Collection[str]) -> bool:
     """Refuse a file of Parquet that has row groups that unpack to too much, by its footer, or the pages of a small one.
 
-    Returns
-    -------
-    bool
-        Whether row groups have so many rows that they are to be read some rows at a time.
+    Returns whether row groups have so many rows that they are to be read some rows at a time.
     """
     import pyarrow.parquet as pq
 

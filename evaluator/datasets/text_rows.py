@@ -53,22 +53,10 @@ def delimiter(file: SourceFile, source: Table) -> str:
 class Header(NamedTuple):
     """What the first row of a text file says, or the spec in its place.
 
-    Parameters
-    ----------
-    names
-        Names of the columns, in file order.
-    lines
-        Number of lines that the header takes: 0 without one, more than one if a name is broken over lines.
-    delimiter
-        Delimiter of the cells.
-    above
-        Number of lines above it that are no rows: 1 where the first names the delimiter.
-    text
-        Text of these lines, as they stand.
-    returns
-        Whether the lines of the file end with carriage returns alone, as old spreadsheets write them.
-    size
-        Number of bytes of all these lines in UTF-8.
+    `names` are in file order. The header takes `lines`: 0 without one, more than one if a name is broken over lines;
+    `text` is theirs, as it stands, and `size` the number of its bytes in UTF-8. `above` it are lines that are no rows:
+    1 where the first names the delimiter. `returns` says whether lines end with carriage returns alone, as old
+    spreadsheets write them.
     """
 
     names: list[str]
@@ -83,10 +71,8 @@ class Header(NamedTuple):
 def text_header(file: SourceFile, source: Table) -> Header:
     """Return the columns of a text file.
 
-    Raises
-    ------
-    SourceError
-        The file is empty, truncated, not text, names a column twice, or its first line has another width than the spec.
+    Raises SourceError if the file is empty, truncated, not text, names a column twice, or if its first line has another
+    width than the spec.
     """
     taken: list[str] = []
     try:
@@ -155,10 +141,7 @@ def refuse_open_quote(file: SourceFile, source: Table) -> None:
 def table_rows(file: SourceFile, source: Table, stream: TextIO) -> Iterator[list[str]]:
     """Yield the rows of a text file as lists of cells.
 
-    Raises
-    ------
-    SourceError
-        A line, or a cell, is so long that this is no table.
+    Raises SourceError if a line, or a cell, is so long that this is no table.
     """
     return _rows(file, _begin(file, source, stream), stream, [])
 
@@ -194,23 +177,8 @@ def text_frames(
 ) -> Iterator[pl.DataFrame]:
     """Yield the wanted columns of a table of text, some rows at a time, with `CELLS` where rows have another width.
 
-    Rows end at newlines outside of quotes. Empty lines at the end are no rows, unless a row is a single cell.
-
-    Parameters
-    ----------
-    path, encoding
-        Path and encoding of the file, compressed or not.
-    header
-        What its first lines say: columns, delimiter, what ends its lines.
-    wanted
-        Columns to yield.
-    limit
-        Number of rows to yield, the first ones; None yields all.
-
-    Raises
-    ------
-    SourceError
-        A row is too long, or text is no text.
+    Rows end at newlines outside of quotes. Empty lines at the end are no rows, unless a row is a single cell. Raises
+    SourceError if a row is too long, or if text is no text.
     """
     width = len(header.names)
     # Behind names an empty line is a row wherever a piece of the text begins.
@@ -244,12 +212,7 @@ def _with_cells(frame: pl.DataFrame, wrong: dict[int, int], width: int) -> pl.Da
 class Widths:
     """What finds the rows of UTF-8 text that have too few or too many cells.
 
-    Parameters
-    ----------
-    delimiter
-        Delimiter of the cells, one ASCII character.
-    width
-        Number of cells that a row should have.
+    The delimiter is one ASCII character, `width` the number of cells that a row should have.
     """
 
     def __init__(self, delimiter: str, width: int) -> None:

@@ -47,15 +47,7 @@ class _Column:
 
 
 class TimeGuesses:
-    """What fits the cells of the columns of times of a table that could not be read, chunk by chunk.
-
-    Parameters
-    ----------
-    time
-        ``[time]`` of the spec.
-    columns
-        Names of the columns that hold times.
-    """
+    """What fits the cells of the columns of times of a table that could not be read, chunk by chunk."""
 
     def __init__(self, time: Time, columns: Iterable[str]) -> None:
         self._time = time

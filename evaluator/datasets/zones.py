@@ -77,16 +77,8 @@ def placed(
 ) -> pl.Series:
     """Return local times as moments, in microseconds since 1970; null where a zone skips them, or has them twice.
 
-    Parameters
-    ----------
-    ticks
-        Times as they would be in UTC.
-    aware
-        Whether they say their zone, all of them or each: such times stay.
-    zone
-        Zone of the others, or by how many minutes each is ahead of UTC.
-    twice
-        What becomes of times that come twice.
+    `ticks` are as they would be in UTC; those `aware`, all or each, stay; `zone` is that of the others, or by how many
+    minutes each is ahead of UTC; `twice` says what becomes of times that come twice.
     """
     if isinstance(zone, str):
         local = ticks.cast(pl.Datetime("us")).dt.replace_time_zone(zone, ambiguous=twice, non_existent="null")
@@ -101,14 +93,8 @@ def unplaced(
 ) -> list[tuple[pl.Series, str, str]]:
     """Return which cells are times that their zone, or column of offsets, gives no moment: these, why, and the repair.
 
-    Parameters
-    ----------
-    cells
-        Text of cells that were not read.
-    form
-        How times are written.
-    zone, offset
-        Zone of those that say none, or column that says by how much each is ahead of UTC; None without.
+    `cells` are the text of cells that were not read; times are written in `form`; `zone` is that of those that say
+    none, `offset` a column that says by how much each is ahead of UTC.
     """
     if zone is None and offset is None:
         return []
@@ -155,12 +141,7 @@ def _put_back(time: datetime, zone: ZoneInfo) -> bool:
 class Cell(NamedTuple):
     """A cell of a column of times.
 
-    Parameters
-    ----------
-    order
-        Key that sorts cells as their files are read, and then by row.
-    said
-        Place of the cell, and its text.
+    The `order` sorts cells as their files are read, and then by row; `said` is the place of the cell, and its text.
     """
 
     order: tuple[tuple[tuple[int, str], ...], int]
@@ -183,10 +164,7 @@ def first_of_each(aware: bool | pl.Series, values: pl.Series) -> list[tuple[bool
 class ZonesSeen:
     """The first cells of each column of times that say their zone, and that say none.
 
-    Parameters
-    ----------
-    found
-        The first of each, by the column and whether it says its zone.
+    `found` has the first of each, by the column and whether it says its zone.
     """
 
     found: dict[tuple[str, bool], Cell] = field(default_factory=dict)
@@ -248,12 +226,8 @@ def why_no_format(form: str) -> str | None:
 class Instants(NamedTuple):
     """Times as they are written.
 
-    Parameters
-    ----------
-    ticks
-        Times, int64 in microseconds since 1970, null where a cell says none; those without zone as in UTC.
-    aware
-        Whether they say their zone, all of them or each.
+    `ticks` are int64 in microseconds since 1970, null where a cell says none, those without zone as in UTC; `aware`
+    says whether they say their zone, all of them or each.
     """
 
     ticks: pl.Series
@@ -269,16 +243,9 @@ def read_instants(text: pl.Series, form: str | None) -> Instants:
     """Return the times that cells say, null where they say none, and whether they say their zone.
 
     A time without zone is as in UTC, finer ones than a microsecond lose what is finer; a year has four digits (two with
-    ``%y``).
-
-    Parameters
-    ----------
-    text
-        Cells of a column of times, as text.
-    form
-        Format that `why_no_format` approves of; ``"epoch"`` for seconds since 1970, with decimals or without, to the
-        nearest microsecond. None: ISO 8601, where seconds may be missing, hours, days and months have one digit,
-        dates slashes, and the zone be called UTC.
+    ``%y``). `form` is a format that `why_no_format` approves of, or ``"epoch"`` for seconds since 1970, with decimals
+    or without, to the nearest microsecond. None is ISO 8601, where seconds may be missing, hours, days and months have
+    one digit, dates slashes, and the zone be called UTC.
     """
     if form == EPOCH:
         micros = text.str.strip_chars().cast(_MICROS, strict=False).to_physical().cast(pl.Int64, strict=False)

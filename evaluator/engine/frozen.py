@@ -26,12 +26,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine import frozen_among as among
+from evaluator.engine.eligible_choice import begin_with_key, choice_at, listed
 from evaluator.engine.kernels.argmax import check_score
-from evaluator.engine.kernels.compiling import compiled, compiled_uncached
+from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable
 from evaluator.engine.kernels.intrinsics import borrowed
 from evaluator.options.shared import FinalPolicyName
-from evaluator.policies.dispatch import begin, choose, estimate, has_estimates, holds_choice
+from evaluator.policies.dispatch import begin, estimate, has_estimates, holds_choice
 from evaluator.policies.running import blamed, has_random_ties, is_plain_python, loop_for
 from evaluator.replays.rounds.batch import EligibleActions, read_only, read_only_sets
 from evaluator.streams import Stream, random_stream, seed_stream
@@ -50,52 +50,64 @@ _QUESTIONS, _QUESTIONS_OF_POSTERIOR, _QUESTIONS_IN_PYTHON = 2_000_000, 50_000_00
 _BLOCK = 64
 
 
-def _ask(state: Any, rng: np.random.Generator, vectors: npt.NDArray[np.floating], counts: Floats, draws: int) -> None:
-    """Add to `counts`, shape (n, K), the choices of some draws at each display, anew at each."""
-    state, rng, vectors, counts = borrowed((state, rng, vectors, counts))
-    for i in range(counts.shape[0]):
-        for _ in range(draws):
-            begin(state, rng)
-            action = choose(state, vectors[i] if vectors.shape[0] > 1 else vectors[0])
-            if action < 0 or action >= counts.shape[1]:
-                raise ValueError("the policy chose an impossible action")
-            counts[i, action] += 1.0
-
-
-def _ask_together(
-    state: Any, rng: np.random.Generator, vectors: npt.NDArray[np.floating], counts: Floats, draws: int
+def _ask(
+    state: Any,
+    rng: np.random.Generator,
+    vectors: npt.NDArray[np.floating],
+    eligible: EligibleActions | None,
+    random_ties: bool,
+    together: bool,
+    counts: Floats,
+    draws: int,
 ) -> None:
-    """Add to `counts`, shape (n, K), the choices of some draws at each display, the same draws at all."""
+    """Add to `counts`, shape (n, K), the choices of some draws at each display, anew at each or the same at all.
+
+    `vectors` and `eligible` are those of a batch.
+    """
     state, rng, vectors, counts = borrowed((state, rng, vectors, counts))
-    for _ in range(draws):
-        begin(state, rng)
-        for i in range(counts.shape[0]):
-            action = choose(state, vectors[i] if vectors.shape[0] > 1 else vectors[0])
-            if action < 0 or action >= counts.shape[1]:
-                raise ValueError("the policy chose an impossible action")
-            counts[i, action] += 1.0
+    own = borrowed(eligible)
+    n = counts.shape[0]
+    for first in range(1 if together else n):
+        for _ in range(draws):
+            key = begin_with_key(state, rng, own, random_ties)
+            for i in range(first, n if together else first + 1):
+                counts[i, choice_at(state, vectors, own, i, key, counts.shape[1])] += 1.0
 
 
-def _follow(state: Any, vectors: npt.NDArray[np.floating], shares: Floats) -> None:
+def _show_greedily(
+    state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleActions | None, shares: Floats
+) -> None:
     """Write the probabilities of the greedy policy at each display into `shares`, shape (n, K)."""
     state, vectors, shares = borrowed((state, vectors, shares))
-    k = shares.shape[1]
+    own = borrowed(eligible)
     for i in range(shares.shape[0]):
         estimate(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], shares[i])
-        largest = shares[i, 0]
-        for a in range(k):
+        asked = _asked(own, i, shares.shape[1])
+        largest, equals = -np.inf, 0
+        for a in asked:
             check_score(shares[i, a], a)
-            largest = max(largest, shares[i, a])
-        equals = 0
-        for a in range(k):
+            if shares[i, a] > largest:
+                largest, equals = shares[i, a], 0
             equals += shares[i, a] == largest
-        for a in range(k):
+        begin = 0
+        for a in asked:
+            shares[i, begin:a] = 0.0
             shares[i, a] = 1.0 / equals if shares[i, a] == largest else 0.0
+            begin = a + 1
+        shares[i, begin:] = 0.0
+
+
+@inlinable
+def _asked(eligible: EligibleActions | None, i: int, n_actions: int) -> Any:
+    """Return the actions that can be shown at display i, increasing."""
+    if eligible is None:
+        return np.arange(n_actions, dtype=np.int32)
+    return listed(eligible, i)
 
 
 ask, ask_uncached, ask_interpreted = compiled(_ask), compiled_uncached(_ask), _ask
-ask_together, ask_together_uncached = compiled(_ask_together), compiled_uncached(_ask_together)
-follow, follow_uncached, follow_interpreted = compiled(_follow), compiled_uncached(_follow), _follow
+show_greedily, show_greedily_uncached = compiled(_show_greedily), compiled_uncached(_show_greedily)
+show_greedily_interpreted = _show_greedily
 
 
 class FrozenPolicy:
@@ -201,34 +213,27 @@ class FrozenPolicy:
             As of `probabilities`.
         """
         n = len(eligible.of)
-        out = np.zeros((n, self._n_actions))
-        eligible, rows = read_only_sets(eligible), read_only(rows[0])
-        with blamed(self._policy, self._n_actions):
-            if self.kind == "greedy":
-                follow = loop_for(self._policy, among.follow, among.follow_uncached, among.follow_interpreted)
-                follow(self._state, read_only(vectors), eligible, out)
-                return out
-            together = self.kind == "posterior sampling" and self._policy.contextual
-            ask = loop_for(self._policy, among.ask, among.ask_uncached, among.ask_interpreted)
-            draws = max(self.draws, 1)
-            ask(self._state, self._rng, rows, eligible, self._random_ties, together, out, draws)
+        eligible = read_only_sets(eligible)
+        found = self._read(vectors if self.kind == "greedy" else rows, n, eligible)
         self._asked += n
-        return out / draws
+        return found
 
-    def _read(self, vectors: npt.NDArray[np.floating], n: int) -> Floats:
+    def _read(self, vectors: npt.NDArray[np.floating], n: int, eligible: EligibleActions | None = None) -> Floats:
         out, vectors = np.zeros((n, self._n_actions)), read_only(vectors)
         with blamed(self._policy, self._n_actions):
             if self.kind == "greedy":
-                loop_for(self._policy, follow, follow_uncached, follow_interpreted)(self._state, vectors, out)
+                show = loop_for(self._policy, show_greedily, show_greedily_uncached, show_greedily_interpreted)
+                show(self._state, vectors, eligible, out)
                 return out
             draws = max(self.draws, 1)
-            if self.kind == "posterior sampling" and self._policy.contextual:
-                together = loop_for(self._policy, ask_together, ask_together_uncached, _ask_together)
+            asking = loop_for(self._policy, ask, ask_uncached, ask_interpreted)
+            together = self.kind == "posterior sampling" and self._policy.contextual
+            if together and eligible is None:
                 for block, part in self._blocks(n):
                     own = vectors if len(vectors) == 1 else vectors[part]
-                    together(self._state, self._stream_of(block), own, out[part], draws)
+                    asking(self._state, self._stream_of(block), own, None, False, True, out[part], draws)
             else:
-                loop_for(self._policy, ask, ask_uncached, ask_interpreted)(self._state, self._rng, vectors, out, draws)
+                asking(self._state, self._rng, vectors, eligible, self._random_ties, together, out, draws)
         out /= draws
         return out
 
@@ -262,3 +267,33 @@ class FrozenPolicy:
 
     def _draws_to_begin(self) -> bool:
         return self._begin(copy.deepcopy(self._state))
+
+
+def shares_among(shares: Floats, eligible: EligibleActions, *, strict: bool) -> tuple[Floats, int]:
+    """Return what probabilities become where some actions are not eligible, shape (n, K).
+
+    Parameters
+    ----------
+    shares
+        Probabilities before that, shape (n, K) or (1, K).
+    eligible
+        Eligible actions of n displays.
+    strict
+        Whether a display whose eligible actions have no probability is an error; else they have the same.
+
+    Returns
+    -------
+    tuple
+        Probabilities, each row over the eligible actions in proportion, and the number of the first display that is an
+        error, -1 without one.
+    """
+    n, k = len(eligible.of), shares.shape[1]
+    bits = (eligible.word[eligible.of] & eligible.playable).view(np.uint8)
+    own = np.unpackbits(bits, axis=1, count=k, bitorder="little").view(np.bool_)
+    found = np.where(own, np.broadcast_to(shares, (n, k)), 0.0)
+    total = found.sum(axis=1, keepdims=True)
+    none = total[:, 0] <= 0.0
+    if none.any():
+        found[none] = own[none]
+        total = found.sum(axis=1, keepdims=True)
+    return found / total, int(none.argmax()) if strict and none.any() else -1

@@ -28,9 +28,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine import eligible_loop as among
-from evaluator.engine import loops as loop
-from evaluator.engine.eligible_loop import NO_KEY, nothing_held
+from evaluator.engine import loop
+from evaluator.engine.eligible_choice import NO_KEY, Among, among_eligible
 from evaluator.engine.kernels.compiling import LoopCall
 from evaluator.engine.pending import PendingConversions, nothing_pending, with_room
 from evaluator.errors import ParameterError, nearest
@@ -156,15 +155,12 @@ class MatchingReplay:
             self._progress.generated[0] = begun.pending.size[0]
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
-        # Where displays have their own eligible actions: whether equal scores go by a random order, and what is held.
-        self._random_ties = has_random_ties(policy)
-        self._held = nothing_held(NO_KEY if begun is None else begun.tie_key) if setting.among else None
+        self._source: loop.Matched | loop.Followed | Among = loop.Matched(setting.n_actions)
         if sampler == "logged":
-            self._step = loop.follow
+            self._source = loop.Followed()
         elif setting.among:
-            self._step = loop_for(policy, among.match_among, among.match_among_uncached, among.match_among_interpreted)
-        else:
-            self._step = loop_for(policy, loop.match, loop.match_uncached, loop.match_interpreted)
+            self._source = among_eligible(has_random_ties(policy), NO_KEY if begun is None else begun.tie_key)
+        self._step = loop_for(policy, loop.replay, loop.replay_uncached, loop.replay_interpreted)
         self.done = False
 
     def read(self, first: int, batch: Batch) -> npt.NDArray[np.int64]:
@@ -176,10 +172,10 @@ class MatchingReplay:
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
         accepted = np.empty(len(batch.action), np.int64)
-        choices = np.empty(0 if self._choices is None else len(batch.action), np.int32)
+        choices = None if self._choices is None else np.empty(len(batch.action), np.int32)
         with blamed(self._policy, self._setting.n_actions, self._progress.rounds):
             seen = self._step(*self._arguments(batch, pending, accepted, choices))
-        if self._choices is not None:
+        if self._choices is not None and choices is not None:
             self._choices.append(choices[:seen])
         self._pending = pending
         self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
@@ -190,7 +186,7 @@ class MatchingReplay:
     def coming(self, batch: Batch) -> LoopCall:
         """Return the call that reading such a batch will make, so that its loop can be compiled before."""
         batch = _as_told(batch, self._unit)
-        choices = np.empty(0, np.int32)
+        choices = None if self._choices is None else np.empty(0, np.int32)
         pending = nothing_pending(1, batch.vectors.shape[2])
         return LoopCall(self._policy.name, self._step, self._arguments(batch, pending, np.empty(0, np.int64), choices))
 
@@ -199,27 +195,21 @@ class MatchingReplay:
         batch: Batch,
         pending: PendingConversions,
         accepted: npt.NDArray[np.int64],
-        choices: npt.NDArray[np.int32],
+        choices: npt.NDArray[np.int32] | None,
     ) -> tuple[Any, ...]:
         setting = self._setting
-        if self._held is not None and self._step is not loop.follow:
-            return (
-                self._state, self._rng, batch, self._random_ties, self._held, setting.window, self._last, pending,
-                self._progress, accepted, choices,
-            )  # fmt: skip
-        recorded = () if self._step is loop.follow else (None if self._choices is None else choices,)
         return (
-            self._state, self._rng, batch, setting.n_actions, setting.window, self._last, pending, self._progress,
-            accepted, *recorded,
+            self._state, self._rng, batch, self._source, setting.window, self._last, pending, self._progress, accepted,
+            choices,
         )  # fmt: skip
 
     def result(self) -> Replay:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
         done = _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
-        if done.prepared and self._held is not None:
-            done = replace(done, tie_key=int(self._held.tie_key[0]))
-        if done.prepared and not self._policy.contextual and self._held is None:
+        if done.prepared and isinstance(self._source, Among):
+            done = replace(done, tie_key=int(self._source.tie_key[0]))
+        elif done.prepared and not self._policy.contextual:
             with blamed(self._policy, self._setting.n_actions):
                 done = replace(done, waiting=choose(self._state, np.zeros((1, 0))))
         if self._choices is None:
@@ -269,20 +259,17 @@ class QueueReplay:
         batch = Batch(action, np.zeros((1, 1, 0)), first, delay, value)
         k, n = self._setting.n_actions, len(action)
         setting = replace(self._setting, horizon=safe_horizon(action, k)) if self._safe else self._setting
-        queues = np.argsort(action, kind="stable")
-        bounds = np.searchsorted(action[queues], np.arange(k + 1))
-        heads, ends = bounds[:-1].copy(), bounds[1:]
         horizon = min(setting.horizon, n)
         accepted = np.empty(horizon, np.int64)
         pending = nothing_pending(len(batch.delay), batch.vectors.shape[2], reach=_reach(batch.delay, setting.window))
         state = self._policy.start(setting)
-        step = loop_for(self._policy, loop.serve, loop.serve_uncached, loop.serve_interpreted)
+        queues = loop.queues_of(action, k)
+        step = loop_for(self._policy, loop.replay, loop.replay_uncached, loop.replay_interpreted)
         with blamed(self._policy, setting.n_actions, progress.rounds):
-            dry = step(
-                state, self._rng, batch, queues, heads, ends, setting.window, horizon, pending, progress, accepted
-            )
+            step(state, self._rng, batch, queues, setting.window, horizon, pending, progress, accepted, None)
         # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.
-        return _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, self._rng, int(dry))
+        dry = int(queues.dry[0])
+        return _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, self._rng, dry)
 
 
 def begin(
@@ -384,7 +371,7 @@ def _result(
         dry=dry,
         state=state,
         # A queue that runs dry leaves its round begun.
-        prepared=bool(progress.prepared[0]) or dry >= 0,
+        prepared=bool(progress.prepared[0]),
         rng=rng,
         calendar=pending,
     )

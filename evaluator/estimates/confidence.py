@@ -71,12 +71,7 @@ def with_honest_kind(interval: Interval) -> Interval:
 
 
 def mean_interval(
-    x: ArrayLike | SparseRewards,
-    *,
-    upper: float,
-    lower: float = 0.0,
-    alpha: float = 0.05,
-    tuned_for: float = TUNED_FOR,
+    x: ArrayLike | SparseRewards, *, upper: float, lower: float = 0.0, alpha: float = 0.05, tuned_for: float = TUNED_FOR
 ) -> Interval:
     """Return the mean of `x` with an interval that holds at whatever time the observation stopped.
 

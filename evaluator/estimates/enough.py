@@ -39,19 +39,10 @@ NEEDED = 25
 def equal_rewards(weight: Floats, reward: Floats, terms: Floats) -> float:
     """Return how many rewards of equal weight would be as skewed as these; 0 where no reward differs from another.
 
-    Parameters
-    ----------
-    weight
-        Weight w_i >= 0 of each display, shape (n,).
-    reward
-        Reward Y_i of each display, shape (n,).
-    terms
-        Terms whose mean the estimate is, shape (n,).
+    Weights w_i >= 0 and rewards Y_i of the displays, and the terms whose mean the estimate is, have shape (n,).
 
-    Examples
-    --------
-    Ten rewards among 1,000 displays of equal weight are ten; make a display 100 times as heavy, and what is left is
-    the share of the rewards times the little that so uneven weights are worth.
+    Ten rewards among 1,000 displays of equal weight are ten; make a display 100 times as heavy, and what is left is the
+    share of the rewards times the little that so uneven weights are worth.
 
     >>> weight, reward = np.ones(1000), np.zeros(1000)
     >>> reward[:10] = 1.0

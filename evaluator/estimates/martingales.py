@@ -14,18 +14,12 @@ Counts = npt.NDArray[np.int64]
 
 
 def log_evidence(accepted: Counts, read: Counts, probability: Floats) -> Floats:
-    """Return the log of the evidence against an acceptance probability, shape of the arguments.
+    """Return the log of the evidence against an acceptance probability c in (0, 1], shape of the arguments.
 
-    E = B(1 + t, b + n - t) / B(1, b) / (c^t (1 - c)^(n - t)), b = (1 - c) / c: the likelihood of t of n displays under
-    acceptance probabilities drawn from a Beta distribution of mean c, over that under c. Where c is right, E is a
-    martingale of mean 1: it ever reaches 1 / alpha with probability alpha at most (Ville), wherever the replay stops.
-
-    Parameters
-    ----------
-    accepted, read
-        Number t of displays accepted, and number n of displays read, of one shape.
-    probability
-        Acceptance probability c of each, in (0, 1], of the same shape.
+    E = B(1 + t, b + n - t) / B(1, b) / (c^t (1 - c)^(n - t)), b = (1 - c) / c: the likelihood of t accepted of n
+    displays read under acceptance probabilities drawn from a Beta distribution of mean c, over that under c. Where c is
+    right, E is a martingale of mean 1: it ever reaches 1 / alpha with probability alpha at most (Ville), wherever the
+    replay stops.
     """
     from scipy.special import betaln, xlog1py, xlogy
 
@@ -51,20 +45,10 @@ def combined(log_evidences: Floats) -> float:
 def log_tail(total: Floats, squares: Floats, displays: int, *, expected: float | Floats, largest: Floats) -> Floats:
     """Return a bound of the log probability of a mean of 1/p as far off as this one, two-sided, shape (K,).
 
-    Of N displays the mean of 1[a = k] / p_k is 1 where the propensities are right and no context lacks action k. The
-    bounds are those for sums of numbers in [0, b] with second moment v: exp(-N d² / 2v) for d below, Bernstein's
-    exp(-N d² / (2v + 2bd/3)) above; v is that of the displays.
-
-    Parameters
-    ----------
-    total, squares
-        Sums of 1/p and of 1/p² over the displays of each action, shape (K,).
-    displays
-        Number of displays N.
-    expected
-        Number that the mean should be, or one of each action, shape (K,).
-    largest
-        Largest value b of 1/p for each action, shape (K,).
+    Of N displays the mean of 1[a = k] / p_k is 1 where the propensities are right and no context lacks action k, or
+    what is expected of each. The bounds are those for sums of numbers in [0, b], b the largest value of 1/p of the
+    action, with second moment v: exp(-N d² / 2v) for d below, Bernstein's exp(-N d² / (2v + 2bd/3)) above; v is that of
+    the displays, by the sums of 1/p and of 1/p² over those of each action, shape (K,).
     """
     off = total / displays - expected
     # As 1/p is 1 at least, so is its mean over the displays at which the action is eligible: few that were shown with a

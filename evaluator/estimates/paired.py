@@ -87,14 +87,8 @@ _SMALLEST = 1e-300
 class RewardSums(NamedTuple):
     """What the interval of some rounds needs of their rewards above the smallest possible, in widths of their range.
 
-    Parameters
-    ----------
-    n
-        Number of rounds, an array of any shape.
-    total
-        Sum of the rewards above the smallest, of the shape of `n`.
-    variation
-        Intrinsic time V_n of `evaluator.estimates.confidence.mean_sequence`, of the shape of `n`.
+    Number of rounds, of any shape; sum of these rewards, and intrinsic time V_n of
+    `evaluator.estimates.confidence.mean_sequence`, of the same shape.
     """
 
     n: npt.NDArray[np.int64]
@@ -135,10 +129,7 @@ def discordant(
     Displays and rewards are those of each replay's first T rounds, in the order of its rounds, shape (T,).
     """
     alone_a, alone_b = shown_alone(shown_a, shown_b)
-    return (
-        sums_of(reward_a[alone_a], upper=upper, lower=lower),
-        sums_of(reward_b[alone_b], upper=upper, lower=lower),
-    )
+    return (sums_of(reward_a[alone_a], upper=upper, lower=lower), sums_of(reward_b[alone_b], upper=upper, lower=lower))
 
 
 def shown_alone(
@@ -185,16 +176,12 @@ def difference_of_sums(
         one display differ between the two, of all their rounds, which gives the longer, unpaired interval. For several
         repeats, their mean (`evaluator.estimates.repeated`). Both have the same number of rounds, so that the smallest
         reward, which they count from, cancels.
-    rounds
-        Number of rounds T > 0 of A.
+    rounds, alpha
+        Number of rounds T > 0 of A; probability that the interval fails.
     upper, lower
         Largest and smallest possible reward of a round.
-    alpha
-        Probability that the interval fails.
-    kind
-        `PAIRED` or `UNPAIRED`, for reports.
-    displays
-        Number n that the interval names; None for the number of rounds in `a` and `b`.
+    kind, displays
+        `PAIRED` or `UNPAIRED`, for reports; number n that the interval names, None for that of rounds in `a` and `b`.
     ratio
         Number of rounds of A over that of B, where those of B, of all its rounds, are not T, too.
 
@@ -301,19 +288,9 @@ def contrast(
 ) -> Contrast:
     """Return the difference of two replays that showed these displays, repeat by repeat.
 
-    Parameters
-    ----------
-    shown_a, shown_b
-        Numbers of the displays of each replay's first T rounds, in the order of the rounds, shape (T,) each.
-    rewards_a, rewards_b
-        Rewards of these rounds, shape (T,) each, in [`lower`, `upper`].
-    upper, lower
-        Largest and smallest possible reward of a display.
-    shared
-        Whether a display earns the same in both replays; they do unless `lower` is 0.
+    Numbers and rewards of the displays are those of each replay's first T rounds, in the order of the rounds, shape
+    (T,) each; `shared` says whether a display earns the same in both, as it does unless `lower` is 0.
 
-    Examples
-    --------
     >>> both = contrast(
     ...     [np.array([0, 2, 3])], [np.array([1.0, 0.0, 1.0])], [np.array([0, 1, 3])], [np.array([1.0, 1.0, 1.0])],
     ...     upper=1.0, shared=True,

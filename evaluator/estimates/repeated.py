@@ -53,19 +53,11 @@ def mean_sums(of: Sequence[RewardSums]) -> RewardSums:
 def repeated_interval(
     rewards: Sequence[Floats], *, upper: float, lower: float = 0.0, alpha: float, displays: int
 ) -> Interval:
-    """Return the mean reward of all rounds of several repeats, with an interval.
+    """Return the mean reward of all rounds of several repeats, with an interval, which fails with probability `alpha`.
 
-    Parameters
-    ----------
-    rewards
-        Rewards of the rounds of each repeat in order, shape (T_r,), in [`lower`, `upper`]. Should one have no rounds,
-        nothing is known. Of a single repeat the interval is that of `mean_interval`.
-    upper, lower
-        Largest and smallest possible reward of a round.
-    alpha
-        Probability that the interval fails.
-    displays
-        Number of different displays that the repeats showed, which the interval names as its n.
+    Rewards of the rounds of each repeat are in order, shape (T_r,), in [`lower`, `upper`]. Should one have no rounds,
+    nothing is known. Of a single repeat the interval is that of `mean_interval`. Its n is the number of different
+    displays that the repeats showed.
     """
     if len(rewards) == 1:
         return mean_interval(rewards[0], upper=upper, lower=lower, alpha=alpha)

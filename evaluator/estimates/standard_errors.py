@@ -31,19 +31,12 @@ FEWEST = 20
 
 
 def effective(code: NDArray[np.integer]) -> float:
-    """Return how many clusters of equal size the clusters of some displays are worth: (sum n)² / sum n².
+    """Return how many clusters of equal size the clusters of some displays, shape (n,), are worth: (sum n)² / sum n².
 
     For equal sizes it is their number. For the degrees of freedom of unequal ones see Carter, Schnepel, Steigerwald.
     Asymptotic behavior of a t-test robust to cluster heterogeneity. Review of Economics and Statistics 99(4), 2017;
     this is the fewest that they allow, where the displays of a cluster are as one.
 
-    Parameters
-    ----------
-    code
-        Cluster of each display, from 0, shape (n,).
-
-    Examples
-    --------
     >>> effective(np.array([0, 0, 1, 1])), effective(np.array([0, 0, 0, 1]))
     (2.0, 1.6)
     """

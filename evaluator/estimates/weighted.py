@@ -152,12 +152,7 @@ def weights_of(target: ArrayLike, propensity: ArrayLike) -> Weights:
 
 
 def ips(
-    reward: ArrayLike,
-    target: ArrayLike,
-    propensity: ArrayLike,
-    *,
-    level: float = 0.95,
-    clusters: Codes | None = None,
+    reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level: float = 0.95, clusters: Codes | None = None
 ) -> WeightedValue:
     """Return the inverse-propensity-scored value (1/n) sum w_i Y_i.
 
@@ -195,12 +190,7 @@ def ips(
 
 
 def snips(
-    reward: ArrayLike,
-    target: ArrayLike,
-    propensity: ArrayLike,
-    *,
-    level: float = 0.95,
-    clusters: Codes | None = None,
+    reward: ArrayLike, target: ArrayLike, propensity: ArrayLike, *, level: float = 0.95, clusters: Codes | None = None
 ) -> WeightedValue:
     """Return the self-normalised value V = sum w_i Y_i / sum w_i; withheld where no display has weight.
 
@@ -281,14 +271,7 @@ def _mean_of(terms: Floats, weight: Floats, reward: Floats, level: float, cluste
 
 
 def _estimate(
-    estimate: float,
-    error: float,
-    terms: Floats,
-    rewards: float,
-    level: float,
-    *,
-    n: int,
-    clusters: Codes | None = None,
+    estimate: float, error: float, terms: Floats, rewards: float, level: float, *, n: int, clusters: Codes | None = None
 ) -> WeightedValue:
     from scipy.special import ndtri
 

@@ -71,11 +71,7 @@ class WeightedDifference(WeightedValue):
         of = self.value
         value = replace(of, estimate=0.0 - of.estimate, low=0.0 - of.high, high=0.0 - of.low)
         return replace(
-            self,
-            value=value,
-            skewness=0.0 - self.skewness,
-            low_known=self.high_known,
-            high_known=self.low_known,
+            self, value=value, skewness=0.0 - self.skewness, low_known=self.high_known, high_known=self.low_known
         )
 
 
@@ -135,22 +131,18 @@ class PairedValues:
     ----------
     estimate, error
         Difference, and its standard error.
-    displays
-        Number of displays.
-    skewness
-        Skewness of the influence of a display, or of a cluster.
-    terms
-        Number of displays, or of clusters, whose sums are independent.
-    freedom
-        Degrees of freedom of Student's law; inf for the normal one.
+    displays, terms
+        Number of displays; and of displays, or of clusters, whose sums are independent.
+    skewness, freedom
+        Skewness of the influence of a display, or of a cluster; degrees of freedom of Student's law, inf for the normal
+        one.
     rewards
         Number of rewards of equal weight that the value of either policy rests on, the less of both.
     off
         Clause that says that weights are wrong; empty where they may be right.
-    money
-        Whether rewards differ in size.
-    same
-        Whether both policies show every action with the same probability at every display.
+    money, same
+        Whether rewards differ in size; whether both policies show every action with the same probability at every
+        display.
     """
 
     estimate: float
@@ -235,19 +227,8 @@ class PairedValues:
 
 
 def paired_values(reward: ArrayLike, a: Influence, b: Influence, *, clusters: Codes | None = None) -> PairedValues:
-    """Return what some displays say of the value of A less that of B, in O(n).
+    """Return what some displays, shape (n,), say of the value of A less that of B, in O(n).
 
-    Parameters
-    ----------
-    reward
-        Reward of each display, shape (n,).
-    a, b
-        Both policies' values on these displays.
-    clusters
-        Cluster of each display, from 0, shape (n,); None where they are independent.
-
-    Examples
-    --------
     >>> reward, shown = np.array([1.0, 0.0, 1.0, 0.0] * 50), np.array([0, 0, 1, 1] * 50)
     >>> own = influence(reward, np.where(shown == 0, 0.9, 0.1) / 0.5)
     >>> found = paired_values(reward, own, influence(reward, None)).difference(0.95)

@@ -51,12 +51,7 @@ def private_cluster(count: int, *, goodbye: float) -> Iterator[distributed.SpecC
     worker = {
         "cls": distributed.Nanny,
         "options": shared
-        | {
-            "worker_class": PrivateWorker,
-            "nthreads": 1,
-            "memory_limit": 1 / count,
-            "silence_logs": logging.CRITICAL,
-        },
+        | {"worker_class": PrivateWorker, "nthreads": 1, "memory_limit": 1 / count, "silence_logs": logging.CRITICAL},
     }
     with _scratch_folder():
         with _starting_helpers():

@@ -48,25 +48,19 @@ class Option:
     ----------
     default
         Value of the option if the user gives none.
-    help
-        Phrase that says what the option does; the command line and the docstrings print it.
-    more
-        Whole sentences that only the docstrings add.
+    help, more
+        Phrase that says what the option does, for the command line and the docstrings; sentences that only these add.
     example
         Value of the option as one writes it on the command line; empty where `help` shows a value.
-    panel
-        Heading under which ``--help-all`` lists the option.
-    question
-        The user's question that the option answers, under which ``--help`` lists it; empty if only ``--help-all`` does.
+    panel, question
+        Heading under which ``--help-all`` lists the option; the user's question that it answers, under which ``--help``
+        lists it, empty if only ``--help-all`` does.
     flags
         Further names on the command line, such as ``-w``; a name with a slash is a pair of switches and replaces the
         option's own name.
-    singular
-        Second name of an option that takes several values, under which one value may be given; empty where the option
-        takes one value.
-    plural
-        Second name, on the command line, of an option that takes one value where other commands take several; empty
-        where no command does.
+    singular, plural
+        Second name of an option that takes several values, under which one value may be given; second name, on the
+        command line, of an option that takes one value where other commands take several. Empty without one.
     above, at_least, below, at_most
         Range of a number; `above` and `below` exclude the bound. None for no such bound.
     bits
@@ -202,15 +196,7 @@ def _is(kind: Any, generic: Any) -> bool:
 def checked(value: Any, kind: Any, declared: Option, wording: Wording) -> Any:
     """Check a value against its declaration and return it, with numbers as floats and one value as a tuple if needed.
 
-    Parameters
-    ----------
-    value, kind, declared, wording
-        Value of the option, its type, its declaration, and its names in messages.
-
-    Raises
-    ------
-    ParameterError
-        The value has another type, is out of range, or is not a choice; the message says which.
+    ParameterError says whether the value has another type, is out of range, or is not a choice.
     """
     kinds = alternatives(kind)
     if value is None and types.NoneType in kinds:
@@ -266,13 +252,7 @@ def _is_whole(value: object) -> bool:
 
 
 def no_number(name: str, value: object, number: type, declared: Option) -> ParameterError:
-    """Return the error for a value that is not a number: it says which numbers the option takes.
-
-    Parameters
-    ----------
-    name, value, number, declared
-        Name of the option in the message, its value, the type of number that it takes, and its declaration.
-    """
+    """Return the error for a value that is not a number: it says which numbers the option takes."""
     what = f"{name}: expected {_KINDS[number]}, got {shortened(repr(value))}."
     return ParameterError(what, remedy=_number_hint(number, declared))
 
@@ -322,10 +302,7 @@ def _power(high: int) -> str:
 def under_own_names(cls: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return keywords in which a value that was given under an option's singular stands under its own name.
 
-    Raises
-    ------
-    ParameterError
-        Both names of an option are given.
+    ParameterError if both names of an option are given.
     """
     keywords = dict(given)
     for field in dataclasses.fields(cls):

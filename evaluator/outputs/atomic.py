@@ -29,8 +29,7 @@ def refuse_foreign(
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or not path.is_file() or not ours(path):
             raise OutputExistsError(
-                f"Output {folder} holds {path.name}, which is not of {kind}: it would be deleted.",
-                remedy=remedy,
+                f"Output {folder} holds {path.name}, which is not of {kind}: it would be deleted.", remedy=remedy
             )
 
 

@@ -52,7 +52,7 @@ def write_kept(folder: Path, name: Callable[[str, str], str], key: str, content:
     """Write a file, whole or not at all, under the name that follows from its key and the hash of its content."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        passing = folder / passing_name()
+        passing = folder / f".{secrets.token_hex(8)}.kept"  # no other process takes this name
         try:
             passing.write_bytes(content)
             sync(passing)
@@ -89,11 +89,6 @@ def unpack_table(content: bytes, key: str) -> tuple[pa.Table, dict[str, Any]] | 
         return (table.replace_schema_metadata(None), more) if more.pop("key") == key else None
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def passing_name() -> str:
-    """Return a name that no other process takes, for a file that is being written."""
-    return f".{secrets.token_hex(8)}.kept"
 
 
 def kept_files(folder: Path) -> dict[Path, tuple[str, str]]:

@@ -88,7 +88,7 @@ def implement(
     score
         Function ``score(state, vectors, action) -> number``: what the policy ranks an action by in this round, from its
         vector or the display's, shape (K, d) or (1, d). Among the eligible it shows one with the largest score, equals
-        by the round's tie rule (`evaluator.engine.eligible_loop`).
+        by the round's tie rule (`evaluator.engine.eligible_choice`).
     shown
         Function ``shown(state, vectors, action)``: the display was accepted.
     told
@@ -224,6 +224,18 @@ def told_sum(state: Any, total: float) -> None:
 
 
 @inlinable
+def choose_possible(state: Any, vectors: Vectors, n_actions: int) -> Any:
+    """Return the action for a display with these vectors, if it is one of the actions.
+
+    No display would ever match another: the replay would end without a round and without a word.
+    """
+    chosen = choose(state, vectors)
+    if chosen < 0 or chosen >= n_actions:
+        raise ValueError("the policy chose an impossible action")
+    return chosen
+
+
+@inlinable
 def best(state: Any, vectors: Vectors) -> int:
     """Return the action with the largest score; O(K) scores."""
     n_actions, key, _ = ranking(state)
@@ -300,7 +312,7 @@ def _begun_choice(state: Any, vectors: Vectors) -> Any:
 
 
 def _choice_for_all(state: Any, vectors: Vectors, n_actions: int) -> Any:
-    return _possible(choose(state, vectors), n_actions)
+    return choose_possible(state, vectors, n_actions)
 
 
 def _no_choice_for_all(state: Any, vectors: Vectors, n_actions: int) -> Any:
@@ -308,7 +320,7 @@ def _no_choice_for_all(state: Any, vectors: Vectors, n_actions: int) -> Any:
 
 
 def _chosen_wins(state: Any, vectors: Vectors, action: int, n_actions: int) -> Any:
-    return _possible(choose(state, vectors), n_actions) == action
+    return choose_possible(state, vectors, n_actions) == action
 
 
 # What compiled loops name of every policy, and ask of those alone that have it.
@@ -318,14 +330,6 @@ def _no_score(state: Any, vectors: Vectors, action: int) -> float:
 
 def _no_choice_among(state: Any, vectors: Vectors, eligible: npt.NDArray[np.int32]) -> int:
     return -1
-
-
-@inlinable
-def _possible(chosen: int, n_actions: int) -> int:
-    # No display would ever match it: the replay would end without a round and without a word.
-    if chosen < 0 or chosen >= n_actions:
-        raise ValueError("the policy chose an impossible action")
-    return chosen
 
 
 def _compile(name: str) -> Function:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from evaluator.engine.eligible_loop import NO_KEY
+from evaluator.engine.eligible_choice import NO_KEY
 from evaluator.engine.log_replay import Begun
 from evaluator.errors import ParameterError, UsageError
 from evaluator.findings.codes import OUTSIDE_LEARNED_REWARDS, UNKNOWN_TRAINING

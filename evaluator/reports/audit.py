@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from evaluator.audits.power import DetectableDifference
-from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
+from evaluator.audits.result import Audit, Coverage, DetectableDifference, PairAudit, PolicyAudit
 from evaluator.audits.words import reading_guide
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.reports.document import (

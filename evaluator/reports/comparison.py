@@ -187,10 +187,7 @@ def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) ->
     policies = [result.title for result in results]
     if layout.wide:
         return [_line_table(policies, [*numbers, *against], level)]
-    return [
-        _line_table(policies, numbers, level, stacked=True),
-        _line_table(policies, against, level, stacked=True),
-    ]
+    return [_line_table(policies, numbers, level, stacked=True), _line_table(policies, against, level, stacked=True)]
 
 
 def _weighted(results: Sequence[ReplayResult]) -> Iterator[Section]:

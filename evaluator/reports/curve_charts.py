@@ -1,18 +1,20 @@
-"""Charts of values and regrets along the rounds, of audits, and of the shares that windows cut off."""
+"""Charts along the rounds or the time: values, regrets, the actions shown, and the shares that windows cut off."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.audits.result import Audit
 from evaluator.comparisons.horizon import checkpoints
-from evaluator.comparisons.result import Comparison
+from evaluator.errors import LogError
 from evaluator.estimates.confidence import Interval
+from evaluator.log import Log
+from evaluator.log.times import dated, time_words
 from evaluator.replays.policy_delays import of_conversions
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.chart_parts import (
@@ -20,10 +22,10 @@ from evaluator.reports.chart_parts import (
     GREY,
     LINES,
     MOST_LABELS,
-    NAIVE,
     Frame,
     LineEnd,
     WindowMark,
+    colours_of,
     delay_axis,
     drawable,
     drawn_names,
@@ -34,17 +36,21 @@ from evaluator.reports.chart_parts import (
 )
 from evaluator.reports.document import Spec
 from evaluator.reports.numbers import interval_text
-from evaluator.simulations.result import Simulation
 from evaluator.units import ROUND, SECONDS
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.result import Comparison
+    from evaluator.simulations.result import Simulation
 
 # Share of the rounds left out: means of so few rounds scatter and would stretch the axis.
 _FIRST_SHARE = 0.05
 _WIDTH, _HEIGHT = 640, 220
+# Variants whose actions over time a page shows.
+_MOST_SHOWN = 4
 # Most marks with a tooltip: of a line, and of a chart.
 _MARKS, _ALL_MARKS = 40, 400
 # With more bands than these, bands hide each other.
 _MOST_BANDS = 4
-_MOST_PAIRS = 20
 # Points of a curve of a simulation, which is smooth: a mean over runs.
 _POINTS = 60
 Row = dict[str, Any]
@@ -52,10 +58,20 @@ Floats = npt.NDArray[np.float64]
 _WINDOW_HEIGHT = 200
 # Windows more than this many times as long as the longest delay are left out of the chart.
 _BEYOND = 3.0
+_PARTS = 25
+_NAMED = 6
+_OTHERS = "others"
+_AREA_HEIGHT = 180
+_OF_LOG_PARTS = 30
+_OF_LOG_HEIGHT = 200
+_DAY = 86_400.0
+_MS = 1000.0
 
 
-def replay_chart(result: ReplayResult) -> Spec:
+def replay_chart(result: ReplayResult) -> Spec | None:
     """Return the mean reward of the rounds so far, a line a repeat, up to the realised value with its interval."""
+    if not result.rounds:
+        return None
     policy, logger = drawable(result.title), "logging policy"
     repeat, reward = (result.trajectory[name].to_numpy() for name in ("repeat", "reward"))
     values: list[Row] = []
@@ -149,58 +165,6 @@ def _simulated(
     floor = [{"round": int(t), "regret": float(b)} for t, b in pairs]
     subtitle = f"{what}; mean over the runs, with one standard error"
     return _curves(values, names, title, subtitle, bands=len(names) <= _MOST_BANDS, bound=floor)
-
-
-def audit_chart(audit: Audit) -> Spec:
-    """Return the replayed values of all twins beside the live value, policy by policy."""
-    twins = audit.twins
-    policies, replayed = twins["policy"].to_pylist(), twins["value"].to_numpy()
-    values = [{"policy": drawable(p), "value": float(v)} for p, v in zip(policies, replayed, strict=True)]
-    live = [{"policy": drawable(p.policy), "value": p.live_value} for p in audit.policies]
-    x = alt.X("value:Q", axis=alt.Axis(title="value per round"), scale=alt.Scale(zero=False))
-    y = alt.Y("policy:N", sort=[drawable(p.policy) for p in audit.policies], axis=alt.Axis(title=None, labelLimit=0))
-    chart = alt.layer(
-        alt.Chart(alt.InlineData(values))
-        .mark_tick(color=CORRECTED, opacity=0.6, thickness=2, size=24)
-        .encode(x=x, y=y),
-        alt.Chart(alt.InlineData(live))
-        .mark_point(color=NAIVE, shape="diamond", filled=True, size=110, opacity=1)
-        .encode(x=x, y=y),
-    )
-    subtitle = "blue: replayed, a line a twin; orange: live, expected"
-    return finished(chart, "Replayed and live value", subtitle, height=60 + 40 * len(audit.policies))
-
-
-def detectable_chart(audit: Audit) -> Spec | None:
-    """Return each pair's live difference beside the smallest that such a log shows; None where neither is known."""
-    rows: list[Row] = []
-    for pair in audit.pairs:
-        high, live = pair.alone.high, pair.live_difference
-        if not np.isfinite([high, live]).all():
-            continue
-        better, worse = (pair.first, pair.second) if live >= 0 else (pair.second, pair.first)
-        error = 2.0 * pair.live_standard_error
-        name = f"{drawable(better)} over {drawable(worse)}"
-        label = f"{abs(live):.3g}, detects {high:.3g}"
-        rows.append(
-            {"pair": name, "detects": high, "live": abs(live), "low": abs(live) - error, "high": abs(live) + error,
-             "most": max(high, abs(live) + error), "said": label, "told": f"{name}: live difference {label}"}
-        )  # fmt: skip
-    if not 0 < len(rows) <= _MOST_PAIRS:
-        return None
-    y = alt.Y("pair:N", sort=[str(row["pair"]) for row in rows], axis=alt.Axis(title=None, labelLimit=0))
-    base = alt.Chart(alt.InlineData(rows)).encode(y=y)
-    x = alt.X("live:Q", axis=alt.Axis(title="difference per round"), scale=alt.Scale(zero=True))
-    chart = alt.layer(
-        base.mark_bar(color=GREY, opacity=0.35, height=16).encode(x=alt.X("detects:Q", title="difference per round")),
-        base.mark_rule(color=NAIVE, strokeWidth=2.5).encode(x="low:Q", x2="high:Q"),
-        base.mark_point(color=NAIVE, shape="diamond", filled=True, size=90, opacity=1).encode(
-            x=x, description="told:N"
-        ),
-        base.mark_text(align="left", dx=8, fontSize=11).encode(x="most:Q", text="said:N"),
-    )
-    about = "orange: live difference; what reaches beyond grey is told from 0 on 80 % of such logs, as the only pair"
-    return finished(chart, "Which differences such a log shows", about, height=30 + 30 * len(rows))
 
 
 def _curves(
@@ -321,3 +285,119 @@ def _name(plan: dict[str, Any]) -> str:
         if plan["window_ticks"]
         else f"window {plan['window_rounds']:,} rounds"
     )
+
+
+def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
+    """Return the share of each action in each part of the rounds; None for too few rounds or a single action.
+
+    It is of the policy of the result, unless a name is given.
+    """
+    played = np.flatnonzero(np.asarray(result.action_share) > 0)
+    if result.rounds < _PARTS or len(played) < 2:
+        return None
+    action, number = (result.trajectory[name].to_numpy() for name in ("action", "round"))
+    edges = np.linspace(0, int(number.max()), _PARTS + 1)
+    part = np.clip(np.searchsorted(edges, number, side="left") - 1, 0, _PARTS - 1)
+    counts = np.zeros((_PARTS, len(result.action_labels)))
+    np.add.at(counts, (part, action), 1.0)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    ends = edges.tolist()
+    rows, colour = _stacked(
+        shares, played, list(map(str, result.action_labels)), ends,
+        lambda share, i: f"{share:.1%} of rounds {edges[i] + 1:,.0f} to {edges[i + 1]:,.0f}",
+    )  # fmt: skip
+    x = alt.X("from:Q", axis=alt.Axis(title="round", format=",d"), scale=alt.Scale(nice=False))
+    y = alt.Y("low:Q", stack=None, axis=alt.Axis(title="share of rounds", format="%"), scale=alt.Scale(domain=[0, 1]))
+    chart = _areas(rows).encode(x=x, x2="to:Q", y=y, y2="high:Q", color=colour, description="told:N")
+    who = name or drawable(result.title)
+    return finished(chart, f"What {who} showed", "share of each action in each twenty-fifth of the rounds",
+                    height=_AREA_HEIGHT)  # fmt: skip
+
+
+def action_charts(comparison: Comparison) -> dict[str, Spec]:
+    """Return the shares of the actions of the first variants, by the names of their charts."""
+    drawn = zip(comparison.results, drawn_names(comparison.results), strict=True)
+    charts = {f"actions {i}": action_chart(*of) for i, of in enumerate(islice(drawn, _MOST_SHOWN), start=1)}
+    return {name: chart for name, chart in charts.items() if chart is not None}
+
+
+def log_chart(log: Log) -> Spec | None:
+    """Return the displays of each action in each part of a log's time; None if the log spans no time.
+
+    Cost: two passes over the times, or one and a scan for the last one (`Log.take`).
+    """
+    try:
+        log.checked()
+    except LogError:
+        return None
+    if not len(log):
+        return None
+    first, last = log.time_range()
+    if first == last:
+        return None
+    parts = min(_OF_LOG_PARTS, last - first)
+    width = (last - first) / parts
+    counts = np.zeros((parts, log.n_actions), np.int64)
+    for _, batch in log.batches(["time", "action"]):
+        part = np.minimum(((batch["time"] - first) / width).astype(np.int64), parts - 1)
+        np.add.at(counts, (part, batch["action"]), 1)
+    logged = np.flatnonzero(counts.sum(axis=0))
+    at, axis, scale = _times(log, first, last, first + width * np.arange(parts + 1))
+    ticks = log.meta.tick_seconds
+    spans = [f"{time_words(first + width * i, ticks, start=first)}" for i in range(parts)]
+    rows, colour = _stacked(
+        counts, logged, list(map(str, log.labels)), at, lambda displays, i: f"{displays:,} displays from {spans[i]} on"
+    )
+    kind = "from:T" if isinstance(scale.type, str) else "from:Q"
+    chart = _areas(rows).encode(
+        x=alt.X(kind, axis=axis, scale=scale),
+        x2="to",
+        y=alt.Y("low:Q", stack=None, axis=alt.Axis(title="displays")),
+        y2="high:Q",
+        color=colour,
+        description="told:N",
+    )
+    return finished(chart, f"What {drawable(log.meta.name)} showed",
+                    f"displays of each action, {parts} parts of its time", height=_OF_LOG_HEIGHT)  # fmt: skip
+
+
+def _stacked(
+    shares: Any, present: Any, labels: Sequence[str], edges: Sequence[float], say: Callable[[Any, int], str]
+) -> tuple[list[Row], alt.Color]:
+    """Return the area of each action in each part of a time, and their colours; all but the largest are one area.
+
+    Sizes of the areas have shape (parts, K); `say` returns words on an area, from its size and the number of its part.
+    """
+    # Actions with the largest share at any time, not only on average.
+    order = present[np.argsort(-shares[:, present].max(axis=0), kind="stable")]
+    named = order[:_NAMED] if len(order) > _NAMED + 1 else order
+    columns = {drawable(labels[i]): shares[:, i] for i in named}
+    rest = np.setdiff1d(order, named)
+    if len(rest):
+        columns[_OTHERS] = shares[:, rest].sum(axis=1)
+    tops = np.cumsum(list(columns.values()), axis=0)
+    rows: list[Row] = [
+        {"from": edges[i], "to": edges[i + 1], "low": (top[i] - size[i]).item(), "high": top[i].item(), "of": name,
+         "told": f"{name}: {say(size[i], i)}"}
+        for (name, size), top in zip(columns.items(), tops, strict=True)
+        for i in range(len(shares))
+    ]  # fmt: skip
+    scale = alt.Scale(domain=list(columns), range=colours_of(named, labels, others=len(rest) > 0))
+    legend = alt.Legend(orient="right", labelLimit=160)
+    return rows, alt.Color("of:N", title=None, sort=list(columns), scale=scale, legend=legend)
+
+
+def _areas(rows: Sequence[Row]) -> Any:
+    return alt.Chart(alt.InlineData(rows)).mark_rect(strokeWidth=0)
+
+
+def _times(log: Log, first: int, last: int, edges: Any) -> tuple[list[float], alt.Axis, alt.Scale]:
+    """Return the edges of the parts of a log's time as dates, days or rounds, with axis and scale."""
+    ticks = log.meta.tick_seconds
+    if ticks is None:
+        return edges.tolist(), alt.Axis(title="round", format=",d"), alt.Scale(nice=False, zero=False)
+    if dated(first, ticks) and dated(last, ticks):
+        axis = alt.Axis(title="time of the display", format="%Y-%m-%d", labelOverlap=True, tickCount=6)
+        return (_MS * ticks * edges).tolist(), axis, alt.Scale(type="utc", nice=False)
+    days = (edges - first) * ticks / _DAY
+    return days.tolist(), alt.Axis(title="days since the first display"), alt.Scale(nice=False)

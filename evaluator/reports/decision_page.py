@@ -124,10 +124,7 @@ def decision_block(comparison: Comparison) -> VerdictBlock | None:
     if verdict is None:
         return None
     return VerdictBlock(
-        verdict,
-        reward=reward_of(comparison),
-        earned=tuple(_earned(comparison)),
-        notes=tuple(_notes(comparison)),
+        verdict, reward=reward_of(comparison), earned=tuple(_earned(comparison)), notes=tuple(_notes(comparison))
     )
 
 

@@ -170,10 +170,12 @@ _Kinds = Annotated[Block, Field(discriminator="kind")]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a document under one title; an empty one has none, and a section without an id no links to it.
+    """A part of a document under one title.
 
     Parameters
     ----------
+    title, blocks, id
+        Words of the title, none for a section without one; blocks in their order; name of the section in links.
     folded
         Whether a page shows the section only on a click, because it explains or repeats other sections.
     fold

@@ -1,21 +1,24 @@
-"""Charts of intervals on one axis: differences to a baseline, groups."""
+"""Charts with a row a line: differences, groups, guardrails, displays accepted, and what an audit shows of policies."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
 
-from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer, parse_guardrail
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.chart_parts import CORRECTED, GREY, drawable, drawn_names, finished, titled
+from evaluator.reports.chart_parts import CORRECTED, GREY, NAIVE, drawable, drawn_names, finished, titled
 from evaluator.reports.document import Spec
 from evaluator.reports.numbers import interval_text
+
+if TYPE_CHECKING:
+    from evaluator.audits.result import Audit
+    from evaluator.comparisons.result import Comparison
 
 # Width that leaves room for names and numbers beside the axis.
 _WIDTH, _ROW = 460, 26
@@ -29,6 +32,8 @@ _MARKS = {
 _GUARDRAIL_WIDTH, _GUARDRAIL_ROW, _MOST_GUARDRAILS = 400, 26, 40
 _ROOM = 0.08
 _KINDS = ["realised", "weighted", "expected"]
+_ACCEPTANCE_ROW, _MOST_ACCEPTANCES = 24, 24
+_MOST_PAIRS = 20
 
 
 def difference_chart(comparison: Comparison) -> Spec | None:
@@ -179,3 +184,103 @@ def _part(answers: Sequence[tuple[str, GuardrailAnswer]]) -> Any:
 
 def _scale(part: int) -> alt.Scale:
     return alt.Scale(domain=list(_MARKS), range=[mark[part] for mark in _MARKS.values()])
+
+
+def acceptance_chart(results: Sequence[ReplayResult]) -> Spec | None:
+    """Return displays read and accepted, and effective sample size, of each line; None for no or too many lines.
+
+    For a single replay, the chart also shows the displays that value its final policy, and their effective sample size.
+    """
+    rows = [
+        _acceptance_row(name if len(results) > 1 else "rounds", result)
+        for name, result in zip(drawn_names(results), results, strict=True)
+        if result.rounds
+    ]
+    if not 0 < len(rows) <= _MOST_ACCEPTANCES:
+        return None
+    final = results[0].final
+    if len(results) == 1 and final is not None:
+        worth, n = final.weights.effective_sample_size, final.weights.n
+        label = f"{n:,} weighed, worth {worth:,.0f}"
+        told = (
+            f"final policy: valued on {n:,} displays, which its weights leave an effective sample size of {worth:,.0f}"
+        )
+        rows.append({"of": "final policy", "read": n, "accepted": 0, "worth": worth, "said": label, "told": told})
+    x = alt.X("read:Q", axis=alt.Axis(title="displays", format=",d", tickCount=5), scale=alt.Scale(zero=True))
+    y = alt.Y("of:N", sort=[row["of"] for row in rows], axis=alt.Axis(title=None, labelLimit=0))
+    base = alt.Chart(alt.InlineData(rows)).encode(y=y)
+    chart = alt.layer(
+        base.mark_bar(color=GREY, opacity=0.45, height=14).encode(x=x, description="told:N"),
+        base.mark_bar(color=CORRECTED, height=14).encode(x="accepted:Q"),
+        base.mark_point(color=NAIVE, shape="diamond", filled=True, size=90, opacity=1).encode(x="worth:Q"),
+        base.mark_text(align="left", fontSize=11).encode(x=alt.value(_WIDTH + 8), text="said:N"),
+    )
+    subtitle = "grey: displays read; blue: accepted, a round each; diamond: effective sample size"
+    return finished(chart, "What the numbers rest on", subtitle, height=_ACCEPTANCE_ROW * len(rows), width=_WIDTH)
+
+
+def _acceptance_row(name: str, result: ReplayResult) -> Row:
+    """Return the displays of a line, as the mean over its repeats."""
+    accepted = result.trajectory.num_rows / int(result.plan["options"]["repeats"])
+    read = accepted / result.acceptance_rate
+    worth = result.effective_sample_size
+    label = f"{accepted:,.0f} of {read:,.0f} ({result.acceptance_rate:.1%}), worth {worth:,.0f}"
+    expected = (
+        "" if math.isnan(result.acceptance_expected) else f"; {result.acceptance_expected:.1%} were to be expected"
+    )
+    told = (
+        f"{name}: {accepted:,.0f} of {read:,.0f} displays read were accepted ({result.acceptance_rate:.1%}){expected}"
+    )
+    return {"of": name, "read": read, "accepted": accepted, "worth": worth, "said": label, "told": told}
+
+
+def audit_chart(audit: Audit) -> Spec:
+    """Return the replayed values of all twins beside the live value, policy by policy."""
+    twins = audit.twins
+    policies, replayed = twins["policy"].to_pylist(), twins["value"].to_numpy()
+    values = [{"policy": drawable(p), "value": float(v)} for p, v in zip(policies, replayed, strict=True)]
+    live = [{"policy": drawable(p.policy), "value": p.live_value} for p in audit.policies]
+    x = alt.X("value:Q", axis=alt.Axis(title="value per round"), scale=alt.Scale(zero=False))
+    y = alt.Y("policy:N", sort=[drawable(p.policy) for p in audit.policies], axis=alt.Axis(title=None, labelLimit=0))
+    chart = alt.layer(
+        alt.Chart(alt.InlineData(values))
+        .mark_tick(color=CORRECTED, opacity=0.6, thickness=2, size=24)
+        .encode(x=x, y=y),
+        alt.Chart(alt.InlineData(live))
+        .mark_point(color=NAIVE, shape="diamond", filled=True, size=110, opacity=1)
+        .encode(x=x, y=y),
+    )
+    subtitle = "blue: replayed, a line a twin; orange: live, expected"
+    return finished(chart, "Replayed and live value", subtitle, height=60 + 40 * len(audit.policies))
+
+
+def detectable_chart(audit: Audit) -> Spec | None:
+    """Return each pair's live difference beside the smallest that such a log shows; None where neither is known."""
+    rows: list[Row] = []
+    for pair in audit.pairs:
+        high, live = pair.alone.high, pair.live_difference
+        if not np.isfinite([high, live]).all():
+            continue
+        better, worse = (pair.first, pair.second) if live >= 0 else (pair.second, pair.first)
+        error = 2.0 * pair.live_standard_error
+        name = f"{drawable(better)} over {drawable(worse)}"
+        label = f"{abs(live):.3g}, detects {high:.3g}"
+        rows.append(
+            {"pair": name, "detects": high, "live": abs(live), "low": abs(live) - error, "high": abs(live) + error,
+             "most": max(high, abs(live) + error), "said": label, "told": f"{name}: live difference {label}"}
+        )  # fmt: skip
+    if not 0 < len(rows) <= _MOST_PAIRS:
+        return None
+    y = alt.Y("pair:N", sort=[str(row["pair"]) for row in rows], axis=alt.Axis(title=None, labelLimit=0))
+    base = alt.Chart(alt.InlineData(rows)).encode(y=y)
+    x = alt.X("live:Q", axis=alt.Axis(title="difference per round"), scale=alt.Scale(zero=True))
+    chart = alt.layer(
+        base.mark_bar(color=GREY, opacity=0.35, height=16).encode(x=alt.X("detects:Q", title="difference per round")),
+        base.mark_rule(color=NAIVE, strokeWidth=2.5).encode(x="low:Q", x2="high:Q"),
+        base.mark_point(color=NAIVE, shape="diamond", filled=True, size=90, opacity=1).encode(
+            x=x, description="told:N"
+        ),
+        base.mark_text(align="left", dx=8, fontSize=11).encode(x="most:Q", text="said:N"),
+    )
+    about = "orange: live difference; what reaches beyond grey is told from 0 on 80 % of such logs, as the only pair"
+    return finished(chart, "Which differences such a log shows", about, height=30 + 30 * len(rows))

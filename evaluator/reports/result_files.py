@@ -38,7 +38,6 @@ from evaluator.reports.manifest import (
     write_manifest,
     write_text,
 )
-from evaluator.reports.over_time import order_by_time
 from evaluator.reports.terminal import text_of
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.result import Simulation
@@ -206,6 +205,8 @@ def report_runs(folders: Sequence[str | Path]) -> str:
 
 def told_page(folders: Sequence[str | Path]) -> tuple[str, list[str]]:
     """Return the page of `report_runs`, and a line on each run that does not fit the order of time of the others."""
+    from evaluator.reports.over_time import order_by_time  # it draws, and who writes a result need not
+
     places = [Path(folder) for folder in folders]
     if not places:
         raise ParameterError("No folder is named.", remedy="name those that commands wrote with --out.")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.eligible_loop import best_among, own_vector
+from evaluator.engine.eligible_choice import best_among, own_vector
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.engine.kernels.compiling import LoopCall, compiled, compiled_uncached, inlinable
 from evaluator.engine.kernels.intrinsics import borrowed
@@ -24,15 +24,6 @@ from evaluator.engine.kernels.ridge import row
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import begin, begin_among, choose, shown, told, told_sum
 from evaluator.policies.running import blamed, loop_for, reward_unit
-from evaluator.worlds.live_counts import (
-    MoneyWeights,
-    Regrets,
-    count_delivered,
-    count_fate,
-    count_regret,
-    count_round,
-    no_sums,
-)
 from evaluator.worlds.live_parts import (
     Floats,
     FreshVectors,
@@ -40,10 +31,17 @@ from evaluator.worlds.live_parts import (
     LiveRounds,
     LiveSets,
     LiveWorld,
+    MoneyWeights,
+    Regrets,
     RoundRing,
+    count_delivered,
+    count_fate,
+    count_regret,
+    count_round,
     empty_ring,
     keep,
     next_revealed,
+    no_sums,
     rates_at,
     reveal_later,
     rounds_since,

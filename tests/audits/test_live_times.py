@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from evaluator.worlds import disk_column
+from evaluator.worlds.arrivals import DisplayTimes
+from evaluator.worlds.disk_column import DisplayColumn, mean_in_blocks, mean_of_columns
 from evaluator.worlds.live_loop import rate_of, rounds_after
 from evaluator.worlds.live_parts import LiveWorld
-from evaluator.worlds.twins import disk_column
-from evaluator.worlds.twins.arrivals import DisplayTimes
-from evaluator.worlds.twins.disk_column import DisplayColumn, mean_in_blocks, mean_of_columns
 
 RNG = np.random.default_rng(8)
 N = 3_000

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from evaluator.audits.power import DetectableDifference, LargerDifference, left_by_holm, powers
-from evaluator.audits.shown_displays import MeasuredDifference
+from evaluator.audits.power import LargerDifference, left_by_holm, powers
+from evaluator.audits.replays import MeasuredDifference
+from evaluator.audits.result import DetectableDifference
 from evaluator.comparisons.differences import RealisedEvidence, radii
 from evaluator.estimates.paired import Contrast
 from evaluator.estimates.simultaneous import holm

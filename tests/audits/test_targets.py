@@ -13,7 +13,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import fit, replay_twin
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
-from evaluator.worlds.twins.twin_log import draw_twin
+from evaluator.worlds.twin_log import draw_twin
 from tests.logs import build_log
 
 K, N = 3, 3000

@@ -14,8 +14,8 @@ from evaluator.errors import DataError
 from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import read_basis
-from evaluator.worlds.twins.rates import rates_by_action
-from evaluator.worlds.twins.truth import LogTruth, fit_truth
+from evaluator.worlds.rates import rates_by_action
+from evaluator.worlds.truth import LogTruth, fit_truth
 from tests.logs import bernoulli_log, build_log, linear_log
 from tests.parts import stored
 

@@ -15,9 +15,9 @@ from evaluator.audits.replays import Fitted, fit, replay_twin
 from evaluator.errors import OutputError
 from evaluator.log import Log
 from evaluator.streams import Stream, child_streams
-from evaluator.worlds.twins import disk_column
-from evaluator.worlds.twins.truth import LogTruth
-from evaluator.worlds.twins.twin_log import draw_twin
+from evaluator.worlds import disk_column
+from evaluator.worlds.truth import LogTruth
+from evaluator.worlds.twin_log import draw_twin
 from tests.audits.test_truth import logistic_log, truth_of
 from tests.audits.test_twins import entries_of, rhythmic
 from tests.logs import bernoulli_log

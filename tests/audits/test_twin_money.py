@@ -16,13 +16,13 @@ from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
+from evaluator.worlds.estimand import claims_of
+from evaluator.worlds.event_laws import own_or_all, pools_of
 from evaluator.worlds.live_loop import play_live
 from evaluator.worlds.live_parts import LiveWorld
-from evaluator.worlds.twins.estimand import claims_of
-from evaluator.worlds.twins.event_laws import own_or_all, pools_of
-from evaluator.worlds.twins.live_policy import claimed_weights, live_money, live_world, money_weights
-from evaluator.worlds.twins.truth import LogTruth
-from evaluator.worlds.twins.twin_log import draw_twin
+from evaluator.worlds.live_policy import claimed_weights, live_money, live_world, money_weights
+from evaluator.worlds.truth import LogTruth
+from evaluator.worlds.twin_log import draw_twin
 from tests.audits.test_truth import truth_of
 from tests.logs import bernoulli_log
 from tests.shops import COMES_BACK, COSTS, HANDLING, HIGHEST, LOWEST, REFUND_DELAY, SELLS, World, make_shop, revenues

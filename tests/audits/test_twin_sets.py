@@ -14,9 +14,9 @@ from evaluator.log import Log
 from evaluator.log.eligible import pack, unpack
 from evaluator.log.ragged_vectors import uneven_lists
 from evaluator.worlds.live_parts import LiveWorld
-from evaluator.worlds.twins.live_policy import LiveSpan, draw_rounds
-from evaluator.worlds.twins.twin_log import draw_twin
-from evaluator.worlds.twins.twin_sets import TwinSets, best_order_value
+from evaluator.worlds.live_policy import LiveSpan, draw_rounds
+from evaluator.worlds.logger import TwinSets, best_order_value
+from evaluator.worlds.twin_log import draw_twin
 from tests.audits.test_truth import truth_of
 from tests.audits.test_twins import entries_of
 from tests.logs_with_sets import K, Logger, SetKind, make_log

@@ -16,8 +16,8 @@ from evaluator.arguments import as_description
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import claims, replay_twin
 from evaluator.replays.planning import read_basis
-from evaluator.worlds.twins.truth import fit_truth
-from evaluator.worlds.twins.twin_log import draw_twin
+from evaluator.worlds.truth import fit_truth
+from evaluator.worlds.twin_log import draw_twin
 from tests.bench.spread import Spread, add_options, spread_by
 from tests.statistical.power import Promised, promised
 

@@ -11,8 +11,7 @@ import pytest
 
 from evaluator import Log, compare
 from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.ship_rule import Look
-from evaluator.comparisons.verdict import Candidate
+from evaluator.comparisons.verdict import Candidate, Look
 from evaluator.reports.decision_words import sentences
 from tests.logs import build_log
 

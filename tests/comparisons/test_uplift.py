@@ -15,9 +15,8 @@ from evaluator.arguments import as_descriptions
 from evaluator.comparisons.expected import expected_difference
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.run import plan_comparison
-from evaluator.comparisons.ship_rule import ANY_UPLIFT
 from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
-from evaluator.comparisons.verdict import Condition, decide
+from evaluator.comparisons.verdict import ANY_UPLIFT, Condition, decide
 from evaluator.estimates.confidence import ANYTIME, Interval
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.values.expected_values import expected_differences

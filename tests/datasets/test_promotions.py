@@ -19,7 +19,7 @@ from evaluator.errors import SpecError, UsageError
 from evaluator.log import Log
 from evaluator.log.eligible import unpack
 from evaluator.log.schema import to_numpy
-from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
+from evaluator.worlds.scenarios.scenario import PromotionsScenario
 from evaluator.worlds.world import load_problem
 
 DAY_MS = 86_400_000

@@ -15,7 +15,7 @@ import pytest
 from evaluator import Log, load
 from evaluator.datasets import make
 from evaluator.errors import OutputExistsError, UnknownNameError, UsageError
-from evaluator.worlds.shop import shop_folder
+from evaluator.worlds import shop as shop_world
 from tests.cli.runs import evaluate, validate
 
 ROOT = Path(__file__).parents[2]
@@ -51,17 +51,17 @@ def test_nothing_of_it_has_changed(shop: Path) -> None:
 
 
 def test_sales_follow_the_truth(shop: Path) -> None:
-    rows = shop_folder.draw()
+    rows = shop_world.draw()
     n = len(rows.shown_at)
-    old = rows.shown_at < shop_folder.START + (shop_folder.DAYS - shop_folder.FOLLOWED_DAYS) * shop_folder.DAY_S
+    old = rows.shown_at < shop_world.START + (shop_world.DAYS - shop_world.FOLLOWED_DAYS) * shop_world.DAY_S
     sold = np.zeros(n, bool)
     sold[rows.of] = True
     truth = pl.read_csv(shop / "truth.csv")
     assert len(truth) == 24
     off = []
     for device, country, banner, share, chance in truth.iter_rows():
-        d, c = list(shop_folder.DEVICES).index(device), list(shop_folder.COUNTRIES).index(country)
-        here = (rows.device == d) & (rows.country == c) & (rows.banner == shop_folder.BANNERS.index(banner))
+        d, c = list(shop_world.DEVICES).index(device), list(shop_world.COUNTRIES).index(country)
+        here = (rows.device == d) & (rows.country == c) & (rows.banner == shop_world.BANNERS.index(banner))
         off.append((here.sum() - n * share) / np.sqrt(n * share * (1 - share)))
         judged = here & old
         off.append((sold[judged].sum() - judged.sum() * chance) / np.sqrt(judged.sum() * chance * (1 - chance)))
@@ -70,13 +70,11 @@ def test_sales_follow_the_truth(shop: Path) -> None:
 
 
 def test_delays_and_revenue_follow_the_truth(shop: Path) -> None:
-    rows, truth = shop_folder.draw(), json.loads((shop / "truth.json").read_text())
+    rows, truth = shop_world.draw(), json.loads((shop / "truth.json").read_text())
     delays = pl.read_csv(shop / "delays.csv")
     assert (delays["delay_s"] <= delays["followed_s"]).all()
-    old = (
-        rows.shown_at[rows.of] < shop_folder.START + (shop_folder.DAYS - shop_folder.FOLLOWED_DAYS) * shop_folder.DAY_S
-    )
-    days = (rows.sold_at - rows.shown_at[rows.of])[old] / shop_folder.DAY_S
+    old = rows.shown_at[rows.of] < shop_world.START + (shop_world.DAYS - shop_world.FOLLOWED_DAYS) * shop_world.DAY_S
+    days = (rows.sold_at - rows.shown_at[rows.of])[old] / shop_world.DAY_S
     mean = truth["delays"]["mean_days"]  # an exponential law's standard deviation is its mean
     assert abs(days.mean() - mean) < 4 * mean / np.sqrt(len(days))
     low, high = truth["revenue"]["low"], truth["revenue"]["high"]
@@ -90,7 +88,7 @@ def test_values_follow_from_the_table(shop: Path) -> None:
     revenue = (truth["revenue"]["low"] + truth["revenue"]["high"]) / 2
     earns = table.with_columns(earned=pl.col("chance_of_sale") * 4 * pl.col("share_of_displays") * revenue)
     values = truth["value_per_display"]
-    for banner in shop_folder.BANNERS:
+    for banner in shop_world.BANNERS:
         assert values[f"always {banner}"] == pytest.approx(earns.filter(banner=banner)["earned"].sum())
     best = earns.group_by("device", "country").agg(pl.col("earned").max(), pl.col("banner").sort_by("earned").last())
     assert values["the best banner of each device and country"] == pytest.approx(best["earned"].sum())
@@ -110,7 +108,7 @@ def test_values_follow_from_the_table(shop: Path) -> None:
 
 
 def test_its_log_is_read_with_its_contexts(log: Log, shop: Path) -> None:
-    assert (len(log), log.conversions.num_rows, sorted(log.labels)) == (20_000, 3_520, sorted(shop_folder.BANNERS))
+    assert (len(log), log.conversions.num_rows, sorted(log.labels)) == (20_000, 3_520, sorted(shop_world.BANNERS))
     study = tomllib.loads((shop / "study.toml").read_text())
     assert study["dataset"] == str(shop / "spec.toml")
 

@@ -11,7 +11,7 @@ import pytest
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.fitting import fit_family
-from evaluator.worlds.criteo.quantiles import durations
+from evaluator.worlds.criteo.rows import durations
 
 FILE = Path(__file__).parents[3] / "shared" / "data" / "criteo_attribution" / "delay_summary.csv"
 ATTRIBUTION = 30 * 86_400

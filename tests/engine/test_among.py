@@ -12,9 +12,8 @@ import pytest
 
 import evaluator
 from evaluator.api import plan
-from evaluator.engine import eligible_loop as among
 from evaluator.engine import log_replay as engine
-from evaluator.engine import loops as kernel
+from evaluator.engine import loop
 from evaluator.errors import ParameterError, PolicyError
 from evaluator.log import Log
 from evaluator.log.eligible import pack
@@ -61,14 +60,13 @@ def log_with(sets: Truths | None, vectors: str = "context", n: int = N) -> Log:
     return log.validated()
 
 
-COMPILED = among.match_among
+COMPILED = loop.replay
 
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile nothing but where a test is about that: the loop's source is one."""
-    monkeypatch.setattr(among, "match_among", among.match_among_interpreted)
-    monkeypatch.setattr(kernel, "match", kernel.match_interpreted)
+    monkeypatch.setattr(loop, "replay", loop.replay_interpreted)
 
 
 def walked(log: Log, policy: Any, *, recorded: bool = False, size: int = N) -> engine.Replay:
@@ -147,7 +145,7 @@ def test_compiled_and_interpreted_loops_agree(policy: str, monkeypatch: pytest.M
     sets = random_sets()
     log = with_targets(log_with(sets)) if policy in OF_COLUMNS else log_with(sets)
     slow = walked(log, policy)
-    monkeypatch.setattr(among, "match_among", COMPILED)
+    monkeypatch.setattr(loop, "replay", COMPILED)
     fast = walked(log, policy)
     np.testing.assert_array_equal(fast.displays, slow.displays)
 
@@ -186,7 +184,7 @@ def log_of_places(places: npt.NDArray[np.int64], n_actions: int, vectors: str, n
 def test_where_among_thousands_the_actions_lie_changes_no_choice(
     vectors: str, together: bool, recorded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(among, "match_among", COMPILED)
+    monkeypatch.setattr(loop, "replay", COMPILED)
     # The first or second group of 64 words, each action in a word of its own or several in one.
     far = np.array([0, 1, 62, 63, 64, 127, 128, 1000, 4095, 4096, 4097, 4160, 4299])
     first = np.arange(len(far))

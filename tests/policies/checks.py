@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from evaluator.engine import frozen as frozen_loop
-from evaluator.engine import loops as loop
+from evaluator.engine import loop
 from evaluator.engine.frozen import FrozenPolicy
 from evaluator.engine.log_replay import Replay, SamplerName, run
 from evaluator.engine.pending import nothing_pending
@@ -240,12 +240,12 @@ def check_interpreted_is_compiled(policy: Policy) -> None:
         setting = setting_for(rounds, window=WINDOW, delay_cdf=CDFS["geometric from 0"])
         _, batch = next(rounds.batches(len(rounds)))
         accepted, states, progress = [], [], []
-        for step in (loop.match, loop.match_interpreted):
+        for step in (loop.replay, loop.replay_interpreted):
             state, counters = policy.start(setting), loop.no_progress()
             shown = np.full(len(rounds), -1)
             pending = nothing_pending(len(batch.delay), setting.dimension, reach=int(batch.delay.max(initial=0)))
             rng = np.random.default_rng(7)
-            step(state, rng, batch, 4, setting.window, setting.horizon, pending, counters, shown, None)
+            step(state, rng, batch, loop.Matched(4), setting.window, setting.horizon, pending, counters, shown, None)
             accepted.append(shown)
             states.append(state)
             progress.append(counters)
@@ -300,13 +300,13 @@ def _check_frozen(policy: Policy, state: tuple, rounds: LoggedRounds, wanted: Fi
     if wanted == "greedy":
         begun, interpreted = copy.deepcopy(state), np.zeros((20, 4))
         dispatch.begin(begun, np.random.default_rng(0))
-        frozen_loop.follow_interpreted(begun, few, interpreted)
+        frozen_loop.show_greedily_interpreted(begun, few, None, interpreted)
         np.testing.assert_array_equal(interpreted, whole[:20])
         return
     # Few draws: Python is slow.
     compiled, interpreted = np.zeros((2, 20, 4))
-    frozen_loop.ask(state, np.random.default_rng(2), few, compiled, 3)
-    frozen_loop.ask_interpreted(before, np.random.default_rng(2), few, interpreted, 3)
+    frozen_loop.ask(state, np.random.default_rng(2), few, None, True, False, compiled, 3)
+    frozen_loop.ask_interpreted(before, np.random.default_rng(2), few, None, True, False, interpreted, 3)
     np.testing.assert_array_equal(interpreted, compiled)
     assert compiled.sum() == 60.0
 

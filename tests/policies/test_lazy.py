@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evaluator.engine import loops as loop
+from evaluator.engine import loop
 from evaluator.engine.kernels.argmax import argmax
 from evaluator.engine.log_replay import run
 from evaluator.engine.pending import nothing_pending
@@ -59,11 +59,11 @@ def matched_interpreted(policy: Policy, setting: Setting, rounds: LoggedRounds) 
     _, batch = next(rounds.batches(len(rounds)))
     pending = nothing_pending(len(batch.delay), setting.dimension, reach=setting.window)
     progress, accepted = loop.no_progress(), np.empty(len(rounds), np.int64)
-    loop.match_interpreted(
+    loop.replay_interpreted(
         policy.start(setting),
         np.random.default_rng(0),
         batch,
-        setting.n_actions,
+        loop.Matched(setting.n_actions),
         setting.window,
         setting.horizon,
         pending,
@@ -233,6 +233,6 @@ def matched(policy: Policy, setting: Setting, batch: Batch) -> tuple[np.ndarray,
     progress, accepted, state = loop.no_progress(), np.empty(len(batch.action), np.int64), policy.start(setting)
     rng = np.random.default_rng(6)
     window, horizon = setting.window, setting.horizon
-    loop.match(state, rng, batch, setting.n_actions, window, horizon, pending, progress, accepted, None)
+    loop.replay(state, rng, batch, loop.Matched(setting.n_actions), window, horizon, pending, progress, accepted, None)
     part = state.optimist if hasattr(state, "optimist") else state.sampler
     return accepted[: int(progress.rounds[0])], part.ridge.theta

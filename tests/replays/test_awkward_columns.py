@@ -11,7 +11,7 @@ import pytest
 
 from evaluator import Log, check, compare, replay, study_delays
 from evaluator.log.vectors_of_displays import dwarfing_column
-from evaluator.worlds.twins.rates import rates_by_context, rates_by_vector
+from evaluator.worlds.rates import rates_by_context, rates_by_vector
 
 N = 6000
 RNG = np.random.default_rng(1)

@@ -21,11 +21,11 @@ from evaluator.errors import EvaluatorError, LogError, ParameterError
 from evaluator.log import EventKind, Log
 from evaluator.log.events import merge_events, with_kind
 from evaluator.log.schema import to_numpy
+from evaluator.worlds.estimand import claims_of
 from evaluator.worlds.live_loop import play_live
-from evaluator.worlds.twins.estimand import claims_of
-from evaluator.worlds.twins.live_policy import claimed_weights, live_money, live_world, money_weights
-from evaluator.worlds.twins.truth import LogTruth
-from evaluator.worlds.twins.twin_log import draw_twin
+from evaluator.worlds.live_policy import claimed_weights, live_money, live_world, money_weights
+from evaluator.worlds.truth import LogTruth
+from evaluator.worlds.twin_log import draw_twin
 from tests.audits.test_truth import truth_of
 from tests.audits.test_twin_money import HEARD, Listener
 from tests.cli.runs import evaluate, validate

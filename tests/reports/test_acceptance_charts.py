@@ -9,8 +9,8 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.log import Log
-from evaluator.reports.action_charts import acceptance_chart
 from evaluator.reports.curve_charts import Spec
+from evaluator.reports.interval_charts import acceptance_chart
 from tests.logs import build_log
 
 N = 3_000

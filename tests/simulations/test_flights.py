@@ -24,8 +24,8 @@ from evaluator.policies.user import UserPolicy
 from evaluator.simulations import LinearProblem, Problem, simulate
 from evaluator.simulations.options import SimulateOptions
 from evaluator.worlds import live_loop
+from evaluator.worlds.scenarios.problem import generate
 from evaluator.worlds.scenarios.scenario import BernoulliScenario, Flight, flight_parts
-from evaluator.worlds.scenarios.synthetic import generate
 from evaluator.worlds.world import load_problem
 from tests.simulations.problems import bernoulli, linear
 from tests.simulations.slow import eligible_rounds

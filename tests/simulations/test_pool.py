@@ -8,9 +8,8 @@ import pytest
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
-from evaluator.worlds.live_counts import COUNTS, Regrets
 from evaluator.worlds.live_loop import play_live
-from evaluator.worlds.live_parts import LiveWorld
+from evaluator.worlds.live_parts import COUNTS, LiveWorld, Regrets
 from tests.policies.mine import Greedy
 
 RATES = np.array([[0.2, 0.5, 0.4]])

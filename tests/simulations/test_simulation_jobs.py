@@ -19,9 +19,9 @@ from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.jobs.workers import loaded, this_folder
 from evaluator.outputs.kept_folder import KeptJobs, kept_beside
 from evaluator.own_code import codes_of
-from evaluator.simulations import simulate, simulation_jobs
+from evaluator.simulations import runs, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.simulation_jobs import PlayedScenario, RunsJob, runs_in, runs_key
+from evaluator.simulations.runs import PlayedScenario, RunsJob, runs_in, runs_key
 from evaluator.worlds.world import load_problem
 
 NAME = "vernade2017-high"
@@ -40,8 +40,8 @@ def alone() -> list[str]:
 
 @pytest.fixture(autouse=True)
 def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulation_jobs, "WORK", 4 * 1_000)
-    simulation_jobs._opened.clear()
+    monkeypatch.setattr(runs, "WORK", 4 * 1_000)
+    runs._opened.clear()
 
 
 def test_runs_of_workers_are_those_of_this_process(alone: list[str]) -> None:

@@ -16,7 +16,7 @@ from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
 from evaluator.replays.rounds import maturity
-from evaluator.worlds.twins.twin_log import draw_twin
+from evaluator.worlds.twin_log import draw_twin
 from tests.audits.test_truth import logistic_log, truth_of
 from tests.audits.test_twins import cut, rhythmic, timed
 from tests.logs import bernoulli_log, build_log, in_rounds, linear_log
@@ -323,7 +323,7 @@ def test_results_do_not_depend_on_jobs(name: str) -> None:
 
 
 def test_a_twin_of_a_twin_is_replayed_like_any_log() -> None:
-    from evaluator.worlds.twins.twin_log import replay_seed
+    from evaluator.worlds.twin_log import replay_seed
 
     make, policies, options = AUDITS["action sets"]
     log = make()

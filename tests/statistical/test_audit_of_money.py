@@ -15,8 +15,8 @@ import pytest
 import evaluator
 from evaluator.audits.result import Audit
 from evaluator.datasets import load
-from evaluator.worlds.twins import estimand
-from evaluator.worlds.twins.estimand import MoneyClaim
+from evaluator.worlds import estimand
+from evaluator.worlds.estimand import MoneyClaim
 from tests.audits.test_truth import truth_of
 from tests.shops import World, make_shop
 

@@ -19,8 +19,8 @@ from evaluator.datasets import load
 from evaluator.datasets.resolve import dataset_spec, spec_path
 from evaluator.datasets.spec import ScenarioSpec
 from evaluator.log.schema import to_numpy
-from evaluator.worlds.scenarios.promotion_log import true_values
-from evaluator.worlds.scenarios.promotion_scenario import PromotionsScenario
+from evaluator.worlds.scenarios.promotions import true_values
+from evaluator.worlds.scenarios.scenario import PromotionsScenario
 
 SEEDS = range(8)
 # Action 2 is always eligible, 3 out of stock at times, and then gives way at random.

@@ -35,6 +35,13 @@ _BEFORE = re.compile(r"^[A-Z_]+: (?:\[\w+\] )?(?:(?:Failed to|could not) [^:]*: 
 _SERVER = re.compile(r"(?:ERROR|FATAL): +")
 _CODE = re.compile(r"\s*\. SQLSTATE: \w+$")
 _PASSWORDS = re.compile(r"://[^/?#]*?:([^/?#]*)@|[?&\s]password=([^&\s]+)|^password=([^&\s]+)")
+# Variable of the environment that names roles of PostgreSQL which may ask although they could change something.
+ALLOWED_ROLES = "EVALUATE_ALLOW_ROLES"
+# Rows that a database hands over at a time: PostgreSQL first few, and then as many as take some bytes.
+_FIRST, _MOST, _BYTES = 1_000, 50_000, 16 * 1024 * 1024
+_SQLITE_ROWS = 4_096
+_LITERALS = {"integer": "0", "real": "0.0", "text": "''", "blob": "x''"}
+_ENDS = re.compile(r"(?:[;\s]|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
 
 class Databases:
@@ -57,17 +64,8 @@ class Databases:
     ) -> Generator[pa.RecordBatch]:
         """Yield the rows of a query, some at a time, and one batch at least.
 
-        Parameters
-        ----------
-        database, variable, query, values
-            Kind of the database, environment variable that holds its URI, query, and values bound to it.
-        name
-            What messages call the query.
-
-        Raises
-        ------
-        SourceError
-            The database cannot be reached, refuses the query, or breaks off; the message holds nothing of the URI.
+        `variable` is the environment's that holds its URI. Raises SourceError, which holds nothing of the URI, if the
+        database cannot be reached, refuses the query, or breaks off.
         """
         if (database, variable) not in self._open:
             self._open[database, variable] = self._connected(database, variable, name)
@@ -194,18 +192,6 @@ def without_secrets(text: str, uri: str) -> str:
     return text
 
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-# Variable of the environment that names roles of PostgreSQL which may ask although they could change something.
-ALLOWED_ROLES = "EVALUATE_ALLOW_ROLES"
-# Rows that a database hands over at a time: PostgreSQL first few, and then as many as take some bytes.
-_FIRST, _MOST, _BYTES = 1_000, 50_000, 16 * 1024 * 1024
-_SQLITE_ROWS = 4_096
-_LITERALS = {"integer": "0", "real": "0.0", "text": "''", "blob": "x''"}
-_ENDS = re.compile(r"(?:[;\s]|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
-
-
 class RefusedQueryError(Exception):
     """A database is not asked, or not opened, and its user is told why."""
 
@@ -213,14 +199,8 @@ class RefusedQueryError(Exception):
 class Engine(ABC):
     """One kind of database.
 
-    Attributes
-    ----------
-    package
-        Package on the index that holds its driver.
-    begin
-        Statements that begin a transaction which cannot write, and sees the database as it is at one moment.
-    cancels
-        Whether a query can be cancelled while it runs.
+    `package` has its driver; `begin` are statements that begin a transaction which cannot write, and sees the database
+    as it is at one moment; `cancels` says whether a query can be cancelled while it runs.
     """
 
     package: ClassVar[str]
@@ -234,10 +214,7 @@ class Engine(ABC):
     def prepare(self, connection: Any) -> None:
         """Refuse who may do what no transaction holds back, and have the server end what nobody waits for.
 
-        Raises
-        ------
-        RefusedQueryError
-            Who asks could change something all the same.
+        Raises RefusedQueryError if who asks could change something all the same.
         """
         return
 
@@ -285,10 +262,8 @@ class PostgreSQL(Engine):
     def prepare(self, connection: Any) -> None:
         """Refuse roles that no read-only transaction holds back, and end a query with its client.
 
-        Raises
-        ------
-        RefusedQueryError
-            The role is a superuser, or may write files of the server, run its programs or end other sessions.
+        Raises RefusedQueryError if the role is a superuser, or may write files of the server, run its programs or end
+        other sessions.
         """
         with closing(connection.cursor()) as cursor:
             cursor.execute(self._roles)
@@ -423,10 +398,7 @@ ENGINES: dict[str, Engine] = {"postgresql": PostgreSQL(), "sqlite": SQLite(), "d
 def existing_file(uri: str, scheme: str) -> Path:
     """Return the file of a database that is one: named by its path, ``file:`` or ``sqlite:///`` before it.
 
-    Raises
-    ------
-    RefusedQueryError
-        There is none.
+    Raises RefusedQueryError if there is none.
     """
     path = uri.removeprefix(f"{scheme}:///")
     if path.startswith("file:"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -40,12 +42,7 @@ _SHEETS = {".xlsx", ".xlsm", ".xls", ".ods", ".numbers"}
 class SourceFile(TablePart):
     """One file on disk.
 
-    Parameters
-    ----------
-    path
-        Path of the file; messages call it by `name`, which differs where it is a copy of what lies elsewhere.
-    format
-        Format of the file.
+    Messages call it by `name`, which differs from its path where it is a copy of what lies elsewhere.
     """
 
     path: Path
@@ -136,23 +133,10 @@ def file_at(path: Path, kind: FileFormat, partitions: dict[str, str | None] | No
 def find_files(table: Table, folder: Path, *, override: str | Path | None = None) -> list[SourceFile]:
     """Return the files of a table, in natural order of their paths (``day=2`` before ``day=10``).
 
-    Globs and folders give neither hidden files nor files in hidden folders, unless the glob names them.
-
-    Parameters
-    ----------
-    table
-        Section of the spec that names the files.
-    folder
-        Folder that `table.files` is relative to.
-    override
-        Path, glob or folder to read instead, relative to the working folder; None reads what the spec names.
-
-    Raises
-    ------
-    SourceError
-        No file matches, or the format cannot be told from the suffix.
-    UsageError
-        The name of a file is not UTF-8, or an object of a store is named.
+    Globs and folders give neither hidden files nor files in hidden folders, unless the glob names them. They are
+    relative to `folder`; an `override`, path, glob or folder to read instead, is relative to the working folder. Raises
+    SourceError if no file matches, or if the format cannot be told from the suffix; UsageError if the name of a file is
+    not UTF-8, or if an object of a store is named.
     """
     refuse_secret(str(override or table.files))
     if is_address(str(override or table.files)):
@@ -199,10 +183,7 @@ def find_files(table: Table, folder: Path, *, override: str | Path | None = None
 def told_format(table: Table, path: PurePath, name: str) -> FileFormat:
     """Return the format of a file of a table that messages call `name`.
 
-    Raises
-    ------
-    SourceError
-        Neither the spec nor the suffix tells, or it is compressed in a way that is not read.
+    Raises SourceError if neither the spec nor the suffix tells, or if it is compressed in a way that is not read.
     """
     packed = path.suffix.lower()
     if packed in COMPRESSIONS and path.stem.lower().endswith(".tar"):
@@ -273,3 +254,27 @@ def hive_values(path: PurePath, root: PurePath) -> dict[str, str | None]:
 def natural(text: str) -> list[tuple[int, str]]:
     """Return what sorts numbers within a text as numbers."""
     return [(int(t), "") if t.isdigit() else (-1, t) for t in re.split(r"(\d+)", text)]
+
+
+class Staging:
+    """A folder of temporary files, made when the first of them is."""
+
+    def __init__(self, stack: ExitStack, within: Path | None) -> None:
+        self._stack, self._within = stack, within
+        self._folder: Path | None = None
+        self._files = 0
+
+    def new_file(self, name: str) -> Path:
+        """Return the path of a new file, whose name ends with `name`."""
+        if self._folder is None:
+            made = TemporaryDirectory(prefix="evaluate-", dir=self._within)
+            self._folder = Path(self._stack.enter_context(made))
+        self._files += 1
+        return self._folder / f"{self._files}-{name}"
+
+
+@contextmanager
+def staging(within: Path | None) -> Iterator[Staging]:
+    """Give a place for copies that vanishes with the block, inside of a folder or of that of temporary files."""
+    with ExitStack() as stack:
+        yield Staging(stack, within)

@@ -12,28 +12,36 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from evaluator.datasets.sources.part import KeyedPart, first_line
-from evaluator.datasets.sources.store_environment import refuse_unlisted_endpoint, refuse_unusable_environment
+from evaluator.datasets.sources.stores import refuse_unlisted_endpoint, refuse_unusable_environment
 from evaluator.datasets.spec_sections import Storage, Table
 from evaluator.errors import EvaluatorError, SourceError
 
 if TYPE_CHECKING:
     import polars as pl
+    from deltalake import DeltaTable
+    from deltalake.table import ProtocolVersions
+    from pyiceberg.table import FileScanTask
+    from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table.snapshots import Snapshot
+DELTA_ENDPOINT = "AWS_ENDPOINT_URL"
+# What a table asks of those who read its log, and of nobody who reads its files.
+OF_THE_LOG = ("v2Checkpoint", "vacuumProtocolCheck")
+# What marks causes of causes, each on a line of its own, as on a terminal.
+_MARKS = re.compile(r"\x1b\[\d*m|↳")
+ICEBERG_ENDPOINT, ICEBERG_REGION = "s3.endpoint", "s3.region"
+METADATA = ".metadata.json"
+_IN_CATALOG = re.compile(r"(?!.*\.json$)[^./\\]+(\.[^./\\]+){2,}")
+_OF_STORES = ("s3.", "gcs.", "adls.")
+_NUMBER = re.compile(r"v?(\d+)")
 
 
 @dataclass(frozen=True, eq=False)
 class LakeTable(KeyedPart):
     """A table of a lake as it was in one state: what is written to it later is not seen.
 
-    Parameters
-    ----------
-    kind
-        Kind of the table: ``delta`` or ``iceberg``.
-    identity
-        Identity of the table, the same wherever it lies.
-    pinned
-        State of it that is read: ``version 7``, ``snapshot 123``.
-    rows
-        All columns of that state, in an order of rows that is the same each time they are read.
+    `identity` is that of the table, the same wherever it lies; `pinned` the state of it that is read, ``version 7`` or
+    ``snapshot 123``; `rows` has all columns of that state, in an order of rows that is the same each time they are
+    read.
     """
 
     kind: str
@@ -93,20 +101,9 @@ def not_installed(extra: str, library: str) -> EvaluatorError:
 def store_options(location: str, storage: Storage | None, *, endpoint: str, region: str) -> dict[str, str]:
     """Return where an object store answers, in the words of a library.
 
-    Parameters
-    ----------
-    location
-        Path or URL of the table.
-    storage
-        What the spec says of the store; None for nothing.
-    endpoint, region
-        What the library calls the address of a store of the kind S3, and its region.
-
-    Raises
-    ------
-    SourceError
-        The store is of another kind, where an address is not needed, or not known how to give; or more is said of it
-        than a library can be told.
+    `endpoint` and `region` are what the library calls the address of a store of the kind S3, and its region. Raises
+    SourceError if the store is of another kind, where an address is not needed, or not known how to give; or if more is
+    said of it than a library can be told.
     """
     for key in ("account", "anonymous"):
         if storage is not None and getattr(storage, key):
@@ -126,45 +123,20 @@ def store_options(location: str, storage: Storage | None, *, endpoint: str, regi
     return said
 
 
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
-    from deltalake.table import ProtocolVersions
-
-ENDPOINT = "AWS_ENDPOINT_URL"
-# What a table asks of those who read its log, and of nobody who reads its files.
-OF_THE_LOG = ("v2Checkpoint", "vacuumProtocolCheck")
-# What marks causes of causes, each on a line of its own, as on a terminal.
-_MARKS = re.compile(r"\x1b\[\d*m|↳")
-
-
 def open_delta(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
     """Return a Delta table at the version that a spec names, or at its last one.
 
-    Its files are read in the order in which they were written; so are those that one commit wrote.
-
-    Parameters
-    ----------
-    table
-        Section of the spec that says where it lies.
-    folder
-        Folder that a path is relative to.
-    key
-        Columns that identify a row, as far as the spec tells.
-
-    Raises
-    ------
-    SourceError
-        There is no such table or version, or it cannot be reached, or needs what Polars cannot read; or the environment
-        says of its store what cannot be used.
-    EvaluatorError
-        The extra `delta` is not installed.
+    Its files are read in the order in which they were written; so are those that one commit wrote. A path is relative
+    to `folder`; `key` are the columns that identify a row, as far as the spec tells. Raises SourceError if there is no
+    such table or version, if it cannot be reached, needs what Polars cannot read, or if the environment says of its
+    store what cannot be used; EvaluatorError if the extra `delta` is not installed.
     """
     assert table.delta is not None
     name = table.delta if "://" in table.delta else str(folder / table.delta)
-    options = store_options(name, table.storage, endpoint=ENDPOINT, region="AWS_REGION")
+    options = store_options(name, table.storage, endpoint=DELTA_ENDPOINT, region="AWS_REGION")
     if name.startswith(("s3://", "s3a://")):
-        refuse_unusable_environment("s3", of_spec=ENDPOINT in options)
-    if {**os.environ, **options}.get(ENDPOINT, "").startswith("http://"):
+        refuse_unusable_environment("s3", of_spec=DELTA_ENDPOINT in options)
+    if {**os.environ, **options}.get(DELTA_ENDPOINT, "").startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
     found = _opened(name, table.version, options)
     import polars as pl
@@ -294,39 +266,13 @@ def _last_version(name: str, options: dict[str, str]) -> int | None:
         return None
 
 
-if TYPE_CHECKING:
-    from pyiceberg.table import FileScanTask
-    from pyiceberg.table import Table as IcebergTable
-    from pyiceberg.table.snapshots import Snapshot
-
-ENDPOINT, REGION = "s3.endpoint", "s3.region"
-METADATA = ".metadata.json"
-_IN_CATALOG = re.compile(r"(?!.*\.json$)[^./\\]+(\.[^./\\]+){2,}")
-_OF_STORES = ("s3.", "gcs.", "adls.")
-_NUMBER = re.compile(r"v?(\d+)")
-
-
 def open_iceberg(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
     """Return an Iceberg table at the snapshot that a spec names, or at its current one.
 
-    Its files are read in the order in which they were committed, those of one commit by name; deleted rows are not.
-
-    Parameters
-    ----------
-    table
-        Section of the spec that says where it lies: its folder, one of its metadata files, or
-        ``catalog.namespace.name`` of a catalog that the configuration of PyIceberg knows.
-    folder
-        Folder that a path is relative to.
-    key
-        Columns that identify a row, as far as the spec tells.
-
-    Raises
-    ------
-    SourceError
-        There is no such table or snapshot, or it cannot be reached or read.
-    EvaluatorError
-        The extra `iceberg` is not installed.
+    Its files are read in the order in which they were committed, those of one commit by name; deleted rows are not. The
+    spec names its folder, one of its metadata files, or ``catalog.namespace.name`` of a catalog that the configuration
+    of PyIceberg knows. Raises SourceError if there is no such table or snapshot, or if it cannot be reached or read;
+    EvaluatorError if the extra `iceberg` is not installed.
     """
     try:
         import pyiceberg.table  # noqa: F401
@@ -385,7 +331,7 @@ def _of_catalog(name: str) -> IcebergTable:
 def _of_metadata(name: str, storage: Storage | None) -> IcebergTable:
     from pyiceberg.table import StaticTable
 
-    options = _with_environment(name, store_options(name, storage, endpoint=ENDPOINT, region=REGION))
+    options = _with_environment(name, store_options(name, storage, endpoint=ICEBERG_ENDPOINT, region=ICEBERG_REGION))
     return StaticTable.from_metadata(name if name.endswith(METADATA) else _last_metadata(name, options), options)
 
 

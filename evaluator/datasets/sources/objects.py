@@ -1,20 +1,19 @@
-"""Objects of an object store: which make up a table, how each is read, and where local copies of them wait."""
+"""Objects of an object store: which make up a table, and how each is read."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from evaluator.datasets.sources.files import (
     SourceFile,
+    Staging,
     check_packed,
     format_of,
     hive_values,
@@ -38,15 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ObjectPart(TablePart):
-    """An object whose columns have types, so that only the wanted columns are fetched.
-
-    Parameters
-    ----------
-    store, listed
-        Store that holds it, and the object as it was listed.
-    format
-        ``parquet`` or ``ipc``.
-    """
+    """An object whose columns have types, so that only the wanted columns are fetched."""
 
     store: Store
     listed: StoredObject
@@ -98,26 +89,11 @@ class ObjectPart(TablePart):
 def find_objects(table: Table, address: str, staging: Staging) -> list[TablePart]:
     """Return the objects of a table, in natural order of their keys (``day=2`` before ``day=10``).
 
-    Globs and folders give what they would give of files. Text is copied, at once.
-
-    Parameters
-    ----------
-    table
-        Section of the spec that says how the objects are read, and where their store answers.
-    address
-        Address of an object, glob or folder: ``s3://bucket/displays/**/*.parquet``.
-    staging
-        Folder of the copies; their disk is that of the objects.
-
-    Raises
-    ------
-    SourceError
-        It is no address of an object store, no object matches, the store cannot be reached or refuses, or an object
-        changes while it is copied.
-    UsageError
-        The address holds a secret.
-    OutputError
-        The copies do not fit into the folder of temporary files.
+    Globs and folders give what they would give of files. Text is copied, at once. An `address` is
+    ``s3://bucket/displays/**/*.parquet``; `staging` is the folder of the copies, whose disk is that of the objects.
+    Raises SourceError if it is no address of an object store, no object matches, the store cannot be reached or
+    refuses, or an object changes while it is copied; UsageError if the address holds a secret; OutputError if the
+    copies do not fit into the folder of temporary files.
     """
     store, key = open_store(address, table.storage or Storage())
     objects, root = _matching(table, store, key)
@@ -182,50 +158,11 @@ def _copied(
     return SourceFile(name, values, path, kind)
 
 
-class Staging:
-    """A folder of temporary files, made when the first of them is.
-
-    Parameters
-    ----------
-    stack
-        What removes the folder in the end.
-    within
-        Folder that holds it; None for that of the system's temporary files.
-    """
-
-    def __init__(self, stack: ExitStack, within: Path | None) -> None:
-        self._stack, self._within = stack, within
-        self._folder: Path | None = None
-        self._files = 0
-
-    def new_file(self, name: str) -> Path:
-        """Return the path of a new file, whose name ends with `name`."""
-        if self._folder is None:
-            made = TemporaryDirectory(prefix="evaluate-", dir=self._within)
-            self._folder = Path(self._stack.enter_context(made))
-        self._files += 1
-        return self._folder / f"{self._files}-{name}"
-
-
-@contextmanager
-def staging(within: Path | None) -> Iterator[Staging]:
-    """Give a place for copies that vanishes with the block, inside of a folder or of that of temporary files."""
-    with ExitStack() as stack:
-        yield Staging(stack, within)
-
-
 @dataclass(frozen=True)
 class ObjectFile(RemoteFile):
     """An object as it was listed.
 
-    Parameters
-    ----------
-    store
-        Store that holds it.
-    key
-        Path of the object within the bucket.
-    listed
-        Object as it was listed; None where there was none of this name.
+    `listed` is the object as it was listed; None where there was none of this name.
     """
 
     store: Store

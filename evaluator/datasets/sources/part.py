@@ -19,21 +19,21 @@ from evaluator.errors import DataError, SourceError
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 # What no column is called.
 NUMBER = "__number"
+# Digits of a decimal that Polars has.
+PRECISION = 38
+_ROWS = 100_000
 
 
 @dataclass(frozen=True)
 class TablePart(ABC):
     """Rows of a table that lie together, in one order: a file, an object of a store, a frame, a table of a lake.
 
-    Parameters
-    ----------
-    name
-        What messages call it.
-    partitions
-        Values that its hive folders (``day=3``) give to every row, by column; None where one says that it is missing.
+    Messages call it by `name`. Hive folders (``day=3``) give the values of `partitions` to every row, by column; None
+    where one says that it is missing.
     """
 
     name: str
@@ -140,10 +140,7 @@ def first_line(error: BaseException) -> str:
 class KeyedPart(TablePart):
     """A part whose rows can be read again in the same order, and have no lines.
 
-    Parameters
-    ----------
-    key
-        Columns that identify a row; none where nobody knows, and its number has to do.
+    Where nobody knows the `key`, its number has to do.
     """
 
     key: tuple[str, ...]
@@ -164,15 +161,6 @@ class KeyedPart(TablePart):
         found = wanted.to_frame().join(asked.collect(engine="streaming"), on=NUMBER, how="left", maintain_order="left")
         found = found.with_columns(plain_decimals(pl.selectors.decimal().cast(pl.String)))
         return [", ".join(f"{name} = {row[name]}" for name in self.key) for row in found.iter_rows(named=True)]
-
-
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
-
-# Digits of a decimal that Polars has.
-PRECISION = 38
-_ROWS = 100_000
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -221,10 +209,7 @@ def plain_cells(cells: pa.Array, to: pa.DataType) -> pa.Array:
 def series_of(cells: pa.ChunkedArray, column: str, where: str) -> pl.Series:
     """Return a column as Polars has it.
 
-    Raises
-    ------
-    SourceError
-        Polars has no such type, or none with so many digits; `where` says what holds it.
+    Raises SourceError, where `where` says what holds it, if Polars has no such type, or none with so many digits.
     """
     import polars as pl
     import pyarrow as pa

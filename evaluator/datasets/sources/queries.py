@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evaluator.datasets.labels import plain_decimals
 from evaluator.datasets.sources.databases import Databases
-from evaluator.datasets.sources.objects import Staging
+from evaluator.datasets.sources.files import Staging
 from evaluator.datasets.sources.part import KeyedPart, is_plain, plain_cells, plain_type
 from evaluator.datasets.spec_sections import Table
 from evaluator.errors import SourceError
@@ -33,16 +33,8 @@ _LAST_DAY = 95_000_000
 class QueryPart(KeyedPart):
     """The rows that a query gave.
 
-    Parameters
-    ----------
-    path
-        Parquet file of the rows.
-    columns
-        Names of the columns.
-    exact
-        Columns of decimal numbers of any length, which the file holds as text.
-    refused
-        Columns that are not in the file, by name, and why.
+    `path` is the Parquet file of the rows; it holds `exact` columns, decimal numbers of any length, as text, and no
+    `refused` ones, each with why.
     """
 
     path: Path
@@ -57,10 +49,7 @@ class QueryPart(KeyedPart):
     def scan(self, columns: Iterable[str], *, rows: int | None = None) -> pl.LazyFrame:
         """Return some columns; numbers of any length as the shortest text that says them.
 
-        Raises
-        ------
-        SourceError
-            A column is of a type that cannot be read.
+        Raises SourceError if a column is of a type that cannot be read.
         """
         import polars as pl
 
@@ -85,23 +74,9 @@ class QueryPart(KeyedPart):
 def ask(table: Table, section: str, *, key: Sequence[str], staging: Staging, databases: Databases) -> QueryPart:
     """Return the rows of a query.
 
-    Memory: some tens of megabytes, however many rows there are and however wide they are.
-
-    Parameters
-    ----------
-    table, section
-        Section of the spec that has the query, and its name.
-    key
-        Columns that identify a row, in messages.
-    staging
-        Folder that gets the file of the rows.
-    databases
-        Connections that are open.
-
-    Raises
-    ------
-    SourceError
-        The database cannot be reached or refuses the query; or two columns have one name.
+    Memory: some tens of megabytes, however many rows there are and however wide they are. `section` is the name of the
+    section that has the query; `key` identifies a row in messages; `staging` gets the file of the rows. Raises
+    SourceError if the database cannot be reached or refuses the query, or if two columns have one name.
     """
     assert table.database is not None
     assert table.uri_env is not None
@@ -180,14 +155,8 @@ class _Writing:
 class StoredColumn(NamedTuple):
     """How a column is written.
 
-    Parameters
-    ----------
-    type
-        Arrow type of the column in the file; None where it cannot be read.
-    exact
-        Whether it holds decimal numbers of any length, as text.
-    why
-        Why it cannot be read, and how to write the query; empty where it can.
+    Its Arrow type in the file is None where it cannot be read, and `why` says so, and how to write the query; `exact`
+    ones hold decimal numbers of any length, as text.
     """
 
     type: pa.DataType | None
@@ -233,12 +202,7 @@ def stored_column(field: pa.Field) -> StoredColumn:
 def stored_cells(column: pa.Array, field: pa.Field, to: pa.DataType) -> pa.Array:
     """Return cells as they are written.
 
-    Parameters
-    ----------
-    column, field
-        Cells of the answer, and the field that describes them.
-    to
-        Type to write, of `stored_column`.
+    `field` describes the cells of the answer; `to` is the type to write, of `stored_column`.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -43,10 +43,7 @@ _slot = lru_cache(1 << 18)(token_slot)
 def decision_columns(path: Path, encoding: str, kind: str, *, until: Iterable[str] = ()) -> list[str]:
     """Return the columns that the first decisions of a file offer; read on until some are found.
 
-    Raises
-    ------
-    SourceError
-        The file holds no decisions.
+    Raises SourceError if the file holds no decisions.
     """
     names = dict.fromkeys((*_OF_ALL, *(() if FORMATS[kind][1] else _OF_DECISIONS)))
     wanted = [name for name in until if not (FORMATS[kind][1] and _HASHED.fullmatch(name))]
@@ -76,28 +73,11 @@ def decision_frames(
     """Yield the first rows of a file of decisions, about `rows` at a time: the wanted columns as text, and `LINE`.
 
     Of lines that break a rule `NO_DECISION` says what they are, null elsewhere; they have no actions. ``hashed_i`` is
-    coordinate i of `evaluator.datasets.vw.decision_frames.hashed_vectors`, as wide as the largest i asked for.
-
-    Parameters
-    ----------
-    path, encoding, kind
-        File, its encoding and its format.
-    columns
-        Kind of each wanted column; a ``time`` that is a whole number is the number of the decision, from 1, where
-        a line has no time of its own.
-    rows, limit
-        Number of rows of a frame, and of all; None for all of the file.
-    name
-        What messages call the file: it and the line are the id of a decision that has none.
-    before
-        Number of decisions in the files before.
-    passed_over
-        Gets the number of lines that are neither a decision nor broken, by what they are.
-
-    Raises
-    ------
-    SourceError
-        A line is too long, or text is no text.
+    coordinate i of `evaluator.datasets.vw.decision_frames.hashed_vectors`, as wide as the largest i asked for. A
+    ``time`` that is a whole number is the number of the decision, from 1, where a line has no time of its own; `before`
+    is how many the files before have. The file's `name` and the line are the id of a decision that has none.
+    `passed_over` gets the number of lines that are neither a decision nor broken, by what they are. Raises SourceError
+    if a line is too long, or if text is no text.
     """
     wanted = list(columns)
     of_actions = FORMATS[kind][1]

@@ -281,14 +281,8 @@ _LARGEST = float.fromhex("0x1.fffffep+127")
 class Action(NamedTuple):
     """One of the actions of a decision.
 
-    Parameters
-    ----------
-    position
-        Number of the action in the list of the decision, from 1.
-    tag
-        Name that the log gives it; None without one.
-    features
-        Value of each feature by ``namespace.name``.
+    `position` is its number in the list of the decision, from 1; `tag` the name that the log gives it; features are by
+    ``namespace.name``.
     """
 
     position: int
@@ -339,16 +333,8 @@ class NoDecisionError(Exception):
 class Unit(NamedTuple):
     """Some lines of a file that belong together.
 
-    Parameters
-    ----------
-    line
-        Number of the first of them.
-    decision
-        Decision they hold; None where they break a rule.
-    broken
-        What they are instead, in words; None where they are sound.
-    passed_over
-        What they are where that is no decision, and no fault: such lines are counted and left out.
+    `line` is the number of the first of them. The decision is None where they break a rule; `broken` says what they are
+    instead, `passed_over` what they are where that is no decision, and no fault: such lines are counted and left out.
     """
 
     line: int
@@ -360,10 +346,7 @@ class Unit(NamedTuple):
 def finite(value: object, what: str) -> float:
     """Return a number that a line holds.
 
-    Raises
-    ------
-    NoDecisionError
-        It is none, none that is finite, or larger than VowpalWabbit's.
+    Raises NoDecisionError if it is none, none that is finite, or larger than VowpalWabbit's.
     """
     try:
         found = float(value)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.eligible_loop import NO_KEY, best_among
+from evaluator.engine.eligible_choice import NO_KEY, best_among
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, check_score, tie_key
 from evaluator.engine.pending import PendingConversions, nothing_pending, take
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
@@ -64,7 +64,7 @@ class LearnedPolicy:
         Displays that each of its replays went through; empty where its file does not say.
     tie_key
         Key by which equal scores go among the eligible actions of a round that has begun
-        (`evaluator.engine.eligible_loop`); -2 before it is drawn.
+        (`evaluator.engine.eligible_choice`); -2 before it is drawn.
     """
 
     policy: Any

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.moments import DelayMoments
-from evaluator.engine.eligible_loop import NO_KEY
+from evaluator.engine.eligible_choice import NO_KEY
 from evaluator.engine.kernels.argmax import LOWEST_FIRST
 from evaluator.errors import DataError, ParameterError, SourceError
 from evaluator.escape import escape

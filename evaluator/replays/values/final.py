@@ -17,8 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.frozen import FrozenPolicy
-from evaluator.engine.frozen_among import shares_among
+from evaluator.engine.frozen import FrozenPolicy, shares_among
 from evaluator.engine.log_replay import Replay
 from evaluator.errors import LogError
 from evaluator.estimates.weighted import ESTIMATORS, WeightedValue, Weights, mean_value, weights_of

@@ -9,7 +9,7 @@ import pytest
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import FileSpec
 from evaluator.worlds.criteo.parameters import TwinParameters
-from evaluator.worlds.criteo.quantiles import ArrivalQuantiles, durations, sizes
+from evaluator.worlds.criteo.rows import ArrivalQuantiles, durations, sizes
 from tests.datasets.criteo.conftest import FULL, ROWS, Twin
 
 SIGMAS = 4

@@ -10,7 +10,7 @@ import pytest
 from numba.core import config
 
 import evaluator
-from evaluator.engine import loops as loop
+from evaluator.engine import frozen, loop
 from evaluator.engine.kernels import code_cache
 
 PACKAGE = Path(evaluator.__file__).resolve().parent
@@ -39,10 +39,10 @@ def test_the_folder_lies_outside_the_package() -> None:
 
 
 def test_the_loops_are_cached_there() -> None:
-    for step in (loop.match, loop.serve, loop.follow):
+    for step in (loop.replay, frozen.ask, frozen.show_greedily):
         assert Path(step.stats.cache_path) == code_cache.cache_folder()
     # No cache would see edits of a user's policy.
-    assert loop.match_uncached.stats.cache_path is None
+    assert loop.replay_uncached.stats.cache_path is None
 
 
 def test_the_same_sources_share_a_folder(copy: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 import evaluator
 from evaluator import load_policy
 from evaluator.api import plan
-from evaluator.engine import eligible_loop as among
 from evaluator.engine import log_replay as engine
-from evaluator.engine.eligible_loop import NO_KEY
+from evaluator.engine import loop
+from evaluator.engine.eligible_choice import NO_KEY
 from evaluator.errors import ParameterError, SourceError
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
@@ -31,7 +31,7 @@ SETS = random_sets()
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile nothing but where a test is about that."""
-    monkeypatch.setattr(among, "match_among", among.match_among_interpreted)
+    monkeypatch.setattr(loop, "replay", loop.replay_interpreted)
 
 
 def replayed(planned: Any, displays: int) -> engine.Replay:
@@ -92,7 +92,7 @@ def test_served_round_by_round_it_makes_the_choices_of_the_replay(policy: str, t
 @pytest.mark.parametrize("alone", [False, True], ids=["all vectors", "those of the eligible alone"])
 def test_with_vectors_of_each_action(policy: str, alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if policy == "linucb":
-        monkeypatch.setattr(among, "match_among", COMPILED)
+        monkeypatch.setattr(loop, "replay", COMPILED)
     goes_on(log_with(SETS, "dense"), policy, tmp_path / "learned.npz", alone=alone)
 
 

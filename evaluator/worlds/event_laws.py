@@ -14,7 +14,7 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.log import Log
 from evaluator.log.meta import EventKind, LogMeta
 from evaluator.log.schema import COST
-from evaluator.worlds.twins.disk_column import mean_of_columns
+from evaluator.worlds.disk_column import mean_of_columns
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -234,7 +234,7 @@ class EventLaw:
         uniform
             Uniform numbers of each: whether an event comes, how late, and what it is worth, shape (c,) each.
         since
-            Ticks from each display to the sale that the event follows; None where it follows the display.
+            Ticks from each display to the sale that the event follows, shape (c,); None where it follows the display.
         """
         comes, late, worth = uniform
         some = comes < self.rate[action]
@@ -355,12 +355,8 @@ class TwinMoney:
     ) -> DrawnEvents:
         """Return some sales and their refunds, display by display, a sale before its refund.
 
-        Parameters
-        ----------
-        sold, action, wait
-            Displays that sell, increasing, their actions, and the delays of their sales in ticks, shape (c,).
-        worth, comes_back, how_late
-            Uniform numbers of each: what the sale is worth, whether it comes back, and how late, shape (c,).
+        Given are the displays that sell, increasing, their actions, and the delays of their sales in ticks, shape (c,)
+        each; and uniform numbers of each: what the sale is worth, whether it comes back, and how late.
         """
         value, refunds = self.sold.drawn(action, worth), self.refunds
         if refunds is None or refunds.worth is None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import expit, log_expit
 
 from evaluator.engine.kernels.solving import solved, standard_of, varying
-from evaluator.worlds.twins.disk_column import mean_of_columns
+from evaluator.worlds.disk_column import mean_of_columns
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""The loop of logs in which each display has its own eligible actions: lazy as the other, over the set alone.
+"""Choices where each display has its own eligible actions: as lazy as among all, over the set alone.
 
 A policy ranks the eligible by its scores (`evaluator.policies.dispatch.score_among`) or chooses among them in its own
 way (`choose_among`). A round's draws are held until a display is accepted, its choice is not: it is looked at anew in
@@ -14,20 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, check_score, goes_first, tie_key
-from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable
+from evaluator.engine.kernels.compiling import inlinable, overloads
 from evaluator.engine.kernels.intrinsics import (
     LAST_BIT,
     bits_below,
-    borrowed,
     count_bits,
     lowest_bit,
     not_negative,
     one_row,
     prefetch,
 )
-from evaluator.engine.loops import ReplayCounters, play_round
-from evaluator.engine.pending import PendingConversions
-from evaluator.policies.dispatch import begin_among, choose_among, score_among, scores
+from evaluator.policies.dispatch import begin, begin_among, choose_among, choose_possible, score_among, scores
 from evaluator.replays.rounds.batch import Batch, EligibleActions
 
 # A key that is not drawn yet.
@@ -37,91 +34,41 @@ NO_KEY = -2
 _AHEAD = 16
 
 
-class Held(NamedTuple):
-    """What is held from one display to the next.
+class Among(NamedTuple):
+    """Displays that show the policy's choice among their eligible actions, and what is held from one to the next.
 
     Parameters
     ----------
+    random_ties
+        Whether equal scores go by a random order of the round's; else by the lower index.
     tie_key
         Key of the round's order among equal scores, shape (1,); -2 before it is drawn.
     rival
         Action that won or beat the logged one last, shape (1,): where it is eligible it is asked first, which changes
         how fast, never what is answered.
+    thin
+        Whether few of many actions are eligible in the batch, by its first display, shape (1,).
     row, full
         What was found of some displays ahead, from the first of them on: the row of the logged action's vector, -1
         where no policy can choose it, and which of the set's first 64 words are not empty, each of shape (16,).
     """
 
+    random_ties: bool
     tie_key: npt.NDArray[np.int64]
     rival: npt.NDArray[np.int64]
+    thin: npt.NDArray[np.bool_]
     row: npt.NDArray[np.int64]
     full: npt.NDArray[np.uint64]
 
 
-def nothing_held(key: int = NO_KEY) -> Held:
+def among_eligible(random_ties: bool, key: int = NO_KEY) -> Among:
     """Return what is held before the first round, or in a round whose key was drawn before."""
-    return Held(np.array([key]), np.zeros(1, np.int64), np.zeros(_AHEAD, np.int64), np.zeros(_AHEAD, np.uint64))
-
-
-def _match_among(
-    state: Any,
-    rng: np.random.Generator,
-    batch: Batch,
-    random_ties: bool,
-    held: Held,
-    window: int,
-    horizon: int,
-    pending: PendingConversions,
-    progress: ReplayCounters,
-    accepted: npt.NDArray[np.int64],
-    choices: npt.NDArray[np.int32],
-) -> int:
-    """Accept each display whose logged action is the round's choice among its eligible ones; return how many were read.
-
-    The accepted displays' numbers within the batch go to `accepted` from its start on. The choice at every display that
-    is read, thinned out or not, goes to `choices`, unless that is empty.
-    """
-    state, rng, batch, held, pending, progress = borrowed((state, rng, batch, held, pending, progress))
-    eligible: Any = batch.eligible
-    recorded = choices.shape[0] > 0
-    thin = _is_thin(eligible)
-    written = i = known = 0
-    while i < batch.action.shape[0] and progress.rounds[0] < horizon:
-        if progress.prepared[0] == 0:
-            begin_among(state, rng)
-            held.tie_key[0] = NO_KEY
-            progress.prepared[0] = 1
-        if held.tie_key[0] == NO_KEY:
-            held.tie_key[0] = tie_key(rng) if random_ties else LOWEST_FIRST
-        action = _wide(batch.action[i])
-        if recorded or not scores(state):
-            chosen = best_among(state, batch.vectors[0], eligible, i, held.tie_key[0])
-            if recorded:
-                choices[i] = chosen
-            matches = chosen == action
-        else:
-            if not thin:
-                own_row, place = _row_of_logged(batch, i), -1
-            else:
-                if i == known:
-                    _look_ahead(batch, i, held)
-                    known += _AHEAD
-                place = not_negative(i - known + _AHEAD)
-                own_row = held.row[place]
-            matches = own_row >= 0 and _wins(
-                state, batch.vectors[0], eligible, i, not_negative(action), own_row, held, place
-            )
-        if matches:
-            own = own_vector(batch.vectors[0], eligible, i, action)
-            play_round(state, own, batch, i, action, window, pending, progress)
-            accepted[written] = i
-            written += 1
-        i += 1
-    return i
+    row, full = np.zeros(_AHEAD, np.int64), np.zeros(_AHEAD, np.uint64)
+    return Among(random_ties, np.array([key]), np.zeros(1, np.int64), np.zeros(1, np.bool_), row, full)
 
 
 @inlinable
-def _look_ahead(batch: Batch, first: int, held: Held) -> None:
+def _look_ahead(batch: Batch, first: int, held: Among) -> None:
     """Find, of this display and those after it, what does not depend on the policy, and ask for what it will read.
 
     Where an action's vector lies takes all words of the set. Found display by display it was waited for whenever the
@@ -140,7 +87,7 @@ def _look_ahead(batch: Batch, first: int, held: Held) -> None:
 
 
 @inlinable
-def _is_thin(eligible: EligibleActions) -> bool:
+def is_thin(eligible: Any) -> bool:
     """Return whether few of many actions are eligible at the first display: fewer than one in eight, of more than 64.
 
     Of larger sets the last winner or the first word decide, and what is found ahead would be found in vain.
@@ -250,12 +197,12 @@ def best_among(state: Any, vectors: npt.NDArray[np.floating], eligible: Eligible
         return chosen
     winner, top = _wide(-1), 0.0
     word, r = _words(eligible, i), eligible.row[i]
-    for begin in range(0, word.shape[0], 64):
-        full = _full_words(word, begin)
-        at, left = _first_word(word, begin, full)
+    for low in range(0, word.shape[0], 64):
+        full = _full_words(word, low)
+        at, left = _first_word(word, low, full)
         while left:
             k = not_negative(64 * at + lowest_bit(left))
-            at, left, full = _without_lowest(word, begin, at, left, full)
+            at, left, full = _without_lowest(word, low, at, left, full)
             if _is_playable(eligible, k):
                 s = score_among(state, one_row(vectors, r + eligible.by_action * k), k)
                 check_score(s, k)
@@ -263,6 +210,53 @@ def best_among(state: Any, vectors: npt.NDArray[np.floating], eligible: Eligible
                     winner, top = k, s
             r += eligible.by_place
     return winner
+
+
+# What is None where all actions are eligible tells Numba which of two functions to compile.
+
+
+def begin_with_key(state: Any, rng: np.random.Generator, eligible: EligibleActions | None, random_ties: bool) -> Any:
+    """Begin a round; return the key of its order among equal scores, where displays have their own eligible actions."""
+    return (_begin_of_all if eligible is None else _begin_of_eligible)(state, rng, eligible, random_ties)
+
+
+def _begin_of_all(state: Any, rng: np.random.Generator, eligible: Any, random_ties: bool) -> Any:
+    begin(state, rng)
+    return LOWEST_FIRST
+
+
+def _begin_of_eligible(state: Any, rng: np.random.Generator, eligible: Any, random_ties: bool) -> Any:
+    begin_among(state, rng)
+    return tie_key(rng) if random_ties else LOWEST_FIRST
+
+
+def choice_at(
+    state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleActions | None, i: int, key: int, n_actions: int
+) -> Any:
+    """Return the choice at display i in a round that `begin_with_key` began, from a batch's `vectors`."""
+    return (_choice_of_all if eligible is None else _choice_of_eligible)(state, vectors, eligible, i, key, n_actions)
+
+
+def _choice_of_all(
+    state: Any, vectors: npt.NDArray[np.floating], eligible: Any, i: int, key: int, n_actions: int
+) -> Any:
+    return choose_possible(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], n_actions)
+
+
+def _choice_of_eligible(
+    state: Any, vectors: npt.NDArray[np.floating], eligible: Any, i: int, key: int, n_actions: int
+) -> Any:
+    return best_among(state, vectors[0], eligible, i, key)
+
+
+@overloads(begin_with_key)
+def _compile_begin_with_key(state: Any, rng: Any, eligible: Any, random_ties: Any) -> Any:
+    return _begin_of_all if not hasattr(eligible, "instance_class") else _begin_of_eligible
+
+
+@overloads(choice_at)
+def _compile_choice_at(state: Any, vectors: Any, eligible: Any, i: Any, key: Any, n_actions: Any) -> Any:
+    return _choice_of_all if not hasattr(eligible, "instance_class") else _choice_of_eligible
 
 
 @inlinable
@@ -294,6 +288,24 @@ def _of_set(
 
 
 @inlinable
+def wins_among(state: Any, batch: Batch, i: int, held: Among, thin: bool) -> Any:
+    """Return whether `best_among` would choose the action logged at display i; of a thin set by what is found ahead.
+
+    Displays are asked about one after the other, from the batch's first on.
+    """
+    action = _wide(batch.action[i])
+    if not thin:
+        r, place = _row_of_logged(batch, i), -1
+    else:
+        place = not_negative(i % _AHEAD)
+        if place == 0:
+            _look_ahead(batch, i, held)
+        r = held.row[place]
+    eligible: Any = batch.eligible
+    return r >= 0 and _wins(state, batch.vectors[0], eligible, i, not_negative(action), r, held, place)
+
+
+@inlinable
 def _wins(
     state: Any,
     vectors: npt.NDArray[np.floating],
@@ -301,7 +313,7 @@ def _wins(
     i: int,
     action: int,
     own_row: int,
-    held: Held,
+    held: Among,
     place: int,
 ) -> bool:
     """Return whether `best_among` would choose the logged action, stopping at the first one that beats it.
@@ -315,12 +327,12 @@ def _wins(
         if s > own or (s == own and goes_first(rival, action, key)):
             return False
     word, r = _words(eligible, i), eligible.row[i]
-    for begin in range(0, word.shape[0], 64):
-        full = held.full[place] if begin == 0 and place >= 0 else _full_words(word, begin)
-        at, left = _first_word(word, begin, full)
+    for low in range(0, word.shape[0], 64):
+        full = held.full[place] if low == 0 and place >= 0 else _full_words(word, low)
+        at, left = _first_word(word, low, full)
         while left:
             k = not_negative(64 * at + lowest_bit(left))
-            at, left, full = _without_lowest(word, begin, at, left, full)
+            at, left, full = _without_lowest(word, low, at, left, full)
             if k != action and k != rival and _is_playable(eligible, k):
                 s = score_among(state, one_row(vectors, r + eligible.by_action * k), k)
                 if s > own or (s == own and goes_first(k, action, key)):
@@ -331,8 +343,3 @@ def _wins(
     check_score(own, action)
     held.rival[0] = action
     return True
-
-
-match_among = compiled(_match_among)
-match_among_uncached = compiled_uncached(_match_among)
-match_among_interpreted = _match_among

@@ -23,18 +23,16 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import Basis, plan_replay, read_basis
 from evaluator.replays.values.rewards import logged_rewards
 from evaluator.units import ROUND
-from evaluator.worlds.true_rewards import TrueRewards
-from evaluator.worlds.twins.arrivals import (
+from evaluator.worlds.arrivals import (
     DisplayTimes,
     HourFactors,
     converted_and_shown,
     fit_hours,
-    hour_of_day,
     read_traffic,
 )
-from evaluator.worlds.twins.disk_column import taken
-from evaluator.worlds.twins.event_laws import DelayLaws, TwinMoney
-from evaluator.worlds.twins.fitted_events import (
+from evaluator.worlds.disk_column import taken
+from evaluator.worlds.event_laws import DelayLaws, TwinMoney
+from evaluator.worlds.fitted_events import (
     fit_delay_laws,
     fit_money,
     followed_after,
@@ -42,9 +40,15 @@ from evaluator.worlds.twins.fitted_events import (
     sales_alone,
     shares_within_window,
 )
-from evaluator.worlds.twins.logger import fit_logger_among, fit_twin_logger
-from evaluator.worlds.twins.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
-from evaluator.worlds.twins.twin_sets import TwinSets, all_vectors, best_order_value, read_twin_sets
+from evaluator.worlds.logger import (
+    TwinSets,
+    all_vectors,
+    best_order_value,
+    fit_logger_among,
+    fit_twin_logger,
+    read_twin_sets,
+)
+from evaluator.worlds.rates import Rates, rates_by_action, rates_by_context, rates_by_vector
 
 # Contexts that rounds are drawn from, evenly spaced over the log, and entries of a table of them by action.
 POOL, POOL_CELLS = 100_000, 20_000_000
@@ -78,7 +82,7 @@ class LogTruth:
         Delay law of each action, in ticks of the twins.
     cdf
         Delay CDF of all actions together, in ticks of the twins; in a truth made for one law
-        (`evaluator.worlds.twins.estimand`) the CDF of that law.
+        (`evaluator.worlds.estimand`) the CDF of that law.
     hours
         Factors of all rates by the hour of the day.
     displays
@@ -157,12 +161,8 @@ class LogTruth:
     def best_value(self, counted: Floats, cost: Floats) -> float:
         """Return the expected reward of the best fixed action; of the best order where not all are always eligible.
 
-        Parameters
-        ----------
-        counted
-            What counts of a conversion of each action, as a share of their mean value, shape (K,).
-        cost
-            What a display of each action costs on average, shape (K,); 0 where costs do not count.
+        `counted` is what counts of a conversion of each action, as a share of their mean value, and `cost` what a
+        display of it costs on average (0 where costs do not count), shape (K,) each.
         """
         if self.sets is None:
             return float((self.rates.mean(axis=0) * self.mean_value * counted - cost).max())
@@ -383,28 +383,3 @@ def _rates(
         return rates_by_context(_pool(log, some, vectors), action, sold, pool, n_actions=log.n_actions)
     x = _pool(log, some, vectors)
     return rates_by_vector(x[np.arange(n), action].astype(np.float64), sold, pool.astype(np.float64))
-
-
-def true_rewards(truth: LogTruth) -> TrueRewards:
-    """Return the expected rewards of all actions at each entry of the pool: all that ever comes, refunds taken off."""
-    p, k = truth.rates.shape
-    money, factors = truth.money, np.ones((1, 1))
-    shares = np.ones(1)
-    if truth.hours.by_hour is not None and truth.traffic is not None:
-        if truth.moving:  # an entry has the hour of its display
-            factors = truth.hours.factor(truth.traffic.times.take(np.arange(p) * truth.traffic.displays // p))[None]
-        else:
-            hours = np.zeros(len(truth.hours.by_hour))
-            for _, times in truth.traffic.times.blocks():
-                hours += np.bincount(hour_of_day(times, truth.hours.ticks), minlength=len(hours))
-            shares, factors = hours / hours.sum(), truth.hours.by_hour[:, None]
-    chance = sum(share * np.minimum(truth.rates * of[:, None], 1.0) for share, of in zip(shares, factors, strict=True))
-    worth = np.full(k, truth.mean_value) if money is None else money.worth - money.owed
-    return TrueRewards(
-        weights=np.full(p, 1.0 / p) if truth.sets is None else truth.sets.entry_shares,
-        rewards=chance * worth + (0.0 if money is None else money.brought),
-        eligible=np.ones((p, k), np.bool_) if truth.sets is None else truth.sets.truths,
-        logger=np.broadcast_to(truth.logger, (p, k)),
-        costs=np.zeros(k) if money is None or money.costs is None else money.costs.means,
-        labels=list(map(str, truth.actions["label"].to_pylist())),
-    )

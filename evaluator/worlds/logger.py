@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +11,13 @@ import pyarrow as pa
 
 from evaluator.engine.kernels.solving import solved, standard_of
 from evaluator.log import Log
-from evaluator.log.eligible import unpack
+from evaluator.log.eligible import Bits, pack, to_bits, unpack
+from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.log.vectors_of_displays import display_vectors
+from evaluator.replays.rounds.batch import EligibleSets
 from evaluator.replays.rounds.fitted import choice_weights, context_model
 from evaluator.replays.rounds.propensity import Propensities
-from evaluator.worlds.twins.twin_sets import Truths, all_vectors
 
 Floats = npt.NDArray[np.float64]
 
@@ -28,6 +30,9 @@ Ints = npt.NDArray[np.int64]
 _CELLS, _STEPS_AMONG = 4_000_000, 200
 # Prior precision of the coefficients of standardised vectors: weak.
 _WEAK = 1e-3
+Truths = npt.NDArray[np.bool_]
+# Entries of a block: enough for contexts to be drawn anew, few enough for a calendar to keep its dates.
+BLOCK = 20
 
 
 class TwinLogger(NamedTuple):
@@ -40,18 +45,10 @@ class TwinLogger(NamedTuple):
 def fit_twin_logger(
     log: Log, propensities: Propensities, shown: npt.NDArray[np.int64], pool: npt.NDArray[np.int64]
 ) -> TwinLogger:
-    """Return the logging policy that twins draw their actions from.
+    """Return the logging policy that twins draw their actions from, where all are always eligible.
 
-    Parameters
-    ----------
-    log
-        The log whose displays were chosen by the logging policy.
-    propensities
-        Propensities of the log, as the replay reads them.
-    shown
-        Number of displays of each action, shape (K,).
-    pool
-        Row numbers of the displays that make up the pool, shape (P,).
+    `shown` is the number of displays of each action, shape (K,), and `pool` the displays that make up the pool, shape
+    (P,).
     """
     k = log.n_actions
     share = shown / shown.sum()
@@ -121,16 +118,8 @@ def _softmax(score: Floats) -> Floats:
 def fit_logger_among(log: Log, propensities: Propensities, pool: Ints, truths: Truths) -> TwinLogger:
     """Return the logging policy that twins draw their actions from, 0 outside an entry's set.
 
-    Parameters
-    ----------
-    log
-        The log whose displays were chosen by the logging policy.
-    propensities
-        Propensities of the log, as the replay reads them.
-    pool
-        Row numbers of the displays that make up the pool, shape (P,).
-    truths
-        Whether each action is eligible in each entry, shape (P, K).
+    `pool` are the displays that make up the pool, shape (P,), and `truths` whether each action is eligible there, (P,
+    K).
     """
     size = truths.sum(axis=1, keepdims=True)
     even = truths / size
@@ -205,3 +194,105 @@ def _by_model(log: Log, vectors: str, pool: Ints, truths: Truths) -> Floats:
 
 def _read(column: pa.ChunkedArray, sets: Truths) -> Floats:
     return all_vectors(column, sets).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class TwinSets:
+    """Eligible actions of each entry of a truth's pool.
+
+    Parameters
+    ----------
+    column
+        Sets of the entries, P of them, as a log holds them.
+    truths
+        Sets of the entries as truths, shape (P, K). An action that the log never showed is in none.
+    blocks
+        Number of blocks of successive entries that a twin passes through; 1 where sets do not move with time.
+    """
+
+    column: pa.DictionaryArray
+    truths: Truths
+    blocks: int
+
+    @property
+    def moving(self) -> bool:
+        """Whether sets move with time."""
+        return self.blocks > 1
+
+    @property
+    def bits(self) -> Bits:
+        """Sets of the entries as bits, shape (P, width)."""
+        return to_bits(self.column)
+
+    @property
+    def said(self) -> str:
+        """What is said of twins."""
+        if not self.moving:
+            return "eligible actions are drawn with the log's displays, whatever the time"
+        return f"eligible actions follow the log's calendar, drawn within {self.blocks:,} blocks of successive displays"
+
+    def block(self, share: Floats) -> Ints:
+        """Return the block at some shares of a twin, each in [0, 1), shape (n,)."""
+        return np.minimum((share * self.blocks).astype(np.int64), self.blocks - 1)
+
+    def entries(self, share: Floats, uniform: Floats) -> Ints:
+        """Return the entry of displays at some shares of a twin, given a uniform number of each, shape (n,)."""
+        block, size = self.block(share), len(self.truths)
+        low = block * size // self.blocks
+        high = (block + 1) * size // self.blocks
+        found: Ints = low + ((high - low) * uniform).astype(np.int64)
+        return found
+
+    def by_block(self, of_entry: Floats) -> Floats:
+        """Return the means of some numbers of each entry over the blocks, (P, R) to (B, R)."""
+        first = np.arange(self.blocks) * len(of_entry) // self.blocks
+        size = np.diff(np.append(first, len(of_entry)))
+        means: Floats = np.add.reduceat(of_entry, first, axis=0) / size[:, None]
+        return means
+
+    @property
+    def entry_shares(self) -> Floats:
+        """Share of a twin's displays that each entry has, shape (P,): blocks are of the same length."""
+        first = np.arange(self.blocks + 1) * len(self.truths) // self.blocks
+        size = np.diff(first)
+        return np.repeat(1.0 / (self.blocks * size), size)
+
+    def of_displays(self, entry: Ints) -> pa.DictionaryArray:
+        """Return the column of displays with these entries."""
+        return pa.DictionaryArray.from_arrays(self.column.indices.take(pa.array(entry)), self.column.dictionary)
+
+
+def read_twin_sets(log: Log, sets: EligibleSets, entries: Ints, shown: Ints) -> TwinSets:
+    """Return the sets of some displays of a log, increasing, without actions that it never showed.
+
+    `shown` is the number of displays of each action, shape (K,).
+    """
+    column = log.take(entries, [ELIGIBLE])[ELIGIBLE]
+    truths = unpack(column, log.n_actions) & (shown > 0)
+    blocks = max(len(entries) // BLOCK, 1) if sets.moving >= 0 else 1
+    return TwinSets(pack(truths), truths, blocks)
+
+
+def all_vectors(column: pa.ChunkedArray, truths: Truths) -> npt.NDArray[np.floating]:
+    """Return the vectors of all actions at some displays, shape (n, K, d): 0 where a list has none, of its sets."""
+    vectors = to_numpy(column)
+    if not is_uneven(column.type):
+        return vectors
+    found = np.zeros((*truths.shape, vectors.shape[1]), vectors.dtype)
+    found[truths] = vectors
+    return found
+
+
+def best_order_value(rates: Floats, truths: Truths, worth: Floats, cost: Floats, factor: Floats) -> float:
+    """Return the mean over entries of the best order of actions: at each, its first eligible action is shown.
+
+    As in a replay (`evaluator.estimates.best_fixed`), actions are ordered by their means where they are eligible. A
+    conversion of each action counts `worth` and its display costs `cost`, shape (K,); all rates of an entry have its
+    `factor`, shape (P,).
+    """
+    earned = np.minimum(rates * factor[:, None], 1.0) * worth - cost
+    eligible = truths.sum(axis=0)
+    means = np.where(eligible > 0, (earned * truths).sum(axis=0) / np.maximum(eligible, 1), -np.inf)
+    order = np.argsort(-means, kind="stable")
+    first = order[truths[:, order].argmax(axis=1)]
+    return float(earned[np.arange(len(first)), first].mean())

@@ -11,7 +11,7 @@ from scipy.special import chdtrc
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
-from evaluator.worlds.twins.disk_column import DisplayColumn, mean_in_blocks
+from evaluator.worlds.disk_column import DisplayColumn, mean_in_blocks
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -86,7 +86,7 @@ class DisplayTimes:
 def read_traffic(log: Log, displays: int) -> DisplayTimes:
     """Return the arrival times of a log, at least so many.
 
-    Memory: `evaluator.worlds.twins.disk_column`, so none that grows with the log.
+    Memory: `evaluator.worlds.disk_column`, so none that grows with the log.
     """
     n = len(log)
     start, end = (int(t) for t in to_numpy(log.take(np.array([0, n - 1]), ["time"])["time"]))
@@ -106,17 +106,9 @@ def read_traffic(log: Log, displays: int) -> DisplayTimes:
 
 @dataclass(frozen=True, eq=False)
 class HourFactors:
-    """Factors of all rates.
+    """Factors of all rates by the hour of the day, shape (24,), with mean 1 over the log's displays.
 
-    Parameters
-    ----------
-    by_hour
-        Factor of each hour of the day, shape (24,), with mean 1 over the log's displays; None where rates do not follow
-        the hour.
-    ticks
-        Length of an hour in ticks.
-    said
-        Sentences that say what the factors are; none where there are none.
+    `by_hour` is None where rates do not follow the hour; an hour has so many `ticks`.
     """
 
     by_hour: Floats | None = None
@@ -133,7 +125,7 @@ def fit_hours(plan: ReplayPlan, converted: Ints, traffic: DisplayTimes | None) -
 
     With O_h conversions in hour h where the actions shown make E_h expected, and mu the rate of all, O_h / E_h has
     variance (1 - mu) / E_h by chance alone. The factors 1 + sqrt(w_h) (O_h / E_h - 1), w_h = tau² / (tau² +
-    (1 - mu) / E_h), are spread as the true ones are, as the rates of `evaluator.worlds.twins.rates.rates_by_action`.
+    (1 - mu) / E_h), are spread as the true ones are, as the rates of `evaluator.worlds.rates.rates_by_action`.
 
     Parameters
     ----------
@@ -192,12 +184,7 @@ def fit_hours(plan: ReplayPlan, converted: Ints, traffic: DisplayTimes | None) -
 def converted_and_shown(plan: ReplayPlan, converted: Ints) -> tuple[Ints, Ints]:
     """Return how many of each action's used displays converted, and how many there are, shape (K,) each.
 
-    Parameters
-    ----------
-    plan
-        Plan of a replay.
-    converted
-        Numbers of the used displays that converted, increasing, shape (c,).
+    `converted` are the numbers of the used displays that converted, increasing, shape (c,).
     """
     sold: Ints = np.zeros(plan.log.n_actions, np.int64)
     for at, batch in plan.log.batches(["action"]):

@@ -25,26 +25,18 @@ from evaluator.log.schema import (
     read,
 )
 from evaluator.streams import Stream, child_streams, seed_sequence
-from evaluator.worlds.twins.arrivals import DisplayTimes
-from evaluator.worlds.twins.disk_column import DisplayColumn, spans
-from evaluator.worlds.twins.event_laws import EventLaw, LogCosts
-from evaluator.worlds.twins.truth import LogTruth
-from evaluator.worlds.twins.twin_sets import TwinSets
+from evaluator.worlds.arrivals import DisplayTimes
+from evaluator.worlds.disk_column import DisplayColumn, spans
+from evaluator.worlds.event_laws import EventLaw, LogCosts
+from evaluator.worlds.logger import TwinSets
+from evaluator.worlds.truth import LogTruth
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
 class TwinCosts:
-    """What the displays of a twin cost, drawn once it is asked: replays of revenue never do.
-
-    Parameters
-    ----------
-    log
-        Costs of the log.
-    luck
-        Stream of a uniform number of each display.
-    """
+    """What the displays of a twin cost, drawn once it is asked: replays of revenue never do."""
 
     def __init__(self, log: LogCosts, luck: np.random.Generator) -> None:
         self._log, self._luck = log, luck
@@ -280,7 +272,7 @@ class TwinLog(Log):
 
 
 # Displays are drawn some at a time, from streams that give the same numbers however many are taken at once; what is
-# kept of each is its action and its entry of the truth's pool (`evaluator.worlds.twins.twin_log`).
+# kept of each is its action and its entry of the truth's pool (`evaluator.worlds.twin_log`).
 
 
 def replay_seed(seed: int, twin: int) -> int:
@@ -309,16 +301,9 @@ class _Events(NamedTuple):
 
 
 def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) -> TwinLog:
-    """Return a twin.
+    """Return a twin, whose streams are fixed by the seed of the audit and its number.
 
-    Parameters
-    ----------
-    truth
-        Truth that the twin is drawn from.
-    seed, twin
-        Seed of the audit and number of the twin; together they fix its random streams.
-    vectors
-        Whether the twin holds contexts or action sets; it is the same otherwise.
+    It holds contexts or action sets if `vectors`; it is the same otherwise.
     """
     outcomes = () if truth.money is None else truth.money.outcomes
     refunds, comes_back, costs, *of_outcomes = child_streams(3 + 3 * len(outcomes), Stream.AUDIT_TWIN_MONEY, seed, twin)

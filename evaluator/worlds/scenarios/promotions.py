@@ -17,9 +17,8 @@ from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists, to_numpy
 from evaluator.results.json_documents import Finite, NotNegative
 from evaluator.units import SECONDS
-from evaluator.worlds.scenarios.problem import scenario_laws
-from evaluator.worlds.scenarios.promotion_scenario import Promotion, PromotionsScenario
-from evaluator.worlds.scenarios.synthetic import DAY_S, TICK, arrival_times, log_streams, size_and_seed
+from evaluator.worlds.scenarios.problem import DAY_S, TICK, arrival_times, log_streams, scenario_laws, size_and_seed
+from evaluator.worlds.scenarios.scenario import Promotion, PromotionsScenario
 
 UNSUBSCRIBE = "unsubscribe"
 CUSTOMER, AGE = "customer", "age"

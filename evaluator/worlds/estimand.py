@@ -15,7 +15,7 @@ from evaluator.errors import ParameterError
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.clock import ReplayWindow
 from evaluator.units import NO_WINDOW
-from evaluator.worlds.twins.truth import LogTruth
+from evaluator.worlds.truth import LogTruth
 
 Floats = npt.NDArray[np.float64]
 # Pairs of a display and a delay that a mean is taken of, and the step of the lattice.

@@ -19,7 +19,7 @@ from evaluator.log.reward_kinds import RewardKind, has_costs, sales
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.survey import Survey
-from evaluator.worlds.twins.event_laws import (
+from evaluator.worlds.event_laws import (
     DelayLaws,
     EventLaw,
     LogCosts,
@@ -27,7 +27,7 @@ from evaluator.worlds.twins.event_laws import (
     own_or_all,
     pools_of,
 )
-from evaluator.worlds.twins.rates import rates_by_action
+from evaluator.worlds.rates import rates_by_action
 
 # Refunds of an action from which its own are drawn; of fewer, its sales come back by the share of all. Of as few sales
 # or events of its own, the values of all stand for them.
@@ -105,16 +105,8 @@ def sales_alone(log: Log) -> Log:
 def fit_money(survey: Survey, laws: DelayLaws, longest: int | None, *, in_time: bool) -> TwinMoney | None:
     """Return what twins earn and cost; None where the log has neither refunds nor costs, nor outcomes that count.
 
-    Parameters
-    ----------
-    survey
-        The log with its refunds and outcomes, and its costs if these are among its conversions.
-    laws
-        Delay laws of the sales.
-    longest
-        Attribution window in ticks of the twins; None where there is none.
-    in_time
-        Whether twins have times; else they count displays.
+    The survey is of the log with all of these, `laws` are those of its sales, and `longest` is the attribution window
+    in ticks of the twins, None where there is none. Twins have times if `in_time`, else they count displays.
     """
     log, k = survey.log, survey.log.n_actions
     costs = LogCosts(log) if has_costs(log) else None

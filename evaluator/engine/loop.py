@@ -1,0 +1,350 @@
+"""The loop every replay runs in: compiled for built-in states, and the same source interpreted for Python policies.
+
+Where the next display comes from is the type of a *source*, for which Numba compiles the loop:
+
+Matched    the next logged display that shows the policy's choice among all actions
+Among      the same among the actions that are eligible at that display (`evaluator.engine.eligible_choice`)
+Queues     the next display in the queue of the policy's choice
+Followed   the next logged display, whatever it shows; the policy is not asked
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.engine.eligible_choice import NO_KEY, Among, best_among, is_thin, own_vector, wins_among
+from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
+from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable, overloads
+from evaluator.engine.kernels.intrinsics import borrowed, prefetch_logged
+from evaluator.engine.kernels.ridge import row
+from evaluator.engine.pending import PendingConversions, push, take
+from evaluator.policies.dispatch import (
+    begin,
+    begin_among,
+    choose_possible,
+    held_choice,
+    scores,
+    shown,
+    told,
+    told_sum,
+    wins,
+)
+from evaluator.replays.rounds.batch import Batch
+
+Choices = npt.NDArray[np.int32]
+
+
+class ReplayCounters(NamedTuple):
+    """Counters of a replay, each of shape (1,).
+
+    `prepared` is 1 while a round waits for its display; `rounds` counts accepted displays; `generated` conversions
+    are theirs, of which `expired` come after the window and `delivered` have been revealed.
+    """
+
+    prepared: npt.NDArray[np.int64]
+    rounds: npt.NDArray[np.int64]
+    generated: npt.NDArray[np.int64]
+    expired: npt.NDArray[np.int64]
+    delivered: npt.NDArray[np.int64]
+
+
+def no_progress() -> ReplayCounters:
+    """Return counters at 0."""
+    return ReplayCounters(*(np.zeros(1, np.int64) for _ in ReplayCounters._fields))
+
+
+class Matched(NamedTuple):
+    """Displays that show what the policy chooses among all of so many actions."""
+
+    n_actions: int
+
+
+class Followed(NamedTuple):
+    """All displays of a log whose logger is replayed."""
+
+
+class Queues(NamedTuple):
+    """Displays that wait to be served, each action's in a queue of its own.
+
+    Parameters
+    ----------
+    display
+        Numbers of the displays, action by action, shape (n,).
+    heads, ends
+        Place in `display` at which what waits of each action begins, and at which it ends (excluded), shape (K,).
+    passed
+        Place of the first display of each action that may have been passed over, shape (K,).
+    served
+        Whether each place of `display` has been served, shape (n,).
+    dry
+        Action whose queue ran dry, shape (1,); -1 while none has.
+    """
+
+    display: npt.NDArray[np.int64]
+    heads: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    passed: npt.NDArray[np.int64]
+    served: npt.NDArray[np.bool_]
+    dry: npt.NDArray[np.int64]
+
+
+def queues_of(action: npt.NDArray[np.int32], n_actions: int) -> Queues:
+    """Return the queues of displays that show these actions, shape (n,), in their order."""
+    display = np.argsort(action, kind="stable")
+    bounds = np.searchsorted(action[display], np.arange(n_actions + 1))
+    heads, ends = bounds[:-1].copy(), bounds[1:]
+    return Queues(display, heads, ends, heads.copy(), np.zeros(len(action), np.bool_), np.full(1, -1))
+
+
+def _replay(
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    source: Any,
+    window: int,
+    horizon: int,
+    pending: PendingConversions,
+    progress: ReplayCounters,
+    accepted: npt.NDArray[np.int64],
+    choices: Choices | None,
+) -> int:
+    """Show each display that is a round; return how many displays were read, in what order a source may have them.
+
+    The shown displays' numbers within the batch go to `accepted` from its start on. The policy's choice at every
+    display that is read, thinned out or not, goes to `choices`; None asks for none, and is compiled without.
+    """
+    state, rng, batch, source, pending, progress = borrowed((state, rng, batch, source, pending, progress))
+    n = batch.action.shape[0]
+    written = i = 0
+    while progress.rounds[0] < horizon:
+        i = next_display(source, state, rng, batch, i, horizon, progress, choices)
+        if i >= n:
+            break
+        play_round(state, vectors_shown(source, batch, i), batch, i, _logged(batch, i), window, pending, progress)
+        accepted[written] = i
+        written += 1
+        i += 1
+    return min(i, n)
+
+
+def next_display(source: Any, *asked: Any) -> int:
+    """Begin a round where a display is left; return the number of the next display that is one, n for none.
+
+    Further arguments are the state, its random stream, the batch, the number of the first display that was not read,
+    the horizon, the counters, and `choices`, as of the loop.
+    """
+    found: int = _NEXT[type(source)](source, *asked)
+    return found
+
+
+def _next_matched(
+    source: Matched,
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    i: int,
+    horizon: int,
+    progress: ReplayCounters,
+    choices: Choices | None,
+) -> int:
+    n = batch.action.shape[0]
+    if i < n and progress.prepared[0] == 0:
+        begin(state, rng)
+        progress.prepared[0] = 1
+    if choices is None:
+        return _first_match(state, batch, i, source.n_actions)
+    while i < n:
+        choices[i] = choose_possible(state, batch.vectors[_place(batch, i)], source.n_actions)
+        if choices[i] == batch.action[i]:
+            break
+        i += 1
+    return i
+
+
+@inlinable
+def _first_match(state: Any, batch: Batch, i: int, n_actions: int) -> int:
+    """Return the number of the first display from `i` on that shows the round's choice; the batch's length if none."""
+    n = batch.action.shape[0]
+    if batch.vectors.shape[0] == 1:
+        # One display's vectors serve all: the round's choice is one action.
+        chosen = held_choice(state, batch.vectors[0], n_actions)
+        if chosen >= 0:
+            while i < n and batch.action[i] != chosen:
+                i += 1
+            return i
+    while i < n:
+        action = _logged(batch, i)
+        if action >= 0:
+            prefetch_logged(batch.vectors, batch.action, i)
+            if wins(state, batch.vectors[_place(batch, i)], action, n_actions):
+                break
+        i += 1
+    return i
+
+
+def _next_among(
+    source: Among,
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    i: int,
+    horizon: int,
+    progress: ReplayCounters,
+    choices: Choices | None,
+) -> int:
+    n = batch.action.shape[0]
+    if i < n:
+        if progress.prepared[0] == 0:
+            begin_among(state, rng)
+            source.tie_key[0] = NO_KEY
+            progress.prepared[0] = 1
+        if source.tie_key[0] == NO_KEY:
+            source.tie_key[0] = tie_key(rng) if source.random_ties else LOWEST_FIRST
+    eligible: Any = batch.eligible
+    if i == 0:
+        source.thin[0] = is_thin(eligible)
+    thin = source.thin[0]
+    while i < n:
+        if choices is not None or not scores(state):
+            chosen = best_among(state, batch.vectors[0], eligible, i, source.tie_key[0])
+            if choices is not None:
+                choices[i] = chosen
+            matches = chosen == batch.action[i]
+        else:
+            matches = wins_among(state, batch, i, source, thin)
+        if matches:
+            break
+        i += 1
+    return i
+
+
+def _next_served(
+    source: Queues,
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    i: int,
+    horizon: int,
+    progress: ReplayCounters,
+    choices: Choices | None,
+) -> int:
+    """Begin a round, and serve it from the queue of its choice.
+
+    Round t of T is served the first display of its action from place t N / T of the log on, so that the rounds pass
+    through the whole log in its order, whatever is chosen. Where there is none, the first one that was passed over.
+    """
+    begin(state, rng)
+    progress.prepared[0] = 1
+    n = batch.action.shape[0]
+    place = progress.rounds[0] * n // horizon
+    action = choose_possible(state, batch.vectors[0], source.heads.shape[0])
+    at, end = source.heads[action], source.ends[action]
+    while at < end and source.display[at] < place:
+        at += 1
+    source.heads[action] = min(at + 1, end)
+    if at == end:
+        at = source.passed[action]
+        while at < end and source.served[at]:
+            at += 1
+        source.passed[action] = at
+        if at == end:
+            source.dry[0] = action
+            return n
+    source.served[at] = True
+    return source.display[at]
+
+
+def _next_logged(
+    source: Followed,
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    i: int,
+    horizon: int,
+    progress: ReplayCounters,
+    choices: Choices | None,
+) -> int:
+    while i < batch.action.shape[0] and batch.action[i] < 0:
+        i += 1
+    return i
+
+
+_NEXT: dict[type, Callable[..., Any]] = {
+    Matched: _next_matched, Among: _next_among, Queues: _next_served, Followed: _next_logged,
+}  # fmt: skip
+
+
+@overloads(next_display)
+def _compile_next_display(source: Any, *asked: Any) -> Any:
+    return _NEXT[source.instance_class]
+
+
+def vectors_shown(source: Any, batch: Batch, i: int) -> npt.NDArray[np.floating]:
+    """Return the vectors of display i among which that of its action is."""
+    return (_own_vector if isinstance(source, Among) else _all_vectors)(source, batch, i)
+
+
+def _all_vectors(source: Any, batch: Batch, i: int) -> Any:
+    return batch.vectors[_place(batch, i)]
+
+
+def _own_vector(source: Any, batch: Any, i: int) -> Any:
+    return own_vector(batch.vectors[0], batch.eligible, i, _logged(batch, i))
+
+
+@overloads(vectors_shown)
+def _compile_vectors_shown(source: Any, batch: Any, i: Any) -> Any:
+    return _own_vector if source.instance_class is Among else _all_vectors
+
+
+@inlinable
+def _logged(batch: Batch, i: int) -> Any:
+    """Return the action logged at display i, as wide as every other: for another width, all is compiled again."""
+    return np.int64(batch.action[i])
+
+
+@inlinable
+def _place(batch: Batch, i: int) -> int:
+    """Return where display i's vectors are: one display's may serve all."""
+    return i if batch.vectors.shape[0] > 1 else 0
+
+
+@inlinable
+def play_round(
+    state: Any,
+    vectors: npt.NDArray[np.floating],
+    batch: Batch,
+    i: int,
+    action: int,
+    window: int,
+    pending: PendingConversions,
+    progress: ReplayCounters,
+) -> None:
+    """Show display `i`, whose vectors these are, then reveal every conversion due by the end of the round."""
+    shown(state, vectors, action)
+    progress.rounds[0] += 1
+    now = progress.rounds[0]
+    for c in range(batch.first_conversion[i], batch.first_conversion[i + 1]):
+        progress.generated[0] += 1
+        if batch.delay[c] > window:
+            progress.expired[0] += 1
+        else:
+            push(pending, now + batch.delay[c], batch.delay[c], action, batch.value[c], vectors, row(vectors, action))
+    total = 0.0
+    slot = take(pending, now)
+    while slot >= 0:
+        progress.delivered[0] += 1
+        total += pending.value[slot]
+        told(state, pending.vector[slot], pending.action[slot], pending.delay[slot], pending.value[slot])
+        slot = take(pending, now)
+    told_sum(state, total)
+    progress.prepared[0] = 0
+
+
+replay = compiled(_replay)
+replay_uncached = compiled_uncached(_replay)
+replay_interpreted = _replay
