@@ -16,7 +16,7 @@ import pyarrow as pa
 from evaluator.datasets.candidate_sets import SET, SetSource
 from evaluator.datasets.canonical import DisplayWriter, displays_table
 from evaluator.datasets.contexts import CODE, ContextVectors
-from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
+from evaluator.datasets.intake import ACTION, TIME, Intake
 from evaluator.datasets.labels import (
     KEPT,
     USED,
@@ -28,6 +28,7 @@ from evaluator.datasets.labels import (
     kept_propensities,
 )
 from evaluator.datasets.meta_file import DISPLAYS, part_name
+from evaluator.datasets.row_rules import COST, PROPENSITY, WEIGHT
 from evaluator.datasets.sorting import FILE_ROWS
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width

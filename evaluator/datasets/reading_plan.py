@@ -17,6 +17,7 @@ from evaluator.datasets.options import ReadingOptions, share_of
 from evaluator.datasets.outcomes import asked_window
 from evaluator.datasets.per_action_columns import PerAction, find_per_action
 from evaluator.datasets.row_breaches import SHOWN
+from evaluator.datasets.row_rules import ROLES
 from evaluator.datasets.sorting import SortedChunks, Spool
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.part import TablePart
@@ -257,9 +258,7 @@ def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
     roles: list[tuple[str | None, Kind]] = [
         (spec.display.action, "category"),
-        (spec.display.propensity_column, "float"),
-        (spec.display.weight, "float"),
-        (spec.display.cost, "float"),
+        *((role.column(spec), "float") for role in ROLES),
         (spec.display.id, "text"),
         (spec.display.eligible, "labels"),
     ]
