@@ -33,9 +33,8 @@ from evaluator.datasets.vw.decision_frames import FORMATS, has_times
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import UsageError
 from evaluator.log import Log
-from evaluator.log.column import CROSS, parts_of
+from evaluator.log.column import CROSS, LIKE_USERS, like_users, parts_of
 from evaluator.log.schema import OWN_COLUMNS, kept_columns
-from evaluator.log.users import LIKE_USERS, like_users
 
 _BY_ROUNDS = "The displays have no times: they are in the order of the file, and rounds count them."
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from evaluator.datasets import frames as scan
 from evaluator.datasets.spool import Spool, split
-from evaluator.log.ties import tie_keys, tie_order, tied
+from evaluator.log.contract import tie_keys, tie_order, tied
 
 # So many rows are sorted in memory.
 RANGE_ROWS = 500_000

@@ -12,8 +12,8 @@ import pyarrow as pa
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.log import EventKind, Log, LogMeta
 from evaluator.log.eligible import pack, unpack
-from evaluator.log.events import merge_events, with_kind
 from evaluator.log.fingerprint import content_hash
+from evaluator.log.meta import merge_events, with_kind
 from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists, to_numpy
 from evaluator.results.json_documents import Finite, NotNegative
 from evaluator.units import SECONDS
