@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from evaluator.arguments import PolicyLike, as_description, as_descriptions, from_nothing, refuse_unknown
 from evaluator.audits.options import AuditOptions
-from evaluator.blas import one_blas_thread
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.conditions import pairs_to_expect
 from evaluator.comparisons.expected import may_decide
@@ -42,6 +41,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from evaluator.simulations.options import SimulateOptions
 from evaluator.simulations.result import Simulation
+from evaluator.threads import one_blas_thread
 from evaluator.worlds.scenarios.problem import Problem
 
 if TYPE_CHECKING:

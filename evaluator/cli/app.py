@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
 
 import typer
 
-from evaluator.blas import one_blas_thread_from_the_start
 from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, report, simulate
 from evaluator.cli.command_parameters import option
 from evaluator.cli.help import App
@@ -31,6 +30,7 @@ from evaluator.escape import escape
 from evaluator.options.declaration import Option
 from evaluator.outputs.locks import undo_all
 from evaluator.reports.command_words import use_command_words
+from evaluator.threads import one_blas_thread_from_the_start
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -43,11 +43,7 @@ def compare_command(
     full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None,
-        o.out_option(
-            "New folder for trajectories, curves, results, report and manifest; what an interrupted study "
-            "finished is kept in run1.partial, where the same command goes on"
-        ),
+        Path | None, o.kept_out_option("trajectories, curves, results, report and manifest", "study")
     ] = None,
     cluster: o.Cluster = None,
     fail_on: o.FailOn = None,

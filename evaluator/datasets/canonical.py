@@ -69,6 +69,10 @@ _COLUMNS = {
 
 # What is said of a folder of the first version.
 UNVERIFIED = "Written by an earlier format without checksums; convert again to have it verify itself."
+ROWS_PER_GROUP = 65_536
+# Columns that hardly move from row to row: as differences they take half of the file's time and space.
+RISING = ("display_id", "time", "position")
+WRITTEN = {"compression": "zstd", "write_page_checksum": True}
 
 
 def is_canonical(folder: LogFolder) -> bool:
@@ -283,12 +287,6 @@ def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32]) -> pa.Table:
         before += int(kept.sum())
     rest, at = log.events.filter(pa.array(number >= 0)), log.events.schema.get_field_index("display_id")
     return rest.set_column(at, "display_id", pa.array(number[number >= 0]))
-
-
-ROWS_PER_GROUP = 65_536
-# Columns that hardly move from row to row: as differences they take half of the file's time and space.
-RISING = ("display_id", "time", "position")
-WRITTEN = {"compression": "zstd", "write_page_checksum": True}
 
 
 class DisplayWriter:

@@ -90,15 +90,8 @@ def folder_of(file: LogFile) -> LogFolder:
 class StoredFile:
     """What a Parquet file is known by.
 
-    Parameters
-    ----------
-    bytes, rows
-        Number of bytes and of rows in the file.
-    sha256
-        SHA-256 of all its bytes, in hex.
-    footer_bytes, footer_sha256
-        Size and SHA-256 of its end, which says what columns it has, where their pages are and how to read them. Each
-        page has a checksum of its own, so that with its footer a file is verified as far as it is read.
+    Its end, `footer_bytes` long, says what columns it has, where their pages are and how to read them. Each page has a
+    checksum of its own, so that with its footer a file is verified as far as it is read.
     """
 
     bytes: int

@@ -32,6 +32,9 @@ RAGGED = ("a row with too few or too many cells", "check source.delimiter and th
 NO_OBJECT = ("a line that is no JSON object", "repair such lines, or quarantine them")
 UNDECIDED = ("a line that is no decision", "repair such lines, or quarantine them")
 BEYOND = ("a time beyond 2^62 ticks", "check the column and time.unit, or quarantine the row")
+# Of logs whose rows are left out whatever their outcome, this share at most are said to depend on it (Fisher's exact
+# test keeps its level), and fewer are refused: the share left out must be large too.
+LEVEL = 1e-3
 
 
 def beyond_clocks(times: pl.Series) -> pl.Series:
@@ -161,11 +164,6 @@ class TimeOrder:
                 f"{self._first} ({self._late} such rows).",
                 remedy="sort the source, set sort = true in [source], or pass `sort=True`.",
             )
-
-
-# Of logs whose rows are left out whatever their outcome, this share at most are said to depend on it (Fisher's exact
-# test keeps its level), and fewer are refused: the share left out must be large too.
-LEVEL = 1e-3
 
 
 @dataclass

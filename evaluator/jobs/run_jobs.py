@@ -19,11 +19,10 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from evaluator.blas import one_blas_thread
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.workers import loaded, refuse_other_software
 from evaluator.outputs.kept_folder import KeptJobs
-from evaluator.threads import in_threads
+from evaluator.threads import in_threads, one_blas_thread
 
 # Largest number of submissions in progress: enough for any cluster.
 AT_ONCE = 512

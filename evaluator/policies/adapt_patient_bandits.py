@@ -24,45 +24,25 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.kernels.argmax import argmax
 from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
-from evaluator.policies.dispatch import implement
-from evaluator.policies.indices import computed_index, mean_conversions
+from evaluator.policies.indices import implement_computed, mean_conversions
 from evaluator.policies.patient_bandits import log_term, patient_index
 
 
 class AdaptPatientState(NamedTuple):
     """Sums of PatientBandits, and those behind the tail index.
 
-    Parameters
-    ----------
-    pulls, conversions, indices
-        Number of pulls T_k, value of the conversions seen, and index of each arm, shape (K,).
-    choice, rounds
-        Arm that is held this round, and displays so far, shape (1,).
-    alpha
-        Estimate alpha_t of the tail index, shape (1,).
-    history, seen
-        Arm of each of the last displays, and the value seen of it so far, shape (D + 1,), as rings that reach back to
-        age D.
-    limits
-        Ages D and d in rounds, shape (2,).
-    old, within
-        Number of each arm's pulls that are at least D (row 0) or d (row 1) rounds old, and the value of them that
-        converted within D or d, shape (2, K).
-    waiting
-        Value of the old pulls that converted later than D (d), by arm and delay, shape (2, K, longest D + 1).
-    log_term
-        Number 2 log(2 K T³).
-    share
-        Ratio d / D before rounding down.
-    margin
-        Number log(24 sqrt(log(2 K T³)) / (c mu_)).
-    alpha_min, width_scale
-        Lower bound alpha_ on the tail index, and factor of the confidence width, from the policy.
-    random_ties
-        Whether equals are drawn from; else the lowest index wins.
+    Of each arm, shape (K,): pulls T_k, `conversions` seen, and `indices`; of the round, shape (1,): the `choice` held,
+    `rounds` so far, and the estimate `alpha` of the tail index.
+
+    Rings of shape (D + 1,), which reach back to age D: `history`, the arm of each display, and `seen`, what it has
+    shown so far. `limits` are the ages D and d in rounds, and in this order come `old`, each arm's pulls that are at
+    least so old, `within`, the value of these that converted within the age, both of shape (2, K), and `waiting`, the
+    value that converted later, by arm and delay, shape (2, K, longest D + 1).
+
+    `log_term` is 2 log(2 K T³), `share` the ratio d / D before rounding down, and `margin`
+    log(24 sqrt(log(2 K T³)) / (c mu_)).
     """
 
     pulls: npt.NDArray[np.float64]
@@ -112,26 +92,16 @@ class AdaptPatientBandits(Policy):
         term = log_term(setting, policy=self.name)
         n_actions, most = setting.n_actions, setting.horizon // 2
         pulls, conversions, indices = np.zeros((3, n_actions))
+        choice, rounds, limits = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int64)
+        old, within = np.zeros((2, 2, n_actions))
+        waiting = np.zeros((2, n_actions, min(setting.window, most) + 1))
+        share = (self.c / 2.0) ** (1.0 / self.alpha_min)
+        margin = math.log(24.0 * math.sqrt(term / 2.0) / (self.c * self.mu_min))
         return AdaptPatientState(
-            pulls=pulls,
-            conversions=conversions,
-            indices=indices,
-            choice=np.zeros(1, np.int64),
-            rounds=np.zeros(1, np.int64),
-            alpha=np.array([self.alpha_min]),
-            history=np.zeros(most + 2, np.int64),
-            seen=np.zeros(most + 2),
-            limits=np.zeros(2, np.int64),
-            old=np.zeros((2, n_actions)),
-            within=np.zeros((2, n_actions)),
-            waiting=np.zeros((2, n_actions, min(setting.window, most) + 1)),
-            log_term=term,
-            share=(self.c / 2.0) ** (1.0 / self.alpha_min),
-            margin=math.log(24.0 * math.sqrt(term / 2.0) / (self.c * self.mu_min)),
-            alpha_min=self.alpha_min,
-            width_scale=self.width_scale,
-            random_ties=self.ties == "random",
-        )
+            pulls, conversions, indices, choice, rounds, np.array([self.alpha_min]), np.zeros(most + 2, np.int64),
+            np.zeros(most + 2), limits, old, within, waiting, term, share, margin, self.alpha_min, self.width_scale,
+            self.ties == "random",
+        )  # fmt: skip
 
 
 @inlinable
@@ -146,17 +116,18 @@ def _tail_index(state: AdaptPatientState) -> float:
     return max(estimate - state.margin / log_pulls, state.alpha_min)
 
 
-def _begin(state: AdaptPatientState, rng: np.random.Generator) -> None:
+@inlinable
+def _begin(state: AdaptPatientState) -> float:
+    """Estimate the tail index; return the factor of the round's widths."""
     state.alpha[0] = _tail_index(state)
-    width = state.width_scale * math.sqrt(state.log_term)
-    for k in range(state.indices.shape[0]):
-        n = state.pulls[k]
-        # The first 2 K rounds show every arm twice.
-        if n < 2.0:
-            state.indices[k] = np.inf
-        else:
-            state.indices[k] = patient_index(state.conversions[k], n, state.alpha[0], width, 1.0)
-    state.choice[0] = argmax(state.indices, state.random_ties, rng)
+    return state.width_scale * math.sqrt(state.log_term)
+
+
+@inlinable
+def _index(state: AdaptPatientState, k: int, width: float) -> float:
+    n = state.pulls[k]
+    # The first 2 K rounds show every arm twice.
+    return patient_index(state.conversions[k], n, state.alpha[0], width, 1.0) if n >= 2.0 else np.inf
 
 
 @inlinable
@@ -200,4 +171,4 @@ def _told(state: AdaptPatientState, vector: npt.NDArray[np.float64], action: int
             state.waiting[i, action, delay] += value
 
 
-implement(AdaptPatientState, begin=_begin, score=computed_index, shown=_shown, told=_told, estimate=mean_conversions)
+implement_computed(AdaptPatientState, index=_index, begin=_begin, shown=_shown, told=_told, estimate=mean_conversions)

@@ -75,16 +75,16 @@ def _begin(state: ColumnsState, rng: np.random.Generator) -> None:
 
 
 def _choose(state: ColumnsState, vectors: npt.NDArray[np.floating], eligible: npt.NDArray[np.int32] | None) -> Any:
-    return _choose_any(state, vectors) if eligible is None else _choose_among(state, vectors, eligible)
-
-
-@inlinable
-def _choose_any(state: ColumnsState, vectors: npt.NDArray[np.floating]) -> Any:
     """Return the action at which the summed probabilities pass the draw; the draw is held until a display is accepted.
 
     One number is the action itself, -1 for one of all at random. The sum may end a rounding below the draw: then the
     last action that has any probability.
     """
+    return _choose_any(state, vectors) if eligible is None else _choose_among(state, vectors, eligible)
+
+
+@inlinable
+def _choose_any(state: ColumnsState, vectors: npt.NDArray[np.floating]) -> Any:
     if vectors.shape[1] == 1:
         action = np.int64(vectors[0, 0])
         return action if 0 <= action < state.actions[0] else np.int64(state.draw[0] * state.actions[0])

@@ -21,32 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.kernels.argmax import argmax
 from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Setting
-from evaluator.policies.dispatch import implement
-from evaluator.policies.indices import computed_index, delayed_index, estimate_rates
+from evaluator.policies.indices import delayed_index, estimate_rates, implement_computed
 
 
 class OnlineGeometric(NamedTuple):
     """State in the uncensored model.
 
-    Parameters
-    ----------
-    pulls, effective, missing, conversions, indices
-        Pulls N, effective pulls N~, missing mass O, conversions S and index of each arm, shape (K,).
-    choice, rounds, aged
-        Arm that is held this round, rounds so far, and rounds for which O has been carried forward, shape (1,).
-    mean_delay, observed
-        Estimate mu of the mean delay in rounds, and number of delays seen, shape (1,).
-    epsilon
-        Parameter of the exploration term beta = (1 + epsilon) log t.
-    gamma
-        Exponent of the step n^-gamma with which the n-th delay moves the mean.
-    kl
-        Whether the index is that of KL-UCB instead of UCB.
-    random_ties
-        Whether equals are drawn from; else the lowest index wins.
+    Of each arm, shape (K,): pulls N, effective pulls N~, missing mass O, conversions S, and index. Of shape (1,): the
+    arm that is held this round, rounds so far, rounds for which O has been carried forward (`aged`), the estimate mu of
+    the mean delay in rounds, and the number of delays seen (`observed`).
     """
 
     pulls: npt.NDArray[np.float64]
@@ -68,28 +53,10 @@ class OnlineGeometric(NamedTuple):
 class OnlineCounts(NamedTuple):
     """State in the censored model.
 
-    Parameters
-    ----------
-    pulls, effective, conversions, indices
-        Pulls N, effective pulls N~, conversions S and index of each arm, shape (K,).
-    weighted
-        Product n_d N~ of each arm, shape (K,).
-    choice, rounds
-        Arm that is held this round, and rounds so far, shape (1,).
-    history
-        Arm of each of the last m + 1 pulls, a ring, shape (m + 1,).
-    counts
-        Number of delays seen of each length, shape (m + 1,).
-    distinct, n_distinct
-        Lengths seen at least once, in the order of their coming, shape (m + 1,), and how many there are, shape (1,).
-    observed
-        Number of delays seen, shape (1,).
-    epsilon
-        Parameter of the exploration term beta = (1 + epsilon) log t.
-    kl
-        Whether the index is that of KL-UCB instead of UCB.
-    random_ties
-        Whether equals are drawn from; else the lowest index wins.
+    Of each arm, shape (K,): pulls N, effective pulls N~, the product n_d N~ (`weighted`), conversions S, and index. Of
+    shape (m + 1,): the arm of each of the last pulls, a ring (`history`), the number of delays seen of each length
+    (`counts`), and the lengths seen, in the order of their coming (`distinct`). Of shape (1,): the arm that is held
+    this round, rounds so far, how many lengths and how many delays were seen (`n_distinct`, `observed`).
     """
 
     pulls: npt.NDArray[np.float64]
@@ -133,26 +100,34 @@ def start_online(
 
 
 @inlinable
-def _choose_largest(state: OnlineCounts | OnlineGeometric, rng: np.random.Generator) -> None:
-    beta = (1.0 + state.epsilon) * math.log(state.rounds[0] + 1.0)
-    for k in range(state.indices.shape[0]):
-        n, effective = state.pulls[k], state.effective[k]
-        if n == 0.0:
-            state.indices[k] = np.inf
-        else:
-            stretch = n / effective if effective > 0.0 else 1.0
-            state.indices[k] = delayed_index(state.conversions[k], effective, stretch, beta, state.kl)
-    state.choice[0] = argmax(state.indices, state.random_ties, rng)
+def _beta(state: Any) -> float:
+    return (1.0 + state.epsilon) * math.log(state.rounds[0] + 1.0)
 
 
-def _begin_geometric(state: OnlineGeometric, rng: np.random.Generator) -> None:
+@inlinable
+def _index(state: Any, k: int, beta: float) -> float:
+    n, effective = state.pulls[k], state.effective[k]
+    if n == 0.0:
+        return np.inf
+    stretch = n / effective if effective > 0.0 else 1.0
+    return delayed_index(state.conversions[k], effective, stretch, beta, state.kl)
+
+
+def _estimate(state: Any, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+    # N~ of this round's beginning.
+    estimate_rates(state.conversions, state.effective, values)
+
+
+@inlinable
+def _begin_geometric(state: OnlineGeometric) -> float:
+    """Carry the missing mass forward; return beta."""
     mean = state.mean_delay[0]
     ratio = mean / (1.0 + mean) if state.observed[0] > 0 and state.aged[0] < state.rounds[0] else 1.0
     state.aged[0] = state.rounds[0]
     for k in range(state.missing.shape[0]):
         state.missing[k] *= ratio
         state.effective[k] = max(state.pulls[k] - state.missing[k], 0.0)
-    _choose_largest(state, rng)
+    return _beta(state)
 
 
 def _shown_geometric(state: OnlineGeometric, vectors: npt.NDArray[np.float64], action: int) -> None:
@@ -171,27 +146,11 @@ def _told_geometric(
 
 
 @inlinable
-def _estimate(
-    state: OnlineCounts | OnlineGeometric, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]
-) -> None:
-    # N~ of this round's beginning.
-    estimate_rates(state.conversions, state.effective, values)
-
-
-implement(
-    OnlineGeometric,
-    begin=_begin_geometric,
-    shown=_shown_geometric,
-    told=_told_geometric,
-    estimate=_estimate,
-    score=computed_index,
-)
-
-
-def _begin_counts(state: OnlineCounts, rng: np.random.Generator) -> None:
+def _begin_counts(state: OnlineCounts) -> float:
+    """Weigh the pulls by the delays seen; return beta."""
     for k in range(state.weighted.shape[0]):
         state.effective[k] = state.weighted[k] / max(state.observed[0], 1)
-    _choose_largest(state, rng)
+    return _beta(state)
 
 
 def _shown_counts(state: OnlineCounts, vectors: npt.NDArray[np.float64], action: int) -> None:
@@ -221,11 +180,10 @@ def _told_counts(state: OnlineCounts, vector: npt.NDArray[np.float64], action: i
         state.weighted[state.history[(n - 1 - age) % held]] -= 1.0
 
 
-implement(
-    OnlineCounts,
-    begin=_begin_counts,
-    shown=_shown_counts,
-    told=_told_counts,
+implement_computed(
+    OnlineGeometric, index=_index, begin=_begin_geometric, shown=_shown_geometric, told=_told_geometric,
     estimate=_estimate,
-    score=computed_index,
+)  # fmt: skip
+implement_computed(
+    OnlineCounts, index=_index, begin=_begin_counts, shown=_shown_counts, told=_told_counts, estimate=_estimate
 )

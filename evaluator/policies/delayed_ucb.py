@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,8 @@ class DelayedState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Delayed(Policy):
+    among = True
+    kl: ClassVar[bool] = False
     unit_rewards = True
     divides_by_delays = True
     needs = (Need.DELAY_CDF,)
@@ -69,13 +71,18 @@ class _Delayed(Policy):
         if self.cdf == "online":
             object.__setattr__(self, "needs", ())
 
-    def _start(self, setting: Setting, *, kl: bool) -> DelayedState | OnlineCounts | OnlineGeometric:
-        uncensored, random_ties = self.model == "uncensored", self.ties == "random"
+    def start(self, setting: Setting) -> DelayedState | OnlineCounts | OnlineGeometric:
+        """Return the state before the first round."""
+        uncensored, kl = self.model == "uncensored", self.kl
         if self.cdf == "online":
-            gamma = self.gamma if uncensored else None
+            gamma, random_ties = self.gamma if uncensored else None, self.ties == "random"
             return start_online(setting, epsilon=self.epsilon, gamma=gamma, kl=kl, random_ties=random_ties)
+        if setting.delay_cdf is None:
+            raise Need.DELAY_CDF.missing(self.name)
         window = NO_WINDOW if uncensored else setting.window
-        return _start(self.name, setting, window, self.epsilon, kl=kl, ties=self.ties)
+        exposure = start_exposure(setting.n_actions, window, setting.horizon, setting.delay_cdf)
+        indices = start_indices(setting.n_actions, ties=self.ties)
+        return DelayedState(exposure, np.zeros(setting.n_actions), indices, np.zeros(1, np.int64), self.epsilon, kl)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +93,8 @@ class DelayedUCB(_Delayed):
     """
 
     name = "delayed-ucb"
-    among = True
     delays = "divides by the chance of having seen a conversion; needs the delay CDF, or estimates it (`cdf=online`)"
     paper = "Vernade et al. 2017, Section 5.2, Appendix D (online)"
-
-    def start(self, setting: Setting) -> DelayedState | OnlineCounts | OnlineGeometric:
-        """Return the state before the first round."""
-        return self._start(setting, kl=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,22 +102,10 @@ class DelayedKLUCB(_Delayed):
     """KL index on the delay-corrected rate: max{q in [theta^, 1]: N~ d_Pois(theta^, q) <= beta}; 1 when theta^ >= 1."""
 
     name = "delayed-klucb"
-    among = True
     delays = "the same, with a Kullback-Leibler index"
+    kl = True
     clips_at_zero = True
     paper = "Vernade et al. 2017, Section 5.3, Appendix D (online)"
-
-    def start(self, setting: Setting) -> DelayedState | OnlineCounts | OnlineGeometric:
-        """Return the state before the first round."""
-        return self._start(setting, kl=True)
-
-
-def _start(name: str, setting: Setting, window: int, epsilon: float, *, kl: bool, ties: str) -> DelayedState:
-    if setting.delay_cdf is None:
-        raise Need.DELAY_CDF.missing(name)
-    exposure = start_exposure(setting.n_actions, window, setting.horizon, setting.delay_cdf)
-    indices = start_indices(setting.n_actions, ties=ties)
-    return DelayedState(exposure, np.zeros(setting.n_actions), indices, np.zeros(1, np.int64), epsilon, kl)
 
 
 def _index(state: DelayedState, k: int, log_t: float) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,23 +29,10 @@ from evaluator.policies.indices import computed_index, delayed_index, estimate_r
 class DiscardingState(NamedTuple):
     """Closed pulls and the ring of open ones.
 
-    Parameters
-    ----------
-    actions, values
-        Arm and summed conversion value of each of the last m + 1 pulls, shape (m + 1,); empty when no window closes
-        before the horizon.
-    pulls, conversions, indices
-        Closed pulls N(t-m), value S(t-m) of their conversions, and index of each arm, shape (K,).
-    choice, rounds, closed
-        Arm that is held this round, rounds so far, and pulls whose window has closed, shape (1,).
-    tau
-        Share tau_m of the conversions that come within the window.
-    epsilon
-        Parameter of the exploration term beta = (1 + epsilon) log t.
-    kl
-        Whether the index is that of KL-UCB instead of UCB.
-    random_ties
-        Whether equals are drawn from; else the lowest index wins.
+    The ring holds arm and summed conversion value of each of the last m + 1 pulls, shape (m + 1,); it is empty when no
+    window closes before the horizon. Of each arm, shape (K,): closed pulls N(t-m), the value S(t-m) of their
+    conversions, and the index. Of shape (1,): the arm that is held this round, rounds so far, and pulls whose window
+    has closed. `tau` is the share tau_m of the conversions that come within the window.
     """
 
     actions: npt.NDArray[np.int64]
@@ -64,6 +51,8 @@ class DiscardingState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Discarding(Policy):
+    among = True
+    kl: ClassVar[bool] = False
     unit_rewards = True
     divides_by_delays = True
     needs = (Need.WINDOW, Need.DELAY_CDF)
@@ -84,7 +73,8 @@ class _Discarding(Policy):
         if self.cdf == "online":
             object.__setattr__(self, "needs", (Need.WINDOW,))
 
-    def _start(self, setting: Setting, *, kl: bool) -> DiscardingState:
+    def start(self, setting: Setting) -> DiscardingState:
+        """Return the state before the first round."""
         tau = 1.0
         if self.cdf == "known":
             if setting.delay_cdf is None:
@@ -94,19 +84,9 @@ class _Discarding(Policy):
         choice, rounds, closed = np.zeros((3, 1), np.int64)
         held = setting.window + 1 if setting.window < setting.horizon else 0
         return DiscardingState(
-            actions=np.zeros(held, np.int64),
-            values=np.zeros(held),
-            pulls=pulls,
-            conversions=conversions,
-            indices=indices,
-            choice=choice,
-            rounds=rounds,
-            closed=closed,
-            tau=tau,
-            epsilon=self.epsilon,
-            kl=kl,
-            random_ties=self.ties == "random",
-        )
+            np.zeros(held, np.int64), np.zeros(held), pulls, conversions, indices, choice, rounds, closed, tau,
+            self.epsilon, self.kl, self.ties == "random",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,13 +94,8 @@ class DiscardingUCB(_Discarding):
     """UCB on the pulls whose window has closed, the younger ones left out: theta^m + sqrt(beta / (2 tau_m N(t-m)))."""
 
     name = "discarding-ucb"
-    among = True
     delays = "learns from a display once its window has closed, forgets the others; needs the delay CDF"
     paper = "Vernade et al. 2017, Section 6"
-
-    def start(self, setting: Setting) -> DiscardingState:
-        """Return the state before the first round."""
-        return self._start(setting, kl=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,14 +106,10 @@ class DiscardingKLUCB(_Discarding):
     """
 
     name = "discarding-klucb"
-    among = True
     delays = "the same, with a Kullback-Leibler index"
+    kl = True
     clips_at_zero = True
     paper = "Vernade et al. 2017, Section 6"
-
-    def start(self, setting: Setting) -> DiscardingState:
-        """Return the state before the first round."""
-        return self._start(setting, kl=True)
 
 
 @inlinable

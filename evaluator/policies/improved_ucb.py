@@ -52,15 +52,11 @@ class ImprovedUCB(Policy):
         if setting.horizon == NO_WINDOW:
             raise Need.HORIZON.missing(self.name)
         horizon = float(max(setting.horizon, 1))
-        return ImprovedUCBState(
-            pulls=np.zeros(setting.n_actions),
-            conversions=np.zeros(setting.n_actions),
-            active=np.ones(setting.n_actions, np.bool_),
-            phase=np.zeros(1, np.int64),
-            choice=np.zeros(1, np.int64),
-            horizon=horizon,
-            last_phase=math.floor(0.5 * math.log2(horizon / math.e)),
-        )
+        pulls, conversions = np.zeros((2, setting.n_actions))
+        phase, choice = np.zeros((2, 1), np.int64)
+        last_phase = math.floor(0.5 * math.log2(horizon / math.e))
+        active = np.ones(setting.n_actions, np.bool_)
+        return ImprovedUCBState(pulls, conversions, active, phase, choice, horizon, last_phase)
 
 
 @inlinable

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.kernels.argmax import check_score
+from evaluator.engine.kernels.argmax import argmax, check_score
 from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.dispatch import implement, index
 
@@ -206,6 +206,21 @@ def implement_index(
         return _value(state, action, log_t(state))
 
     implement(state, begin=begin_and_choose, begin_among=begin, score=score, index=index, **own)
+
+
+def implement_computed(state: type, *, index: Callable[..., float], begin: Callable[..., float], **own: Any) -> None:
+    """Register a state with an array `indices` that each round computes anew, and a `choice` of the largest.
+
+    ``begin(state)`` begins the round, and returns what ``index(state, k, shared)`` of each arm k takes from it.
+    """
+
+    def begin_and_choose(state: Any, rng: np.random.Generator) -> None:
+        shared = begin(state)
+        for k in range(state.indices.shape[0]):
+            state.indices[k] = index(state, k, shared)
+        state.choice[0] = argmax(state.indices, state.random_ties, rng)
+
+    implement(state, **{"begin": begin_and_choose, "score": computed_index, **own})
 
 
 @inlinable

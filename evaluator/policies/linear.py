@@ -58,22 +58,9 @@ class LinearPolicy(Policy):
 class Optimist(NamedTuple):
     """Regression, and what a round's scores depend on.
 
-    Parameters
-    ----------
-    ridge
-        State of the ridge regression.
-    width
-        Factor of the norm in this round's scores, shape (1,).
-    squared
-        Whether the norm is squared.
-    tie_key
-        Key that decides among equal scores in this round, shape (1,).
-    random_ties
-        Whether the key is drawn anew each round.
-    n_actions
-        Number of actions K.
-    rival
-        Action that won last, shape (1,): scored first by the lazy match; it changes how fast, never what is answered.
+    Of shape (1,): the factor `width` of the norm in this round's scores, the key that decides among equal ones, drawn
+    anew each round with `random_ties`, and the action that won last (`rival`): it is scored first by the lazy match,
+    which changes how fast, never what is answered. `squared` says whether the norm is squared.
     """
 
     ridge: Ridge
@@ -88,14 +75,9 @@ class Optimist(NamedTuple):
 def start_optimist(setting: Setting, *, ridge: float, squared: bool, ties: str) -> Optimist:
     """Return the regression before data, with a width of 0."""
     return Optimist(
-        ridge=start_ridge(setting.blocks, setting.dimension, ridge),
-        width=np.zeros(1),
-        squared=squared,
-        tie_key=np.full(1, LOWEST_FIRST),
-        random_ties=ties == "random",
-        n_actions=setting.n_actions,
-        rival=np.zeros(1, np.int64),
-    )
+        start_ridge(setting.blocks, setting.dimension, ridge), np.zeros(1), squared, np.full(1, LOWEST_FIRST),
+        ties == "random", setting.n_actions, np.zeros(1, np.int64),
+    )  # fmt: skip
 
 
 @inlinable
@@ -136,35 +118,12 @@ def confidence_width(state: Any, rounds: int, squared: bool) -> float:
     return math.sqrt(b + state.ridge) if squared else math.sqrt(state.ridge) + math.sqrt(b)
 
 
-@inlinable
-def hold_display(state: Any, vectors: npt.NDArray[np.floating], action: int) -> int:
-    """Put a display into the rings `vectors` and `actions` of a state that counts `rounds`; return its slot."""
-    slot = state.rounds[0] % state.actions.shape[0]
-    r = row(vectors, action)
-    for i in range(vectors.shape[1]):
-        state.vectors[slot, i] = vectors[r, i]
-    state.actions[slot] = action
-    state.rounds[0] += 1
-    return slot
-
-
 class PosteriorSampler(NamedTuple):
-    """Posterior and the round's draw.
+    """Regression, and the draw of a round.
 
-    Parameters
-    ----------
-    ridge
-        State of the ridge regression.
-    draw
-        Coefficients theta~ drawn for this round, shape (blocks, d).
-    rival
-        Action that won last, shape (1,): scored first by the lazy match; it changes how fast, never what is answered.
-    n_actions
-        Number of actions K.
-    key
-        Key of this round's normals, shape (1,), where they are drawn as they are asked for; -1 where theta~ is drawn.
-    scale
-        Scale of this round's draws, shape (1,), where it has a key.
+    `draw` are the coefficients theta~ of this round, shape (blocks, d). Of shape (1,): the action that won last
+    (`rival`, as of an `Optimist`), the key of this round's normals where they are drawn as they are asked for, -1 where
+    theta~ is drawn, and the scale of the draws of a round that has a key.
     """
 
     ridge: Ridge
@@ -188,13 +147,9 @@ def start_sampler(setting: Setting, ridge: float) -> PosteriorSampler:
     """Return the posterior before data."""
     blocks, d = setting.blocks, setting.dimension
     return PosteriorSampler(
-        start_ridge(blocks, d, ridge),
-        np.zeros((blocks, d)),
-        np.zeros(1, np.int64),
-        setting.n_actions,
-        np.full(1, _NO_KEY),
-        np.zeros(1),
-    )
+        start_ridge(blocks, d, ridge), np.zeros((blocks, d)), np.zeros(1, np.int64), setting.n_actions,
+        np.full(1, _NO_KEY), np.zeros(1),
+    )  # fmt: skip
 
 
 @inlinable

@@ -41,24 +41,10 @@ _BRIDGE = -1
 class ODAAFState(NamedTuple):
     """Arms, phase and bridge.
 
-    Parameters
-    ----------
-    plays, sums, active
-        Number of displays and collected sum outside bridges, and whether still active, of each arm, shape (K,).
-    lengths
-        Length n_i of each phase in rounds, shape (phases,).
-    phase
-        Number of phases completed, shape (1,).
-    left
-        Number of rounds left of the bridge, shape (1,).
-    bridge
-        Arm that is shown on the bridge, shape (1,).
-    choice, shown
-        Arm that is held this round, and arm of this round's display, -1 on the bridge, shape (1,).
-    bridged
-        Whether phases are followed by bridges.
-    rule
-        Index of the rule that picks the bridge's arm, among best, first, random.
+    Of each arm, shape (K,): displays and collected sum outside bridges (`plays`, `sums`), and whether it is still
+    `active`. `lengths` are the n_i of the phases in rounds, shape (phases,). Of shape (1,): phases completed (`phase`),
+    rounds `left` of the bridge and its arm, the arm that is held this round (`choice`), and that of this round's
+    display, -1 on the bridge (`shown`). `rule` picks the bridge's arm: 0 the best, 1 the first, 2 one at random.
     """
 
     plays: npt.NDArray[np.int64]
@@ -89,19 +75,12 @@ class _InPhases(Policy):
         last = math.floor(0.5 * math.log2(max(setting.horizon, 1) / math.e))
         rule = getattr(self, "bridge", None)
         phase, left, bridge, choice, shown = np.zeros((5, 1), np.int64)
+        lengths = np.array([self._length(i, setting.horizon, delays) for i in range(1, last + 1)], np.int64)
+        plays, active = np.zeros(setting.n_actions, np.int64), np.ones(setting.n_actions, np.bool_)
         return ODAAFState(
-            plays=np.zeros(setting.n_actions, np.int64),
-            sums=np.zeros(setting.n_actions),
-            active=np.ones(setting.n_actions, np.bool_),
-            lengths=np.array([self._length(i, setting.horizon, delays) for i in range(1, last + 1)], np.int64),
-            phase=phase,
-            left=left,
-            bridge=bridge,
-            choice=choice,
-            shown=shown,
-            bridged=rule is not None,
-            rule=0 if rule is None else ("best", "first", "random").index(rule),
-        )
+            plays, np.zeros(setting.n_actions), active, lengths, phase, left, bridge, choice, shown, rule is not None,
+            0 if rule is None else ("best", "first", "random").index(rule),
+        )  # fmt: skip
 
     def _length(self, i: int, horizon: int, delays: DelayMoments) -> int:
         """Return n_i."""
@@ -117,7 +96,7 @@ class ODAAF(_InPhases):
     paper = "Pike-Burke et al. 2018, Section 4.1"
 
     def _length(self, i: int, horizon: int, delays: DelayMoments) -> int:
-        return odaaf_length(i, horizon, delays)
+        return _odaaf_length(i, horizon, delays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +109,8 @@ class ODAAFB(_InPhases):
     bridge: Literal["best", "first", "random"] = parameter("best", "arm of a bridge: best so far, first, or random")
 
     def _length(self, i: int, horizon: int, delays: DelayMoments) -> int:
-        return bounded_length(i, horizon, delays)
+        flushed = min(i * delays.bound, _odaaf_length(i, horizon, delays))
+        return math.ceil(max(flushed, _plays(i, horizon, 4.0 * delays.mean)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,15 +133,8 @@ def _plays(i: int, horizon: int, corruption: float) -> float:
     return float((math.sqrt(twice) + math.sqrt(twice * (1.0 + 4.0 / 3.0 * e) + e * corruption)) ** 2 / (e * e))
 
 
-def odaaf_length(i: int, horizon: int, delays: DelayMoments) -> int:
-    """Return n_i of ODAAF."""
+def _odaaf_length(i: int, horizon: int, delays: DelayMoments) -> int:
     return math.ceil(_plays(i, horizon, 6.0 * i * delays.mean))
-
-
-def bounded_length(i: int, horizon: int, delays: DelayMoments) -> int:
-    """Return n_i of ODAAF-B."""
-    flushed = min(i * delays.bound, odaaf_length(i, horizon, delays))
-    return math.ceil(max(flushed, _plays(i, horizon, 4.0 * delays.mean)))
 
 
 @inlinable

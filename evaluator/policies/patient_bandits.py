@@ -17,11 +17,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.kernels.argmax import argmax
 from evaluator.engine.kernels.compiling import inlinable
 from evaluator.policies.base import Need, Policy, Setting, parameter
-from evaluator.policies.dispatch import implement
-from evaluator.policies.indices import computed_index, count_conversion, count_pull, mean_conversions
+from evaluator.policies.indices import count_conversion, count_pull, implement_computed, mean_conversions
 from evaluator.units import NO_WINDOW
 
 
@@ -62,26 +60,13 @@ class PatientBandits(Policy):
         """Return the state before the first round."""
         pulls, conversions, indices = np.zeros((3, setting.n_actions))
         return PatientState(
-            pulls=pulls,
-            conversions=conversions,
-            indices=indices,
-            choice=np.zeros(1, np.int64),
-            log_term=log_term(setting, policy=self.name),
-            alpha=self.alpha,
-            width_scale=self.width_scale,
-            bias_scale=self.bias_scale,
-            random_ties=self.ties == "random",
-        )
+            pulls, conversions, indices, np.zeros(1, np.int64), log_term(setting, policy=self.name), self.alpha,
+            self.width_scale, self.bias_scale, self.ties == "random",
+        )  # fmt: skip
 
 
 def log_term(setting: Setting, *, policy: str) -> float:
-    """Return 2 log(2 K T³).
-
-    Raises
-    ------
-    ParameterError
-        The setting has no horizon T; the message names the policy.
-    """
+    """Return 2 log(2 K T³); raise `ParameterError`, which names the policy, where the setting has no horizon T."""
     if setting.horizon == NO_WINDOW:
         raise Need.HORIZON.missing(policy)
     return 2.0 * (math.log(2.0 * setting.arms) + 3.0 * math.log(max(setting.horizon, 1)))
@@ -93,17 +78,17 @@ def patient_index(conversions: float, pulls: float, alpha: float, width: float, 
     return conversions / pulls + width / math.sqrt(pulls) + 2.0 * bias_scale * pulls ** -min(alpha, 0.5)
 
 
-def _begin(state: PatientState, rng: np.random.Generator) -> None:
-    width = state.width_scale * math.sqrt(state.log_term)
-    for k in range(state.indices.shape[0]):
-        n = state.pulls[k]
-        if n == 0.0:
-            state.indices[k] = np.inf
-        else:
-            state.indices[k] = patient_index(state.conversions[k], n, state.alpha, width, state.bias_scale)
-    state.choice[0] = argmax(state.indices, state.random_ties, rng)
+@inlinable
+def _width(state: PatientState) -> float:
+    return state.width_scale * math.sqrt(state.log_term)
 
 
-implement(
-    PatientState, begin=_begin, score=computed_index, shown=count_pull, told=count_conversion, estimate=mean_conversions
+@inlinable
+def _index(state: PatientState, k: int, width: float) -> float:
+    n = state.pulls[k]
+    return patient_index(state.conversions[k], n, state.alpha, width, state.bias_scale) if n > 0.0 else np.inf
+
+
+implement_computed(
+    PatientState, index=_index, begin=_width, shown=count_pull, told=count_conversion, estimate=mean_conversions
 )

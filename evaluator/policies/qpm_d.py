@@ -35,28 +35,14 @@ _NONE = -1
 class QPMDState(NamedTuple):
     """Base, queues, and the ring of open displays.
 
-    Parameters
-    ----------
-    pulls, rewards, indices
-        Number of observations fed to the base, their sum, and the base's index when it last asked, of each arm, shape
-        (K,).
-    choice, asked
-        Arm that the base asks for, and 1 once it has asked, shape (1,).
-    heads, tails
-        First and last observation in each arm's queue, -1 when empty, shape (K,).
-    value, owner, following
-        Value of each observation, the round of its display, and the next in the queue (or in the list of free places),
-        shape (places,).
-    free
-        First place that is free, shape (1,).
-    actions, places
-        Arm of each of the last m + 1 displays, and its observation, -1 while unobserved, shape (m + 1,), as rings.
-    rounds
-        Number of displays so far, shape (1,).
-    kl
-        Whether the base is KL-UCB; else it is UCB1.
-    random_ties
-        Whether equals are drawn from; else the lowest index wins.
+    Of each arm, shape (K,): observations fed to the base (`pulls`), their sum (`rewards`), the base's index when it
+    last asked, and the first and the last observation in its queue (`heads`, `tails`), -1 when empty. Of each place of
+    an observation, shape (places,): its `value`, the round of its display (`owner`), and the next one in the queue, or
+    in the list of free places (`following`), of which `free` is the first, shape (1,).
+
+    Rings of the last m + 1 displays, shape (m + 1,), hold their arms (`actions`) and their observations (`places`), -1
+    while unobserved. Of shape (1,): the arm that the base asks for (`choice`), 1 once it has asked (`asked`), and
+    displays so far (`rounds`). The base is KL-UCB with `kl`, else UCB1.
     """
 
     pulls: npt.NDArray[np.float64]
@@ -110,24 +96,13 @@ class QPMD(Policy):
         following = np.arange(1, observations + 1)
         following[-1:] = _NONE
         pulls, rewards, indices = np.zeros((3, n_actions))
+        choice, asked, free, rounds = np.zeros((4, 1), np.int64)
+        heads, tails = np.full((2, n_actions), _NONE)
         return QPMDState(
-            pulls=pulls,
-            rewards=rewards,
-            indices=indices,
-            choice=np.zeros(1, np.int64),
-            asked=np.zeros(1, np.int64),
-            heads=np.full(n_actions, _NONE),
-            tails=np.full(n_actions, _NONE),
-            value=np.zeros(observations),
-            owner=np.full(observations, _NONE),
-            following=following,
-            free=np.zeros(1, np.int64),
-            actions=np.zeros(open_displays, np.int64),
-            places=np.full(open_displays, _NONE),
-            rounds=np.zeros(1, np.int64),
-            kl=self.base == "klucb",
-            random_ties=self.ties == "random",
-        )
+            pulls, rewards, indices, choice, asked, heads, tails, np.zeros(observations),
+            np.full(observations, _NONE), following, free, np.zeros(open_displays, np.int64),
+            np.full(open_displays, _NONE), rounds, self.base == "klucb", self.ties == "random",
+        )  # fmt: skip
 
 
 @inlinable

@@ -35,21 +35,11 @@ _HOW = (
 
 @dataclass(frozen=True)
 class Guardrail:
-    """A limit that an outcome must keep.
+    """A limit that an outcome, or another kind of events, must keep, with the words that state it.
 
-    Parameters
-    ----------
-    text
-        Words that state it.
-    outcome
-        Name of the outcome, or of another kind of events.
-    quantity
-        Quantity that has the limit: the value per display, its difference to the logging policy's, or that difference
-        as a share of the logging policy's.
-    below
-        Whether the quantity must stay below the limit; else above.
-    limit
-        Limit of the quantity, a share where the words give per cent.
+    What is limited is the value per display, its difference to the logging policy's, or that difference as a share of
+    the logging policy's; the limit is a share where the words give per cent. The quantity must stay `below` it, or
+    above.
     """
 
     text: str
@@ -134,12 +124,7 @@ def parse_guardrails(texts: Sequence[str] | None) -> list[Guardrail]:
 def limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[str]:
     """Return the names of the kinds of events that guardrails limit, each once.
 
-    Raises
-    ------
-    UnknownNameError
-        A guardrail is on a kind that the log does not have.
-    ParameterError
-        A share is limited of what may be below 0.
+    Raise UnknownNameError if the log does not have a kind, ParameterError if a share is limited of what may be below 0.
     """
     kinds = []
     for one in guardrails:
@@ -156,15 +141,11 @@ def limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[str]:
 
 
 def refuse_on_a_choice(log: Log, guardrails: Sequence[Guardrail]) -> None:
-    """Refuse limits relative to the logging policy on a choice of actions whose propensities depend on the display.
+    """Raise ParameterError at limits relative to the logging policy where propensities of kept actions vary.
 
-    A replay is valued on the traffic, the logging policy where it showed a kept action: of a policy that does what
-    the logging policy did, that difference is not 0, and no interval of it answers what was asked.
-
-    Raises
-    ------
-    ParameterError
-        There is such a guardrail; names it and the repair.
+    On a choice of actions whose propensities depend on the display, a replay is valued on the traffic, the logging
+    policy where it showed a kept action: of a policy that does what the logging policy did, that difference is not 0,
+    and no interval of it answers what was asked.
     """
     for one in guardrails:
         if one.quantity != "value":

@@ -247,10 +247,12 @@ class ReplayOptions(BareReplayOptions):
             A value does not fit; the message names the option, the value and what it takes.
         """
         from evaluator.log.column import columns_of
-        from evaluator.replays.guardrails import parse_guardrails
 
         super().__post_init__()
-        parse_guardrails(self.guardrails)
+        if self.guardrails:
+            from evaluator.replays.guardrails import parse_guardrails
+
+            parse_guardrails(self.guardrails)
         columns_of(self.by)
         if self.warm_start is not None:
             object.__setattr__(self, "warm_start", str(self.warm_start))

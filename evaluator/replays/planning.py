@@ -34,6 +34,7 @@ from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.findings.assumptions import assumptions
 from evaluator.replays.findings.plan import check_clusters, describe_clusters, warn_of_kind, warnings
 from evaluator.replays.guardrails import limited_kinds, parse_guardrails, refuse_on_a_choice
+from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.options import ObjectiveName, ReplayOptions, held_out, known_share
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.policy_delays import (
@@ -109,7 +110,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     ParameterError
         An option does not fit the log or the policy.
     """
-    start = warm_start(policy, options)
+    begins = options.warm_start is not None or isinstance(policy, LearnedPolicy)
+    start = warm_start(policy, options) if begins else None
     if start is not None:
         policy, options = start.learned.policy, start.asked(options)
         log = in_order(log, start.learned.labels) if isinstance(log, Log) else log
@@ -371,7 +373,7 @@ class Basis:
 
 def read_basis(log: Log, options: ReplayOptions) -> Basis:
     """Return what all replays of a log share, or of what `delays_from` leaves of it."""
-    limited = limited_kinds(log, parse_guardrails(options.guardrails))
+    limited = limited_kinds(log, parse_guardrails(options.guardrails)) if options.guardrails else []
     capped = None
     log = with_bounds(log, least=options.reward_min, most=options.reward_max)
     if options.cap is not None:

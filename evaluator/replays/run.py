@@ -106,7 +106,8 @@ def _execute_all(
     runs = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
     every = [*chain(*runs)]
     shown = _shown(plans[0].log, [run.replayed.displays for run in every], shown_columns(plans, every))
-    references, models = References(), RewardModels()
+    references = References()
+    models = RewardModels() if any(len(plan.held_out) for plan in plans) else None
     results: list[tuple[ReplayResult, NoRoundsError | None]] = []
     for plan, own, two in zip(plans, runs, ends, strict=True):
         repeats = [estimate_repeat(run, next(shown), references) for run in own]
@@ -140,7 +141,7 @@ def _with_other_values(
     plan: ReplayPlan,
     result: ReplayResult,
     replays: Sequence[Replay],
-    models: RewardModels,
+    models: RewardModels | None,
     logged: SparseRewards,
 ) -> ReplayResult:
     """Return a result with what was asked for besides: outcomes, guardrails, the frozen policy, DR, and groups.
@@ -151,7 +152,7 @@ def _with_other_values(
     if plan.outcomes:
         outcomes, guardrails = kind_values(plan, displays)
         result = replace(result, outcomes=outcomes, guardrails=guardrails)
-    if len(plan.held_out):
+    if models is not None and len(plan.held_out):
         frozen = frozen_value(plan, replays, models)
         findings += frozen.findings
         result = replace(result, final=frozen)

@@ -243,18 +243,14 @@ def _vectors(setting: Setting) -> str:
     return f"{many} of {setting.dimension:,} coordinates"
 
 
-def warm_start(policy: Any, options: ReplayOptions) -> WarmStart | None:
-    """Return what a replay of a policy begins with; None for nothing.
+def warm_start(policy: Any, options: ReplayOptions) -> WarmStart:
+    """Return what a replay of a policy that has learned begins with.
 
     A policy is a description, whose file the option `warm_start` may name, or a `LearnedPolicy`, which goes on itself.
     Errors are those of `evaluator.load_policy`; a plain Python class is refused, too.
     """
     file = options.warm_start
-    if not isinstance(policy, LearnedPolicy):
-        if file is None:
-            return None
-        policy = load_policy(file, policy=policy)
-    learned = policy.copied()
+    learned = (policy if isinstance(policy, LearnedPolicy) else load_policy(str(file), policy=policy)).copied()
     return WarmStart(learned, None if file is None else Path(file).name, content_hash(learned.content()))
 
 

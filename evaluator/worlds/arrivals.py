@@ -106,17 +106,9 @@ def read_traffic(log: Log, displays: int) -> DisplayTimes:
 
 @dataclass(frozen=True, eq=False)
 class HourFactors:
-    """Factors of all rates.
+    """Factors of all rates by the hour of the day, shape (24,), with mean 1 over the log's displays.
 
-    Parameters
-    ----------
-    by_hour
-        Factor of each hour of the day, shape (24,), with mean 1 over the log's displays; None where rates do not follow
-        the hour.
-    ticks
-        Length of an hour in ticks.
-    said
-        Sentences that say what the factors are; none where there are none.
+    `by_hour` is None where rates do not follow the hour; an hour has so many `ticks`.
     """
 
     by_hour: Floats | None = None
@@ -192,12 +184,7 @@ def fit_hours(plan: ReplayPlan, converted: Ints, traffic: DisplayTimes | None) -
 def converted_and_shown(plan: ReplayPlan, converted: Ints) -> tuple[Ints, Ints]:
     """Return how many of each action's used displays converted, and how many there are, shape (K,) each.
 
-    Parameters
-    ----------
-    plan
-        Plan of a replay.
-    converted
-        Numbers of the used displays that converted, increasing, shape (c,).
+    `converted` are the numbers of the used displays that converted, increasing, shape (c,).
     """
     sold: Ints = np.zeros(plan.log.n_actions, np.int64)
     for at, batch in plan.log.batches(["action"]):

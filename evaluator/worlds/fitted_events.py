@@ -105,16 +105,8 @@ def sales_alone(log: Log) -> Log:
 def fit_money(survey: Survey, laws: DelayLaws, longest: int | None, *, in_time: bool) -> TwinMoney | None:
     """Return what twins earn and cost; None where the log has neither refunds nor costs, nor outcomes that count.
 
-    Parameters
-    ----------
-    survey
-        The log with its refunds and outcomes, and its costs if these are among its conversions.
-    laws
-        Delay laws of the sales.
-    longest
-        Attribution window in ticks of the twins; None where there is none.
-    in_time
-        Whether twins have times; else they count displays.
+    The survey is of the log with all of these, `laws` are those of its sales, and `longest` is the attribution window
+    in ticks of the twins, None where there is none. Twins have times if `in_time`, else they count displays.
     """
     log, k = survey.log, survey.log.n_actions
     costs = LogCosts(log) if has_costs(log) else None

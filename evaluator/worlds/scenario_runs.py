@@ -113,23 +113,10 @@ class ScenarioRuns:
 def prepare_runs(
     problem: Problem, policies: Sequence[Any], *, horizon: int, window: int | None, delays: str, seed: int
 ) -> ScenarioRuns:
-    """Return what the runs of policies in a problem need.
+    """Return what the runs of policies in a problem need; ParameterError says what does not fit.
 
-    Parameters
-    ----------
-    problem, policies
-        Problem to play in, and descriptions of the policies, no two alike.
-    horizon, window
-        Number of rounds T, and window in rounds; None where nothing is cut off.
-    delays
-        Delay CDF that policies are told: ``known`` for the problem's, else a law in rounds or a file.
-    seed
-        Seed of all runs.
-
-    Raises
-    ------
-    ParameterError
-        The options, the problem and the policies do not fit.
+    `window` is in rounds, None where nothing is cut off; `delays` names the CDF that policies are told: ``known`` for
+    the problem's, else a law in rounds or a file.
     """
     _check(problem, policies)
     cdf = _told(problem, delays, min(horizon, window or NO_WINDOW))

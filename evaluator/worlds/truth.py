@@ -160,12 +160,8 @@ class LogTruth:
     def best_value(self, counted: Floats, cost: Floats) -> float:
         """Return the expected reward of the best fixed action; of the best order where not all are always eligible.
 
-        Parameters
-        ----------
-        counted
-            What counts of a conversion of each action, as a share of their mean value, shape (K,).
-        cost
-            What a display of each action costs on average, shape (K,); 0 where costs do not count.
+        `counted` is what counts of a conversion of each action, as a share of their mean value, and `cost` what a
+        display of it costs on average (0 where costs do not count), shape (K,) each.
         """
         if self.sets is None:
             return float((self.rates.mean(axis=0) * self.mean_value * counted - cost).max())

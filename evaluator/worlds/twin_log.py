@@ -36,15 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class TwinCosts:
-    """What the displays of a twin cost, drawn once it is asked: replays of revenue never do.
-
-    Parameters
-    ----------
-    log
-        Costs of the log.
-    luck
-        Stream of a uniform number of each display.
-    """
+    """What the displays of a twin cost, drawn once it is asked: replays of revenue never do."""
 
     def __init__(self, log: LogCosts, luck: np.random.Generator) -> None:
         self._log, self._luck = log, luck
@@ -309,16 +301,9 @@ class _Events(NamedTuple):
 
 
 def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) -> TwinLog:
-    """Return a twin.
+    """Return a twin, whose streams are fixed by the seed of the audit and its number.
 
-    Parameters
-    ----------
-    truth
-        Truth that the twin is drawn from.
-    seed, twin
-        Seed of the audit and number of the twin; together they fix its random streams.
-    vectors
-        Whether the twin holds contexts or action sets; it is the same otherwise.
+    It holds contexts or action sets if `vectors`; it is the same otherwise.
     """
     outcomes = () if truth.money is None else truth.money.outcomes
     refunds, comes_back, costs, *of_outcomes = child_streams(3 + 3 * len(outcomes), Stream.AUDIT_TWIN_MONEY, seed, twin)

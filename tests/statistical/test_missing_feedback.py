@@ -1,4 +1,4 @@
-"""By how much the buffered sum of norms exceeds the exact one: the table of `evaluator.policies.missing_feedback`."""
+"""By how much the buffered sum of norms exceeds the exact one: the table of `evaluator.policies.otf_linear`."""
 
 from __future__ import annotations
 

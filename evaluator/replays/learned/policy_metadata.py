@@ -35,20 +35,11 @@ _SIZES = ("n_actions", "dimension", "rows", "window", "horizon")
 
 
 class LearnedFrom(NamedTuple):
-    """The displays that a replay went through.
+    """The displays that a replay went through: of a log, and of its source by a hash, with so many `displays` in all.
 
-    Parameters
-    ----------
-    log, fingerprint
-        Name of their log, and hash of its source.
-    displays
-        Number of displays of the log.
-    first_display, end_display
-        Numbers in that log of the first of them, and of the first after them.
-    first_time, last_time
-        Times of the first and the last of them, in ticks.
-    window
-        Window that was asked for: rounds, a duration, or ``none``.
+    `first_display` and `end_display` are the numbers of the first, and of the first after them, `first_time` and
+    `last_time` the times of the first and the last, in ticks. The window is what was asked for: rounds, a duration, or
+    ``none``.
     """
 
     log: str
@@ -74,30 +65,12 @@ class LearnedFrom(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyDescription:
-    """What a file says of a learned policy.
+    """What a file says of a learned policy: spec, parameters by name, class, labels of the actions, setting and stream.
 
-    Parameters
-    ----------
-    policy, parameters
-        Spec of the policy, and the value of every parameter by its name.
-    of_class
-        Name of the policy's class; empty where nobody noted it.
-    tie_key
-        Key of the round's order among equal scores (`evaluator.engine.eligible_choice`), where it has been drawn.
-    labels
-        Labels of the K actions.
-    rounds
-        Number of rounds that the policy has lived.
-    prepared
-        Whether a round has begun whose choice nobody has asked for yet.
-    rng
-        Random stream of the policy.
-    setting
-        Setting that the policy was told before its first round.
-    encoder
-        Encoder that turns a display into the context it reads; None where it reads none, or nobody noted it.
-    learned_from
-        Displays that each of its replays went through; empty where nobody noted it.
+    The class is empty where nobody noted it. `prepared` says whether a round has begun whose choice nobody has asked
+    for yet; `tie_key` is the key of that round's order among equal scores, where it has been drawn. The encoder turns a
+    display into the context that the policy reads, None where it reads none or nobody noted it; `learned_from` are the
+    displays that each of its replays went through, empty where nobody noted it.
     """
 
     policy: str

@@ -134,14 +134,8 @@ def stated_actions(
 class EligibleSets:
     """How the displays of a log differ in what could have been shown.
 
-    Parameters
-    ----------
-    moving
-        Action whose eligibility changes most with time, where sets move with it; -1 where they do not.
-    eligible
-        Number of displays at which each action is eligible, shape (K,).
-    displays
-        Number of displays.
+    `eligible` counts the displays at which each action is, shape (K,); `moving` is the action whose eligibility changes
+    most with time, where sets move with it; else -1.
     """
 
     moving: int

@@ -89,25 +89,11 @@ class Acceptance(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LoggerModel:
-    """A multinomial logistic model of the action given the context.
+    """A multinomial logistic model of the action given the context, fitted to `n` displays, which show `seen` ones.
 
-    Parameters
-    ----------
-    seen
-        Actions that the model was fitted to, shape (S,).
-    standard
-        Means and deviations of the contexts, which the model sees with mean 0 and variance 1.
-    scores
-        Coefficients of each action's score, the constant's last, shape (S, d + 1).
-    spread
-        Covariance of the coefficients, shape (S, d + 1, S, d + 1), where propensities are corrected for it; None
-        elsewhere.
-    n, n_actions
-        Number of displays that the model was fitted to, and number of actions K.
-    correction
-        Mean logarithm of the correction of the propensities.
-    converged
-        Whether the fit came to rest.
+    It sees contexts with mean 0 and variance 1 (`standard`). `scores` are the coefficients of each seen action, the
+    constant's last, shape (S, d + 1); `spread` their covariance, shape (S, d + 1, S, d + 1), where propensities are
+    corrected for it, and `correction` the mean logarithm of that. A fit that came to rest has `converged`.
     """
 
     seen: npt.NDArray[np.int64]

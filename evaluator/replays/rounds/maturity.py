@@ -42,16 +42,9 @@ Ints = npt.NDArray[np.int64]
 class Maturity:
     """Which displays are used, and with what weight.
 
-    Parameters
-    ----------
-    used
-        Number of displays that are used: sorted by time, they are the first.
-    immature
-        Number of displays not followed long enough, used or not.
-    correction
-        Weights of the used displays; None when all weigh 1.
-    known
-        Whether it is known how long a display must be followed: False when the log stops looking but nothing says it.
+    Sorted by time, they are the first `used`; `immature` displays, used or not, were not followed long enough. Without
+    a correction all weigh 1. How long a display must be followed is not `known` where the log stops looking but nothing
+    says it.
     """
 
     used: int
@@ -140,18 +133,10 @@ class FollowUp(NamedTuple):
 class Correction:
     """Weights 1 / tau(follow-up); delays and follow-up in ticks, or in displays.
 
-    Parameters
-    ----------
-    kinds
-        Kinds of events that were not followed to their end, each with the delay CDF of each group of displays; first
-        sales where there are any.
-    group
-        Group of each of the log's conversions, shape (c,).
-    columns
-        Columns that make groups, beside the action.
-    last
-        Time (ticks), or number in the traffic, of the last display that is used: it was followed for long enough for
-        every kind.
+    `kinds` of events that were not followed to their end have the delay CDF of each group of displays each; sales come
+    first where there are any. `group` is that of each of the log's conversions, shape (c,), by its action and some
+    `columns`. `last` is the time in ticks, or the number in the traffic, of the last display that is used: it was
+    followed for long enough for every kind.
     """
 
     kinds: tuple[tuple[FollowUp, GroupCDFs], ...]

@@ -191,19 +191,10 @@ NONE_GIVEN = Propensities(
 def resolve_propensities(survey: Survey, mode: PropensityMode | None) -> Propensities:
     """Return the log's propensities as the user wants them read.
 
-    Parameters
-    ----------
-    survey
-        Survey of the log.
-    mode
-        Choice of propensities: ``column`` (the logged ones), ``uniform`` (1/K by design), ``estimate`` (frequencies:
-        the logger ignored the context), ``estimate:context`` (cross-fitted multinomial logistic model,
-        `evaluator.replays.rounds.fitted`; extra ``propensity``), or None: the logged ones, if any.
-
-    Raises
-    ------
-    PropensityError
-        The choice is ``column`` and the log has no propensities, or a log with display weights has none at all.
+    That is ``column`` (the logged ones), ``uniform`` (1/K by design), ``estimate`` (frequencies: the logger ignored the
+    context), ``estimate:context`` (cross-fitted multinomial logistic model, `evaluator.replays.rounds.fitted`; extra
+    ``propensity``), or None: the logged ones, if any. Raise PropensityError if the log has not what was asked for, or a
+    log with display weights has no propensities at all.
     """
     log = survey.log
     if mode is None:

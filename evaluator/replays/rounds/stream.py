@@ -46,22 +46,13 @@ Ints = npt.NDArray[np.int64]
 
 
 class LogPiece(NamedTuple):
-    """Displays that follow one another, read once for all replays.
+    """Displays that follow one another, read once for all replays; the first has the number `first` in the log.
 
-    Parameters
-    ----------
-    first
-        Number of the first display in the log.
-    displays
-        Columns that were read, by name, shape (n,) or (n, p) each; always with ``action``.
-    vectors
-        Vectors that were read, by name: shape (n, K, d), (n, 1, d), (1, K, d), or (m, d), those of the eligible actions
-        of one display after the other; as the log stores them, float32 or float64.
-    first_conversion
-        Number, in the log, of each display's first conversion, shape (n + 1,): those of display i are
-        first_conversion[i] to first_conversion[i + 1] (excluded).
-    first_vector
-        Place of each display's first vector where displays have their own number of them, shape (n + 1,); else None.
+    Columns, always with ``action``, have shape (n,) or (n, p). Vectors have shape (n, K, d), (n, 1, d), (1, K, d), or
+    (m, d), those of the eligible actions of one display after the other; as the log stores them, float32 or float64.
+    The conversions of display i are first_conversion[i] to first_conversion[i + 1] (excluded) of the log, shape (n +
+    1,). Where displays have their own number of vectors, `first_vector`, shape (n + 1,), is the place of each display's
+    first.
     """
 
     first: int

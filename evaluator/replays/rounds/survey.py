@@ -228,7 +228,7 @@ def survey(log: Log) -> Survey:
     ends = _followed_until(log, kinds, shown_at)
     times += [] if ends is None else [ends]
     last = _Last(end, rate)
-    counted = traffic_until(log, *times) if traffic.columns else displays_until(log, *times)
+    counted = traffic_until(log, *times)
     followed = [_past_the_end(count, when, last) - 1 - position
                 for count, when in zip(counted, times, strict=True)]  # fmt: skip
     if costs is not None:
@@ -287,7 +287,7 @@ def _within_stamps(found: Survey, own: npt.NDArray[np.bool_]) -> Survey:
     log, stamp = found.log, found.stamp
     start, end = int(found.marked_at[0]), int(found.marked_at[-1])
     edges = np.arange(start + stamp, end + stamp + 1, stamp) - 1
-    before = traffic_until(log, edges)[0] if counted_by(log.schema) else displays_until(log, edges)[0]
+    before = traffic_until(log, edges)[0]
     before = np.concatenate([found.mark[:1], before]).astype(np.float64)
     shared = (before[-1] - before[0]) / len(edges)
     number = np.arange(len(before))
@@ -348,21 +348,48 @@ def _of_constant(shown: npt.NDArray[np.int64], p: npt.NDArray[np.float64]) -> np
 
 def displays_until(log: Log, *times: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
     """Return how many displays were shown no later than each time, arrays of the shapes given, in one pass."""
+    return _shown_until(log, times, None)
+
+
+def traffic_until(log: Log, *times: npt.NDArray[np.int64]) -> list[Counts]:
+    """Return how many displays of the traffic came no later than each time, arrays of the shapes given, in one pass.
+
+    Where displays were dropped between two of the log, as many of these as an even pace between the two makes
+    expected: the error is below the number of displays dropped there, and 0 on average while the pace is steady; none
+    where times number the displays. Displays that stand for several count when they are shown.
+    """
+    return _shown_until(log, times, TrafficCount(log.schema) if counted_by(log.schema) else None)
+
+
+def _shown_until(log: Log, times: Sequence[npt.NDArray[np.int64]], traffic: TrafficCount | None) -> list[Counts]:
+    """Return the counts at each time, of the log's own displays where no `traffic` is counted."""
     order = [np.argsort(when, kind="stable") for when in times]
     waiting = [when[at] for when, at in zip(times, order, strict=True)]
-    found = [np.full(len(when), len(log), np.int64) for when in times]
+    found = [np.zeros(len(when), np.int64) for when in times]
     done = [0] * len(times)
-    for first, batch in log.batches(["time"]):
-        time = batch["time"]
+    before, total = None, 0
+    for first, batch in log.batches(["time", *([] if traffic is None else traffic.columns)]):
+        shown = batch["time"]
+        counts = None if traffic is None else traffic.read(first, batch, len(shown))
+        if counts is not None:  # with the last display of the batch before, too
+            before, total = (int(shown[0]), int(counts[0])) if before is None else (before, total)
+            shown, counts = np.append(before, shown), np.append(total, counts)
         for i, when in enumerate(waiting):
             # Times from the batch's last display on may count displays of the next batch too.
-            high = int(np.searchsorted(when, time[-1], side="left"))
-            found[i][done[i] : high] = first + np.searchsorted(time, when[done[i] : high], side="right")
-            done[i] = max(high, done[i])
+            high = int(np.searchsorted(when, shown[-1], side="left"))
+            mine = slice(done[i], max(high, done[i]))
+            found[i][mine] = (
+                first + np.searchsorted(shown, when[mine], side="right")
+                if traffic is None or counts is None
+                else _counted(when[mine], shown, counts, POSITION in traffic.columns)
+            )
+            done[i] = mine.stop
+        before, total = int(shown[-1]), len(log) if counts is None else int(counts[-1])
     out = []
-    for count, at in zip(found, order, strict=True):
-        back = np.empty_like(count)
-        back[at] = count
+    for counted, at, first_left in zip(found, order, done, strict=True):
+        counted[first_left:] = total
+        back = np.empty_like(counted)
+        back[at] = counted
         out.append(back)
     return out
 
@@ -400,42 +427,6 @@ def position_of(log: Log, display: int) -> int:
         if display < first + n:
             return int(counts[display - first]) - 1
     raise IndexError(f"The log has no display {display}.")
-
-
-def traffic_until(log: Log, *times: npt.NDArray[np.int64]) -> list[Counts]:
-    """Return how many displays of the traffic came no later than each time, arrays of the shapes given, in one pass.
-
-    Where displays were dropped between two of the log, as many of these as an even pace between the two makes
-    expected: the error is below the number of displays dropped there, and 0 on average while the pace is steady; none
-    where times number the displays. Displays that stand for several count when they are shown.
-    """
-    count = TrafficCount(log.schema)
-    between = POSITION in count.columns
-    order = [np.argsort(when, kind="stable") for when in times]
-    waiting = [when[at] for when, at in zip(times, order, strict=True)]
-    found = [np.zeros(len(when), np.int64) for when in times]
-    done = [0] * len(times)
-    before, total = None, 0
-    for first, batch in log.batches(["time", *count.columns]):
-        shown, counts = batch["time"], count.read(first, batch, len(batch["time"]))
-        if before is None:
-            before, total = int(shown[0]), int(counts[0])
-        # The last display of the batch before, too.
-        shown, counts = np.append(before, shown), np.append(total, counts)
-        for i, when in enumerate(waiting):
-            # Times from the batch's last display on may count displays of the next batch too.
-            high = int(np.searchsorted(when, shown[-1], side="left"))
-            mine = slice(done[i], max(high, done[i]))
-            found[i][mine] = _counted(when[mine], shown, counts, between)
-            done[i] = mine.stop
-        before, total = int(shown[-1]), int(counts[-1])
-    out = []
-    for counted, at, first_left in zip(found, order, done, strict=True):
-        counted[first_left:] = total
-        back = np.empty_like(counted)
-        back[at] = counted
-        out.append(back)
-    return out
 
 
 def _counted(when: npt.NDArray[np.int64], shown: npt.NDArray[np.int64], counts: Counts, between: bool) -> Counts:

@@ -83,26 +83,12 @@ def expected_differences(
 ) -> tuple[Interval, ...]:
     """Return expected value minus that of a baseline for each result, at the horizon that all share.
 
-    The logging policy has none: its value is the mean of a log.
+    The logging policy has none: its value is the mean of a log. The values of both come from the same resampled logs,
+    so what the two have in common cancels. Of the baseline's value so many `times` are subtracted; its own difference
+    is 0. The level is that of the replays where it is None.
 
-    The values of both come from the same resampled logs, so what the two have in common cancels.
-
-    Parameters
-    ----------
-    results
-        Replays of one log with the same seed and `bootstrap`.
-    baseline
-        Number of the result that all are compared with; its own difference is 0.
-    level
-        Confidence level of each interval; None for that of the replays.
-    times
-        Factor of the baseline's value: what is subtracted is so many times of it.
-
-    Raises
-    ------
-    ParameterError
-        There was no bootstrap, or policies other than the logging one have different numbers of rounds: their values
-        then are expectations at different horizons.
+    Raise ParameterError if there was no bootstrap, or policies other than the logging one have different numbers of
+    rounds: their values then are expectations at different horizons.
     """
     if len({len(result.resampled) for result in results}) != 1 or not results[0].resampled:
         raise ParameterError("There are no common resampled replays.", remedy="replay all with the same `bootstrap`.")

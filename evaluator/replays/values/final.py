@@ -35,7 +35,7 @@ from evaluator.log.vectors_of_displays import readable_vectors
 from evaluator.replays.findings.plan import warn_of_few_clusters
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import LogPiece, pieces
-from evaluator.replays.values.doubly_robust import RewardModel, RewardModels
+from evaluator.replays.values.doubly_robust import RewardModels
 from evaluator.replays.values.rewards import eventual_rewards
 from evaluator.results.json_documents import Count, Finite, Positive, Share, in_document, in_place_of, omitted
 
@@ -123,56 +123,54 @@ class FinalValue:
         return dict(zip(self.action_labels, shares, strict=True))
 
 
-class _Displays(NamedTuple):
-    """What the estimators read of each display, shape (n,), and the sum of the probabilities, shape (K,)."""
-
-    reward: Floats
-    target: Floats
-    propensity: Floats
-    model: Floats
-    model_value: Floats
-    shares: Floats
-    tied: list[int]
-
-
 def frozen_value(plan: ReplayPlan, replays: Sequence[Replay], models: RewardModels) -> FinalValue:
     """Estimate what the final policy of some repeats of a plan would earn, in one scan of its `held_out` displays.
 
     One more scan of the log fits the model of the rewards, where `models` does not hold it yet.
     """
-    judged, policy, options = plan.held_out, plan.policy, plan.options
-    frozen, shares = None, None if policy.learns else policy.shares(plan.log.n_actions)
-    if shares is None and not is_target(policy.reads):
-        frozen = [
+    judged, policy, options, k = plan.held_out, plan.policy, plan.options, plan.log.n_actions
+    n, target = len(judged), _Target(plan, [], None if policy.learns else policy.shares(k))
+    if target.shares is None and not is_target(policy.reads):
+        target.frozen = [
             FrozenPolicy(
-                policy, replay.state, n_actions=plan.log.n_actions, displays=len(judged) * len(replays),
-                wanted=options.final_policy, seed=options.seed, repeat=repeat, has_sets=plan.sets is not None,
+                policy, replay.state, n_actions=k, displays=n * len(replays), wanted=options.final_policy,
+                seed=options.seed, repeat=repeat, has_sets=plan.sets is not None,
             )
             for repeat, replay in enumerate(replays)
         ]  # fmt: skip
-    of = _read(plan, frozen, shares, models.of(plan))
-    weighted = (of.reward, of.target, of.propensity)
-    weights = weights_of(of.target, of.propensity)
+    reward = eventual_rewards(plan, used=plan.maturity.used).taken(np.arange(judged.start, judged.stop))
+    model, vectors = models.of(plan), readable_vectors(plan.log)
+    chosen, propensity, q_shown, q_chosen = np.empty((4, n))
+    shares = np.zeros(k)
+    for part in target.scan(judged, [plan.rounds.vectors, vectors]):
+        at, rows = part.at, np.arange(len(part.action))
+        q = model.values(judged.start + at.start, len(rows), part.piece.part_of_all(vectors, part.rows, k))
+        chosen[at], q_shown[at] = part.pi[rows, part.action], q[rows, part.action]
+        propensity[at] = part.propensity
+        q_chosen[at] = (part.pi * q).sum(axis=1)
+        shares += part.pi.sum(axis=0)
+    weights = weights_of(chosen, propensity)
     clusters = None if plan.clusters is None else plan.clusters.code[judged.start : judged.stop]
     asked: dict[str, Any] = {"level": options.level, "clusters": clusters}
     estimates = {
-        one.name: one.estimate(*weighted, *((of.model, of.model_value) if one.models else ()), **asked)
+        one.name: one.estimate(reward, chosen, propensity, *((q_shown, q_chosen) if one.models else ()), **asked)
         for one in ESTIMATORS
     }
-    kind: FinalKind = frozen[0].kind if frozen else "fixed" if shares is not None else "columns"
-    tied = sum(of.tied) / (len(judged) * len(replays)) if kind == "greedy" else 0.0
+    frozen = target.frozen
+    kind: FinalKind = frozen[0].kind if frozen else "columns" if target.shares is None else "fixed"
+    tied = target.tied / (n * len(replays)) if kind == "greedy" else 0.0
     return FinalValue(
         policy=kind,
-        displays=len(judged),
+        displays=n,
         learned=policy.learns,
-        draws=0 if frozen is None else sum(one.draws for one in frozen),
-        repeats=1 if frozen is None else len(frozen),
+        draws=sum(one.draws for one in frozen),
+        repeats=max(len(frozen), 1),
         tied=tied,
         estimates=estimates,
-        logging=mean_value(of.reward, **asked),
+        logging=mean_value(reward, **asked),
         weights=weights,
-        rewarded=int(np.count_nonzero((of.reward != 0) & (of.target > 0))),
-        action_share=tuple((of.shares / max(len(judged), 1)).tolist()),
+        rewarded=int(np.count_nonzero((reward != 0) & (chosen > 0))),
+        action_share=tuple((shares / max(n, 1)).tolist()),
         action_labels=tuple(plan.log.labels),
         findings=(
             *_of_kind(plan, kind, tied),
@@ -196,25 +194,9 @@ def display_weights(plan: ReplayPlan) -> Floats:
                 break
             weight[first : first + size] = (shares[batch["action"]] / plan.propensities.of(batch))[:size]
         return weight
-    for part in _scan(plan, range(n), None, shares, [], [plan.rounds.vectors]):
+    for part in _Target(plan, [], shares).scan(range(n), [plan.rounds.vectors]):
         weight[part.at] = part.pi[np.arange(len(part.action)), part.action] / part.propensity
     return weight
-
-
-def _read(plan: ReplayPlan, frozen: list[FrozenPolicy] | None, shares: Floats | None, model: RewardModel) -> _Displays:
-    judged, k, name = plan.held_out, plan.log.n_actions, readable_vectors(plan.log)
-    rewards = eventual_rewards(plan, used=plan.maturity.used)
-    target, propensity, q_shown, q_target = np.empty((4, len(judged)))
-    reward = rewards.taken(np.arange(judged.start, judged.stop))
-    out = _Displays(reward, target, propensity, q_shown, q_target, np.zeros(k), [])
-    for part in _scan(plan, judged, frozen, shares, out.tied, [plan.rounds.vectors, name]):
-        at, rows = part.at, np.arange(len(part.action))
-        q = model.values(judged.start + at.start, len(rows), part.piece.part_of_all(name, part.rows, k))
-        out.target[at], out.model[at] = part.pi[rows, part.action], q[rows, part.action]
-        out.propensity[at] = part.propensity
-        out.model_value[at] = (part.pi * q).sum(axis=1)
-        out.shares[:] += part.pi.sum(axis=0)
-    return out
 
 
 class _Part(NamedTuple):
@@ -228,81 +210,61 @@ class _Part(NamedTuple):
     pi: Floats
 
 
-def _scan(
-    plan: ReplayPlan,
-    judged: range,
-    frozen: list[FrozenPolicy] | None,
-    shares: Floats | None,
-    tied: list[int],
-    names: Sequence[str | None],
-) -> Iterator[_Part]:
-    """Yield the displays judged, part by part, with the probabilities of the frozen policy."""
-    n, step = len(judged), max(_PROBABILITIES // plan.log.n_actions, 1)
-    propensities = plan.propensities.after(judged.start)
-    sets = [] if plan.sets is None else [ELIGIBLE]
-    columns = list(dict.fromkeys(["action", *propensities.reads, *sets]))
-    for piece in pieces(plan.log.after(judged.start), columns, [name for name in dict.fromkeys(names) if name]):
-        size = min(len(piece.action), n - piece.first)
-        if size <= 0:
-            break
-        p = propensities.of(piece.displays)[:size]
-        for part in _parts(size, step):
-            at = slice(piece.first + part.start, piece.first + part.stop)
-            pi = (
-                _probabilities(plan, piece, part, frozen, shares, tied)
-                if plan.sets is None
-                else _probabilities_among(plan, piece, part, frozen, shares, tied, judged.start + at.start)
-            )
-            yield _Part(at, piece, part, piece.action[part], p[part], pi)
+@dataclass(eq=False)
+class _Target:
+    """The policy that is valued: known shares, shape (K,), frozen ones, one a repeat, or columns of the log.
 
+    `tied` counts the displays, of all repeats, at which a greedy policy has no action above 1/2: equals share.
+    """
 
-def _parts(n: int, step: int) -> Iterator[slice]:
-    for low in range(0, n, step):
-        yield slice(low, min(low + step, n))
+    plan: ReplayPlan
+    frozen: list[FrozenPolicy]
+    shares: Floats | None
+    tied: int = 0
 
+    def scan(self, displays: range, names: Sequence[str | None]) -> Iterator[_Part]:
+        """Yield displays of the plan's log, part by part, with vectors of these names, and the probabilities."""
+        plan, n = self.plan, len(displays)
+        step = max(_PROBABILITIES // plan.log.n_actions, 1)
+        propensities = plan.propensities.after(displays.start)
+        sets = [] if plan.sets is None else [ELIGIBLE]
+        columns = list(dict.fromkeys(["action", *propensities.reads, *sets]))
+        for piece in pieces(plan.log.after(displays.start), columns, [name for name in dict.fromkeys(names) if name]):
+            size = min(len(piece.action), n - piece.first)
+            if size <= 0:
+                break
+            p = propensities.of(piece.displays)[:size]
+            for low in range(0, size, step):
+                rows = slice(low, min(low + step, size))
+                at = slice(piece.first + rows.start, piece.first + rows.stop)
+                pi = self._probabilities(piece, rows, displays.start + at.start)
+                yield _Part(at, piece, rows, piece.action[rows], p[rows], pi)
 
-def _probabilities(
-    plan: ReplayPlan,
-    piece: LogPiece,
-    part: slice,
-    frozen: list[FrozenPolicy] | None,
-    shares: Floats | None,
-    tied: list[int],
-) -> Floats:
-    """Return pi(a|x_i), shape (n, K): known, logged, or the mean over the repeats; notes where none is above 1/2."""
-    n, (vectors, _) = part.stop - part.start, plan.rounds.choices(piece.part(plan.rounds.vectors, part), None, None)
-    if shares is not None:
-        return np.tile(shares, (n, 1))
-    if frozen is None:
-        return _known(vectors, plan.log.n_actions, stand_in=1.0 / plan.log.n_actions)
-    return _mean([one.probabilities(vectors, n) for one in frozen], frozen, tied)
-
-
-def _probabilities_among(
-    plan: ReplayPlan,
-    piece: LogPiece,
-    part: slice,
-    frozen: list[FrozenPolicy] | None,
-    shares: Floats | None,
-    tied: list[int],
-    first: int,
-) -> Floats:
-    """Return the same where displays, the first of which has this number, have their own eligible actions."""
-    vectors, k = piece.part(plan.rounds.vectors, part), plan.log.n_actions
-    rows, eligible = plan.rounds.choices(vectors, piece.eligible(part), piece.first_vectors(part))
-    assert eligible is not None
-    if frozen is None:
-        known = _known(vectors, k, stand_in=0.0) if shares is None else shares[None]
-        labels = shares is None and vectors.shape[2] == 1
-        found, wrong = shares_among(known, eligible, strict=shares is None and not labels)
-        if wrong >= 0:
-            raise LogError(
-                f"displays.{plan.rounds.vectors}: no eligible action has a probability (row {first + wrong}).",
-                remedy=TARGET_REPAIR,
-            )
-        return found
-    dense = piece.part_of_all(plan.rounds.vectors, part, k)
-    return _mean([one.probabilities_among(dense, rows, eligible) for one in frozen], frozen, tied)
+    def _probabilities(self, piece: LogPiece, part: slice, first: int) -> Floats:
+        """Return pi(a|x_i), shape (n, K), of displays from number `first` on: the mean over the repeats."""
+        plan, n, k = self.plan, part.stop - part.start, self.plan.log.n_actions
+        vectors = piece.part(plan.rounds.vectors, part)
+        rows, eligible = plan.rounds.choices(vectors, piece.eligible(part), piece.first_vectors(part))
+        if not self.frozen and eligible is None:
+            return _known(rows, k, stand_in=1.0 / k) if self.shares is None else np.tile(self.shares, (n, 1))
+        if not self.frozen and eligible is not None:
+            known = _known(vectors, k, stand_in=0.0) if self.shares is None else self.shares[None]
+            labels = self.shares is None and vectors.shape[2] == 1
+            found, wrong = shares_among(known, eligible, strict=self.shares is None and not labels)
+            if wrong >= 0:
+                raise LogError(
+                    f"displays.{plan.rounds.vectors}: no eligible action has a probability (row {first + wrong}).",
+                    remedy=TARGET_REPAIR,
+                )
+            return found
+        if eligible is None:
+            each = [one.probabilities(rows, n) for one in self.frozen]
+        else:
+            dense = piece.part_of_all(plan.rounds.vectors, part, k)
+            each = [one.probabilities_among(dense, rows, eligible) for one in self.frozen]
+        for one, pi in zip(self.frozen, each, strict=True):
+            self.tied += int((pi.max(axis=1) <= 0.5).sum()) if one.kind == "greedy" else 0
+        return each[0] if len(each) == 1 else np.asarray(np.mean(each, axis=0))
 
 
 def _known(vectors: npt.NDArray[np.floating], n_actions: int, *, stand_in: float) -> Floats:
@@ -318,15 +280,6 @@ def _known(vectors: npt.NDArray[np.floating], n_actions: int, *, stand_in: float
     found[np.flatnonzero(known), action[known]] = 1.0
     found[~known] = stand_in
     return found
-
-
-def _mean(each: list[Floats], frozen: list[FrozenPolicy], tied: list[int]) -> Floats:
-    # Of a greedy policy: equals share.
-    tied += [int((pi.max(axis=1) <= 0.5).sum()) for one, pi in zip(frozen, each, strict=True) if one.kind == "greedy"]
-    if len(each) == 1:
-        return each[0]
-    mean: Floats = np.mean(each, axis=0)
-    return mean
 
 
 def _of_kind(plan: ReplayPlan, kind: FinalKind, tied: float) -> Iterator[Finding]:

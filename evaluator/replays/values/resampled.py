@@ -106,7 +106,7 @@ class _Asked:
 
 
 class Resampling:
-    """Replays of plans on resampled logs. Cost of each: as of the originals.
+    """Replays of plans on resampled logs, each as long as the original ones `lived`. Cost of each: as of the originals.
 
     Memory: a few blocks, and 8 bytes a round of the replays of one scan, at most `_ROUNDS` of them or those of one
     resampled log for each thread.
@@ -114,13 +114,6 @@ class Resampling:
     What is estimated is estimated anew on each resampled log: the delay CDF that a policy is told, propensities by
     frequencies, and the correction of immature displays. The horizon that a policy was told stays as it was. A value
     depends on its plan and on the number of the resampled log, and not on what else is replayed beside it.
-
-    Parameters
-    ----------
-    plans
-        Plans on one log, with the same seed and number of repeats.
-    lived
-        How far the original replays of each plan came, repeat by repeat: their rounds are to be reached.
     """
 
     def __init__(self, plans: Sequence[ReplayPlan], lived: Sequence[Sequence[Lived]]) -> None:

@@ -158,17 +158,9 @@ def count_ranks(
 ) -> None:
     """Count displays by action, and find how many of the same action came before each of some displays.
 
-    Parameters
-    ----------
-    action
-        Action of each display, shape (n,); -1 does not count.
-    places
-        Positions in `action` whose rank is wanted, increasing, shape (c,).
-    counts
-        Number of displays of each action so far, shape (K,); grows in place.
-    ranks
-        Number of earlier displays of the same action at each place, shape (c,), earlier calls with the same `counts`
-        included: written in place, left as it is where the action is -1.
+    `action` has shape (n,); -1 does not count. `counts`, shape (K,), grows in place. `ranks`, shape (c,), are written
+    in place for the increasing `places` in `action`, earlier calls with the same `counts` included; left as they are
+    where the action is -1.
     """
     j = 0
     for i in range(action.shape[0]):
