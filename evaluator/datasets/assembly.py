@@ -32,11 +32,10 @@ from evaluator.datasets.row_rules import COST, PROPENSITY, WEIGHT
 from evaluator.datasets.sorting import FILE_ROWS
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
-from evaluator.log.ragged_vectors import uneven_lists
-from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
+from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION, uneven_lists
 from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
-from evaluator.log.traffic import summed
+from evaluator.log.times import summed
 from evaluator.threads import ahead, in_threads
 
 # Displays of a part of a log: whole row groups, so that parts hold what one file would.

@@ -27,9 +27,8 @@ from evaluator.datasets.vw.decision_frames import FORMATS, has_times
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import UsageError
 from evaluator.log import Log
-from evaluator.log.column import CROSS, parts_of
+from evaluator.log.column import CROSS, LIKE_USERS, like_users, parts_of
 from evaluator.log.schema import OWN_COLUMNS, kept_columns
-from evaluator.log.users import LIKE_USERS, like_users
 
 # Rows read beyond a limit at first, to see where the displays of its last time end.
 MARGIN = 10_000

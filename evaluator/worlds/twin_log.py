@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import members
-from evaluator.log.events import CONVERSION, merge_events, with_kind
-from evaluator.log.ragged_vectors import uneven_lists
+from evaluator.log.meta import CONVERSION, merge_events, with_kind
 from evaluator.log.schema import (
     BATCH,
     COST,
@@ -23,6 +22,7 @@ from evaluator.log.schema import (
     Columns,
     fixed_size_lists,
     read,
+    uneven_lists,
 )
 from evaluator.streams import Stream, child_streams, seed_sequence
 from evaluator.worlds.arrivals import DisplayTimes
