@@ -25,8 +25,7 @@ from evaluator.audits.replays import (
 from evaluator.comparisons.differences import RealisedEvidence
 from evaluator.comparisons.kept import Questions
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.moments import DelayMoments
+from evaluator.delays.cdf import DelayCDF, DelayMoments
 from evaluator.errors import WorkerError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.paired import Contrast, RewardSums
@@ -61,18 +60,9 @@ Floats = npt.NDArray[np.float64]
 class AuditedLog:
     """What a worker has to know of an audit, as plain values.
 
-    Parameters
-    ----------
-    options
-        Options of the audit.
-    place
-        Place of the log, with the hash of what it holds; None where there are no workers.
-    policies
-        Words by which a worker loads each policy.
-    codes
-        Hashes of each policy's code.
-    key
-        Hash of all that fixes the replays of every twin; empty where nothing is kept and there are no workers.
+    `place` says where the log lies, with the hash of what it holds; None where there are no workers. `policies` are the
+    words by which a worker loads each policy, `codes` the hashes of their code. `key` is the hash of all that fixes the
+    replays of every twin; empty where nothing is kept and there are no workers.
     """
 
     options: AuditOptions
@@ -123,18 +113,10 @@ class TwinJob(Job):
 
 @dataclass(frozen=True)
 class LiveJob(Job):
-    """Some live runs of an audit.
+    """Some live runs of an audit: numbers of the runs and of their policies.
 
-    Parameters
-    ----------
-    audited
-        Audit that they are of.
-    told
-        What the replays of every policy told, twin by twin, as text; empty where there are no workers.
-    common
-        Number of rounds at which policies are compared.
-    runs
-        Numbers of the runs, and of their policies.
+    `told` is what the replays of every policy told, twin by twin, as text; empty where there are no workers. Policies
+    are compared at `common` rounds.
     """
 
     audited: AuditedLog
@@ -234,14 +216,7 @@ _live = OpenedLast(_prepare_live)
 class LiveRuns:
     """Live runs of the audited policies, on the truth that the twins were drawn from.
 
-    Parameters
-    ----------
-    fitted, options
-        Truth and policies, and options of the audit.
-    told
-        What the replays of each policy told, twin by twin.
-    common
-        Number of rounds at which policies are compared.
+    `told` is what the replays of each policy told, twin by twin; policies are compared at `common` rounds.
     """
 
     def __init__(

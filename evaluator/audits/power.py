@@ -66,16 +66,9 @@ def powers(
 ) -> list[PairPower]:
     """Return what a comparison of these policies could tell.
 
-    Parameters
-    ----------
-    pairs
-        Differences measured between the two policies of each pair, one a twin.
-    live
-        Live difference of each pair, in reward per round.
-    worlds
-        Reward and conversions that a larger difference of each pair would be made of.
-    level
-        Confidence level of each test alone, and of all tests of the ranking at once.
+    `pairs` are the differences measured between the two policies of each pair, one a twin; `live` is the live
+    difference of each pair in reward per round, and `worlds` the reward and conversions that a larger one would be made
+    of. `level` is the confidence level of each test alone, and of all tests of the ranking at once.
     """
     from scipy.special import ndtri
 

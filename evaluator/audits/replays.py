@@ -130,18 +130,10 @@ def replay_twin(
     *,
     horizon: int | None,
 ) -> TwinReplays:
-    """Draw a twin and replay every policy on it as `evaluate compare` would.
+    """Draw a twin, whose number fixes its streams, and replay every policy on it as `evaluate compare` would.
 
-    Parameters
-    ----------
-    truth, policies, options
-        Truth, policies and options, as in `evaluator.audits.run.run_audit`.
-    claimed
-        Claim of each policy's replay, in the order of the policies.
-    twin
-        Number of the twin, which fixes its random streams.
-    horizon
-        Rounds at which policies are compared; None for the fewest that any has on this twin.
+    Policies are compared at `horizon` rounds; None takes the fewest that any has on this twin. `claimed` is what the
+    replay of each policy claims.
     """
     log = draw_twin(truth, seed=options.seed, twin=twin, vectors=_reads_vectors(policies, options))
     seed = replay_seed(options.seed, twin)
@@ -222,13 +214,7 @@ def _estimated(plan: ReplayPlan, runs: Sequence[ReplayRun], references: Referenc
 
 
 class LoggingValues:
-    """Expected values of the logging policy's rounds on one twin, each found once for all replays that ask the same.
-
-    Parameters
-    ----------
-    truth, twin
-        Twin, and what it was drawn from.
-    """
+    """Expected values of the logging policy's rounds on one twin, each found once for all replays that ask the same."""
 
     def __init__(self, truth: LogTruth, twin: TwinLog) -> None:
         self._truth, self._twin = truth, twin
@@ -237,14 +223,8 @@ class LoggingValues:
     def of(self, plan: ReplayPlan, counted: Floats, cost: Floats) -> float:
         """Return the mean expected value of the displays that a replay used, in one pass over them.
 
-        Parameters
-        ----------
-        plan
-            Plan of the replay.
-        counted
-            What counts of a conversion of each action, as a share of their mean value, shape (K,).
-        cost
-            What a display of each action costs on average, shape (K,).
+        `counted` is what counts of a conversion of each action, as a share of their mean value, and `cost` what a
+        display of it costs on average, shape (K,) each.
         """
         key = (plan.before, plan.rounds.used, counted.tobytes(), cost.tobytes())
         if key not in self._found:
@@ -267,14 +247,7 @@ class LoggingValues:
 class ShownDisplays:
     """The displays that a replay showed, repeat by repeat, reduced to what differences of replays need.
 
-    Parameters
-    ----------
-    plan, result, claim
-        Plan of the replay, what it found, and what it claims.
-    twin, truth
-        Twin that was replayed, and its truth.
-    common
-        Rounds at which policies are compared, which all repeats have.
+    Policies are compared at `common` rounds, which all repeats have.
     """
 
     def __init__(

@@ -24,15 +24,7 @@ def found_beside_twins(found: CheckReport) -> tuple[CheckResult, ...]:
 
 
 def verdict(policies: Sequence[PolicyAudit], pairs: Sequence[PairAudit], beside: Sequence[CheckResult]) -> str:
-    """Return the sentences that an audit ends with.
-
-    Parameters
-    ----------
-    policies, pairs
-        Findings on each policy, and on each pair of them.
-    beside
-        What checks found in the log, and its twins are drawn without.
-    """
+    """Return the sentences that an audit ends with; `beside` is what checks found, and twins are drawn without."""
     said = _verdict(policies, pairs)
     failed = [of.name for of in beside if of.verdict == "fail"]
     if failed:

@@ -28,12 +28,7 @@ def audit_command(
     full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None,
-        o.out_option(
-            "New folder for twins, live runs, result, report and manifest; what an interrupted audit finished "
-            "is kept in a1.partial, where the same command goes on",
-            example="a1",
-        ),
+        Path | None, o.kept_out_option("twins, live runs, result, report and manifest", "audit", example="a1")
     ] = None,
     cluster: o.Cluster = None,
     debug: o.Debug = False,
@@ -47,7 +42,7 @@ def audit_command(
     from evaluator.arguments import as_descriptions
     from evaluator.audits.run import run_audit, steps
     from evaluator.comparisons.log_places import place_of
-    from evaluator.log.users import LIKE_USERS
+    from evaluator.log.column import LIKE_USERS
     from evaluator.outputs.kept_folder import KeptJobs
     from evaluator.reports.result_files import write_audit
 

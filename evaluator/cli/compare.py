@@ -43,11 +43,7 @@ def compare_command(
     full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None,
-        o.out_option(
-            "New folder for trajectories, curves, results, report and manifest; what an interrupted study "
-            "finished is kept in run1.partial, where the same command goes on"
-        ),
+        Path | None, o.kept_out_option("trajectories, curves, results, report and manifest", "study")
     ] = None,
     cluster: o.Cluster = None,
     fail_on: o.FailOn = None,
@@ -67,7 +63,7 @@ def compare_command(
     from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import MOST, VariantRuns
-    from evaluator.log.users import LIKE_USERS
+    from evaluator.log.column import LIKE_USERS
     from evaluator.policies.static import LoggingPolicy
 
     dataset, codes = one_log(log, dataset), o.codes_of(fail_on)

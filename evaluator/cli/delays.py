@@ -57,11 +57,7 @@ def delays_command(
     as_json: o.AsJson = False,
     out: Annotated[
         Path | None,
-        o.out_option(
-            "New folder for fit.json (replay --delays takes it), tables and charts; what an interrupted study "
-            "finished is kept in how-late.partial, where the same command goes on",
-            example="how-late",
-        ),
+        o.kept_out_option("fit.json (replay --delays takes it), tables and charts", "study", example="how-late"),
     ] = None,
     cluster: o.DelaysCluster = None,
     debug: o.Debug = False,

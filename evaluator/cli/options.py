@@ -95,6 +95,12 @@ def out_option(help: str, **changes: Any) -> Any:
     return option("out", OUT.but(help=help, **changes))
 
 
+def kept_out_option(holds: str, interrupted: str, *, example: str = "run1", **changes: Any) -> Any:
+    """Return the option for an output beside which what an interrupted run finished is kept."""
+    kept = f"what an interrupted {interrupted} finished is kept in {example}.partial, where the same command goes on"
+    return out_option(f"New folder for {holds}; {kept}", example=example, **changes)
+
+
 def codes_of(words: Iterable[str] | None) -> frozenset[str]:
     """Return the codes that ``--fail-on`` names, which may include ``warn``; UnknownNameError for another one."""
     from evaluator.findings.catalogue import catalogue, explain

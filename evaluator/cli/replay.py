@@ -30,12 +30,7 @@ def replay_command(
     full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None,
-        o.out_option(
-            "New folder for page, trajectory, result, report and manifest; what an interrupted --bootstrap "
-            "finished is kept in run1.partial, where the same command goes on",
-            example="run1",
-        ),
+        Path | None, o.kept_out_option("page, trajectory, result, report and manifest", "--bootstrap")
     ] = None,
     cluster: o.Cluster = None,
     save_policy: Annotated[

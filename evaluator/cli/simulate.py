@@ -36,12 +36,7 @@ def simulate_command(
     full: o.Full = False,
     as_json: o.AsJson = False,
     out: Annotated[
-        Path | None,
-        o.out_option(
-            "New folder for curves, result, report and manifest; what an interrupted simulation finished is "
-            "kept in run1.partial, where the same command goes on",
-            panel="",
-        ),
+        Path | None, o.kept_out_option("curves, result, report and manifest", "simulation", panel="")
     ] = None,
     cluster: o.SimulateCluster = None,
     debug: o.Debug = False,

@@ -31,21 +31,22 @@ from evaluator.datasets.event_rows import REWARDS, EventRules
 from evaluator.datasets.frames import missing_values
 from evaluator.datasets.intake import TIME, Intake
 from evaluator.datasets.join_by_id import SecondTable, repeated
-from evaluator.datasets.metadata import log_meta, propensity_kind
+from evaluator.datasets.labels import KeptPropensities
 from evaluator.datasets.options import ReadingOptions
 from evaluator.datasets.outcomes import Outcomes, event_table, find_outcomes
-from evaluator.datasets.per_action_columns import TakenFromTable, taken_from_tables
+from evaluator.datasets.per_action_columns import PolicyActions, policy_actions
 from evaluator.datasets.reading_plan import ReadingPlan, plan_reading
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches
 from evaluator.datasets.row_rules import left_out_note, refuse_many
 from evaluator.datasets.set_readers import find_sets, set_breaches
+from evaluator.datasets.sorting import SPOOL, Spool, spools
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
-from evaluator.datasets.spool import SPOOL, Spool, spools
 from evaluator.errors import LogError
 from evaluator.log import Log
-from evaluator.log.events import CONVERSION, mark_kind
+from evaluator.log.encoder import ContextEncoder
 from evaluator.log.fingerprint import content_hash
+from evaluator.log.meta import CONVERSION, EventKind, LogMeta, mark_kind
 
 # Rows whose display was listed before, of a first pass, which knows of none.
 _NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})
@@ -76,9 +77,9 @@ def read_tables(
     of_sets: Sequence[TablePart],
     asked: ReadingOptions,
     *,
-    into: Path | None,
-    contexts: bool,
-    advance: Callable[[int], None],
+    into: Path | None = None,
+    contexts: bool = True,
+    advance: Callable[[int], None] = lambda rows: None,
     jobs: int = 1,
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
@@ -96,8 +97,8 @@ def read_tables(
             for rules in plan.events
             if rules.table in plan.others
         }
-        sets = find_sets(plan.spec, plan.of_sets, plan.zones, listed=plan.listed)
-        of_targets = taken_from_tables(plan.spec, plan.others)
+        sets = find_sets(plan.spec, plan.of_sets, plan.zones, listed=plan.listed) if plan.spec.sets else None
+        of_targets = {} if plan.per_action is None else policy_actions(plan.spec, plan.others)
         intake = _take_in(plan, seconds, sets, of_targets, new_spool, advance)
         log, quarantine = _finish(plan, intake, seconds, into=into, contexts=contexts, jobs=jobs)
     # Verified when nothing of its making is in memory any more.
@@ -132,7 +133,7 @@ def _take_in(
     plan: ReadingPlan,
     seconds: Mapping[str, SecondTable],
     sets: SetSource | None,
-    tables: Mapping[str, TakenFromTable],
+    tables: Mapping[str, PolicyActions],
     new_spool: Callable[[], Spool],
     advance: Callable[[int], None],
 ) -> Intake:
@@ -140,14 +141,14 @@ def _take_in(
     chunks = plan.chunks(new_spool)
 
     def one_pass(again: pl.DataFrame = _NONE) -> Intake:
-        asked = {table: second.asking() for table, second in seconds.items()}
-        intake = Intake(plan, new_spool, asked, sets=sets, tables=tables, repeated=again)
+        ids = {table: second.display_ids() for table, second in seconds.items()}
+        intake = Intake(plan, new_spool, ids, sets=sets, tables=tables, repeated=again)
         intake.see(chunks(), advance)
         return intake
 
     intake = one_pass()
     of_id = plan.spec.display.id
-    if of_id is None or len(suspects := intake.ids.suspects()) == 0:
+    if of_id is None or intake.ids is None or len(suspects := intake.ids.suspects()) == 0:
         return intake
     again = repeated((chunk.select(of_id, FILE, LINE) for chunk in chunks()), of_id, suspects)
     if again.height == 0:
@@ -175,12 +176,13 @@ def _finish(
     plan.zones.refuse_mixture()
     if not plan.listed:
         intake.breaches.refuse()
-    breaches += set_breaches(intake.sets, limited=plan.limit is not None, listed=plan.listed)
+    if intake.sets is not None:
+        breaches += set_breaches(intake.sets, limited=plan.limit is not None, listed=plan.listed)
     counts: dict[str, float] = {"rows_read": intake.rows, "quarantined": 0}
     if passed_over:
         counts["lines_passed_over"] = sum(of.total() for of in plan.passed_over.values())
     found = [
-        seconds[rules.table].named(rows, intake.asked[rules.table]) if rules.table in seconds else rows
+        seconds[rules.table].named(rows, intake.display_ids[rules.table]) if rules.table in seconds else rows
         for rules, rows in zip(plan.events, intake.found(), strict=True)
     ]
     if REWARDS in seconds:
@@ -198,14 +200,14 @@ def _finish(
         counts |= {} if rules.kind.name else said
     outcomes = counted[0]
     counts["quarantined"] = sum(b.rows for b in breaches)
-    kept = choose_displays(intake, plan.asked.actions, propensity_kind(spec), judged_until=outcomes.judged_until)
+    kept = choose_displays(intake, plan.asked.actions, spec.logged_propensities, judged_until=outcomes.judged_until)
     if intake.ties.sharing:
         counts["ties_shuffled" if spec.time.ties == "shuffle" else "ties_in_file_order"] = intake.ties.sharing
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
     counts["share_of_displays_kept"] = kept.displays / intake.sound if intake.sound else 0.0
     vectors = context_vectors(kept)
     numbers = DisplayNumbers(np.concatenate([of.events["display"].to_numpy() for of in counted]))
-    made = DisplayBatches(kept, vectors if contexts else None, numbers, uniform=propensity_kind(spec) == "uniform")
+    made = DisplayBatches(kept, vectors if contexts else None, numbers, uniform=spec.logged_propensities == "uniform")
     if into is None:
         displays = in_memory(made.all(), kept.displays, kept.kept_labels())
     elif jobs > 1 and kept.displays == intake.sound:
@@ -223,7 +225,7 @@ def _finish(
         "events": events,
         "actions": pa.table({"action": pa.array(range(k), pa.int32()), "label": pa.array(kept.labels, pa.string())}),
     }
-    meta = log_meta(
+    meta = _log_meta(
         spec,
         counts=counts,
         kinds=[of.kind for of in counted],
@@ -271,3 +273,46 @@ def _count_events(
     refuse_many(late.rows, sound.height, late, plan.most_left_out, f"{rules.word}s")
     breaches.append(late)
     return events, counts | events.counts
+
+
+def _design_note(spec: FileSpec) -> list[str]:
+    """Return the sentence that tells a reader that propensities were stated, not logged; none where they were not."""
+    design = spec.display.design
+    if design is None:
+        return []
+    each = [f"{label} {p:g}" for label, p in design.items()] if isinstance(design, dict) else [f"{design:g} each"]
+    more = f" and {len(each) - 8} more" if len(each) > 8 else ""
+    return [f"Propensities are those that the spec states, by design: {', '.join(each[:8])}{more}."]
+
+
+def _log_meta(
+    spec: FileSpec,
+    *,
+    counts: Mapping[str, float],
+    kinds: Sequence[EventKind],
+    notes: Sequence[str] = (),
+    propensities: KeptPropensities,
+    encoder: ContextEncoder | None = None,
+) -> LogMeta:
+    """Return the metadata of a log read by `spec`.
+
+    The conversions are first among the `kinds`, which say how long they were followed. `encoder` says how context
+    columns became vectors, None for a log without.
+    """
+    notes = [*spec.notes, *_design_note(spec), *notes, *propensities.notes]
+    return LogMeta(
+        name=spec.name,
+        tick=spec.tick,
+        observed_until=kinds[0].observed_until,
+        attribution_window=kinds[0].attribution_window,
+        propensity=propensities.kind,
+        reward_max=kinds[0].value_max,
+        reward_min=kinds[0].value_min,
+        objective=spec.log.objective,
+        sampling_rate=spec.log.sampling_rate,
+        kept_share=propensities.kept_share,
+        counts=dict(counts),
+        notes=tuple(notes),
+        encoder=encoder,
+        outcomes=tuple(kinds[1:]),
+    )

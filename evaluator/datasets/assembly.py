@@ -16,7 +16,7 @@ import pyarrow as pa
 from evaluator.datasets.candidate_sets import SET, SetSource
 from evaluator.datasets.canonical import DisplayWriter, displays_table
 from evaluator.datasets.contexts import CODE, ContextVectors
-from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
+from evaluator.datasets.intake import ACTION, TIME, Intake
 from evaluator.datasets.labels import (
     KEPT,
     USED,
@@ -28,15 +28,14 @@ from evaluator.datasets.labels import (
     kept_propensities,
 )
 from evaluator.datasets.meta_file import DISPLAYS, part_name
-from evaluator.datasets.per_action_columns import target_of, target_places, vector_places, vectors_of
-from evaluator.datasets.spool import FILE_ROWS
+from evaluator.datasets.row_rules import COST, PROPENSITY, WEIGHT
+from evaluator.datasets.sorting import FILE_ROWS
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
-from evaluator.log.ragged_vectors import uneven_lists
-from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
+from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION, uneven_lists
 from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
-from evaluator.log.traffic import summed
+from evaluator.log.times import summed
 from evaluator.threads import ahead, in_threads
 
 # Displays of a part of a log: whole row groups, so that parts hold what one file would.
@@ -237,8 +236,9 @@ class DisplayBatches:
 
     def _batch(self, columns: dict[str, Any], sets: pl.Series | None) -> dict[str, Any]:
         kept, uniform = self.kept, self.uniform
-        targets = target_places(kept.intake.plan.targets, kept.labels)
-        vector = vector_places(kept.intake.plan.vectors, kept.labels)
+        per_action = kept.intake.plan.per_action
+        targets = {} if per_action is None else per_action.probabilities(columns, kept.labels)
+        vectors = None if per_action is None else per_action.action_vectors(columns, kept.labels)
         source = kept.intake.sets
         batch: dict[str, Any] = {"time": columns[TIME], "action": columns[ACTION]}
         if kept.propensities.of_action is not None:
@@ -266,11 +266,10 @@ class DisplayBatches:
             batch[OWN_COST] = columns[COST]
         if self.vectors is not None:
             batch["context"] = self.vectors.build({n: array for n, array in columns.items() if n.startswith(CODE)})
-        if vector:
-            batch[ACTION_SET] = vectors_of(columns, vector)
+        if vectors is not None:
+            batch[ACTION_SET] = vectors
         batch |= {n.removeprefix(KEPT): array for n, array in columns.items() if n.startswith(KEPT)}
-        batch |= {name: target_of(columns, places) for name, places in targets.items()}
-        return batch
+        return batch | targets
 
 
 def _whole(source: SetSource, sets: pl.Series, kept: KeptDisplays) -> npt.NDArray[np.int64]:

@@ -39,12 +39,21 @@ from evaluator.datasets.row_breaches import QUARANTINE as BAD_ROWS
 from evaluator.errors import OutputExistsError, SourceError, UsageError
 from evaluator.log import Log, LogMeta, Selection, StoredLog
 from evaluator.log.eligible import SetCodes, any_eligible, packed, sizes
-from evaluator.log.events import CONVERSION, OUTCOME, code_kinds, mark_kind, merge_events
 from evaluator.log.fingerprint import BLOCKS, BlockHashes, fingerprint_of, stored_hash
-from evaluator.log.log_files import LogFile
-from evaluator.log.parquet import open_parquet, read_whole
-from evaluator.log.ragged_vectors import is_uneven, uneven_lists
-from evaluator.log.schema import ACTION_SET, ELIGIBLE, KIND, OWN_COLUMNS, WEIGHT, fixed_size_lists, is_number, to_numpy
+from evaluator.log.log_files import LogFile, open_parquet, read_whole
+from evaluator.log.meta import CONVERSION, OUTCOME, code_kinds, mark_kind, merge_events
+from evaluator.log.schema import (
+    ACTION_SET,
+    ELIGIBLE,
+    KIND,
+    OWN_COLUMNS,
+    WEIGHT,
+    fixed_size_lists,
+    is_number,
+    is_uneven,
+    to_numpy,
+    uneven_lists,
+)
 from evaluator.outputs.atomic import refuse_foreign
 from evaluator.units import is_whole
 
@@ -60,6 +69,10 @@ _COLUMNS = {
 
 # What is said of a folder of the first version.
 UNVERIFIED = "Written by an earlier format without checksums; convert again to have it verify itself."
+ROWS_PER_GROUP = 65_536
+# Columns that hardly move from row to row: as differences they take half of the file's time and space.
+RISING = ("display_id", "time", "position")
+WRITTEN = {"compression": "zstd", "write_page_checksum": True}
 
 
 def is_canonical(folder: LogFolder) -> bool:
@@ -274,12 +287,6 @@ def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32]) -> pa.Table:
         before += int(kept.sum())
     rest, at = log.events.filter(pa.array(number >= 0)), log.events.schema.get_field_index("display_id")
     return rest.set_column(at, "display_id", pa.array(number[number >= 0]))
-
-
-ROWS_PER_GROUP = 65_536
-# Columns that hardly move from row to row: as differences they take half of the file's time and space.
-RISING = ("display_id", "time", "position")
-WRITTEN = {"compression": "zstd", "write_page_checksum": True}
 
 
 class DisplayWriter:

@@ -241,20 +241,11 @@ class Features:
 def choose_features(spec: FileSpec, features: str | None) -> Features:
     """Return the features of the spec, changed by the call.
 
-    Parameters
-    ----------
-    spec
-        Spec of the dataset.
-    features
-        Choice of features. None keeps the spec's. ``none``: no context. ``col1,col2``: these columns, encoded as in the
-        spec. ``col1,col2:hash=32``, ``col1:one-hot``, ``col1,col2:number``: these columns, so encoded. ``hash=32`` (or
-        ``hash:32``): the spec's columns, so encoded. A column that the spec does not list is a category, unless the
-        encoding is ``number``.
-
-    Raises
-    ------
-    UsageError
-        The text cannot be read, or names an outcome, which a policy would not know when it chooses.
+    None keeps the spec's; ``none`` is no context; ``col1,col2`` are these columns, encoded as in the spec;
+    ``col1,col2:hash=32``, ``col1:one-hot`` and ``col1,col2:number`` are these columns, so encoded; ``hash=32`` (or
+    ``hash:32``) the spec's columns, so encoded. A column that the spec does not list is a category, unless the encoding
+    is ``number``. Raises UsageError if the text cannot be read, or names an outcome, which a policy would not know when
+    it chooses.
     """
     given: Context = spec.context
     if features is None:

@@ -46,14 +46,8 @@ Ask = Callable[[Question], str]
 class Line:
     """A key of the spec.
 
-    Parameters
-    ----------
-    key, value
-        The key and its value; without a key, the comment stands alone.
-    comment
-        Reason for the value.
-    live
-        Whether the line counts; else it is written as a comment, to be completed or dropped.
+    Without a key, the comment, which is the reason for the value, stands alone. A line that is not `live` is written as
+    a comment, to be completed or dropped.
     """
 
     key: str
@@ -73,16 +67,9 @@ class Line:
 class Draft:
     """A spec drafted from files.
 
-    Parameters
-    ----------
-    files, conversions
-        Files of the displays, and of a second table of conversions; None without one.
-    sections
-        Lines by section, without the files.
-    rows
-        Numbers of rows looked at, of the displays and of the second table, and whether these are all.
-    missing
-        Keys without which it is no spec, and which could not be guessed.
+    `conversions` are the files of a second table; `sections` has the lines, without the files; `rows` the numbers of
+    rows looked at, of the displays and of the second table, and whether these are all; `missing` the keys without which
+    it is no spec, and which could not be guessed.
     """
 
     files: Path

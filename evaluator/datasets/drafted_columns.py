@@ -27,6 +27,7 @@ _HOLDERS = {"experiment", "experiments", "study", "campaign", "canvas"}
 _IDS = {"id", "name", "key", "uuid", "no", "number"}
 # Names of a column that are quoted.
 _NAMED = 4
+_UNITS = ("s", "ms", "us", "ns", "min", "h", "d", "round")
 
 
 def context_lines(
@@ -205,9 +206,6 @@ def user_column(looks: Iterable[Look]) -> Look | None:
     users = [look for look in looks if look.is_user and look.distinct < len(look.text) - look.text.null_count()]
     # One that is no address of a person goes first.
     return min(users, key=lambda look: ("email" in look.words, look.text.null_count()), default=None)
-
-
-_UNITS = ("s", "ms", "us", "ns", "min", "h", "d", "round")
 
 
 @dataclass(frozen=True)

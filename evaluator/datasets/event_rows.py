@@ -28,16 +28,9 @@ KEY = "__key"
 class EventRules:
     """Rules that make rows of a spec's tables events of a kind that count.
 
-    Parameters
-    ----------
-    kind
-        Kind of the events, as the log has it; how long they were followed is known once they are read.
-    columns
-        Section of the spec that says which columns give them.
-    observed_until, attribution_window
-        End of their follow-up, a time in ticks, and longest delay, as the spec says it.
-    deduplicate, attributed_only
-        How rows become events: the spec's rules, or those of the call.
+    The `kind` is as the log has it, and how long it was followed is known once its events are read; `observed_until`
+    (ticks) and `attribution_window` are as the spec says; `deduplicate` and `attributed_only` are the spec's rules, or
+    those of the call.
     """
 
     kind: EventKind

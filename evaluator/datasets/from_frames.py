@@ -92,9 +92,6 @@ def read_frames(
             events,
             [frame for name, frame in given.items() if name in OF_SETS],
             ReadingOptions(**asked),
-            into=None,
-            contexts=True,
-            advance=lambda rows: None,
         ).log
     except EvaluatorError as error:
         raise type(error)(in_keywords(error.what), remedy=in_keywords(error.remedy)) from None

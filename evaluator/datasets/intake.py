@@ -11,27 +11,27 @@ import polars as pl
 from evaluator.datasets.candidate_sets import SET, SET_PROPENSITY, SetSource
 from evaluator.datasets.contexts import ContextCodes
 from evaluator.datasets.event_rows import REWARDS, EventRules, event_rows
-from evaluator.datasets.join_by_id import AskedDisplays, SeenIds, hashed
+from evaluator.datasets.join_by_id import DisplayIds, SeenIds, hashed
 from evaluator.datasets.labels import KEPT, Labels
-from evaluator.datasets.per_action_columns import (
-    TakenFromTable,
-    check_targets,
-    check_vectors,
-    target_codes,
-    vector_codes,
-)
+from evaluator.datasets.per_action_columns import PolicyActions
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
-from evaluator.datasets.row_rules import LeftOut, TimeOrder, check_cells, check_displays, says_converted
-from evaluator.datasets.sorting import TieShuffler
-from evaluator.datasets.spool import Spool
+from evaluator.datasets.row_rules import (
+    PROPENSITY,
+    ROLES,
+    WEIGHT,
+    LeftOut,
+    TimeOrder,
+    check_cells,
+    check_displays,
+    says_converted,
+)
+from evaluator.datasets.sorting import Spool, TieShuffler
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import FORMATS
 from evaluator.threads import behind
 
-TIME, ACTION, PROPENSITY = "time", "action", "propensity"
-# What no column of the spool's other parts can be called.
-WEIGHT, COST = "display.weight", "display.cost"
+TIME, ACTION = "time", "action"
 
 
 class Intake:
@@ -43,7 +43,7 @@ class Intake:
         What is read, and how.
     new_spool
         Function that makes a temporary file, in which displays, hashes of their ids, and many of one time wait.
-    asked
+    display_ids
         Object that is shown all displays for each kind of events that is not in the displays' own table, by the spec's
         name of the kind.
     sets
@@ -62,7 +62,7 @@ class Intake:
     keep, labels
         Labels found so far of each column of words that the log keeps, by the log's name of it, and of the actions.
     ids
-        Hashes of the ids of the displays seen so far.
+        Hashes of the ids of the displays seen so far; None where displays have none.
     rows, last_time
         Number of rows read so far, those in breach among them, and latest time of a sound display, in ticks.
     left_out
@@ -77,25 +77,29 @@ class Intake:
         self,
         plan: ReadingPlan,
         new_spool: Callable[[], Spool],
-        asked: Mapping[str, AskedDisplays],
+        display_ids: Mapping[str, DisplayIds],
         *,
         sets: SetSource | None,
-        tables: Mapping[str, TakenFromTable],
+        tables: Mapping[str, PolicyActions],
         repeated: pl.DataFrame,
     ) -> None:
-        self.plan, self.asked, self.sets, self._tables, self._repeated = plan, asked, sets, tables, repeated
+        self.plan, self.display_ids, self.sets, self._tables, self._repeated = plan, display_ids, sets, tables, repeated
         self.breaches = Breaches(plan.files, listed=plan.listed)
         self.order = TimeOrder(plan.files, plan.spec.display.time, plan.zones)
         self.codes, self.labels = ContextCodes(plan.features), Labels()
         self.keep = {name: Labels() for name, column in plan.kept.items() if column not in plan.numbers}
         self.numbers = tuple(name for name, column in plan.kept.items() if column in plan.numbers)
-        self.spool, self.ids, self.left_out = new_spool(), SeenIds(new_spool), LeftOut()
+        self.spool, self.ids, self.left_out = (
+            new_spool(),
+            None if plan.spec.display.id is None else SeenIds(new_spool),
+            LeftOut(),
+        )
         self.rows, self.last_time = 0, int(np.iinfo(np.int64).min)
         self.shown, self.offered = np.zeros(0, np.int64), np.zeros(0, np.bool_)
         self.ties = TieShuffler(
             self._write, TIME, shuffle=plan.spec.time.ties == "shuffle", new_spool=new_spool, limit=plan.limit
         )
-        own = [rules.columns.time for rules in plan.events if rules.table not in asked]
+        own = [rules.columns.time for rules in plan.events if rules.table not in display_ids]
         self._times = TimeGuesses(plan.spec.time, [c for c in (plan.spec.display.time, *own) if c is not None])
         self._sound, self._weighted = 0, False
         # Of each chunk, one frame a kind of events; and the places of all their displays, sorted.
@@ -151,14 +155,16 @@ class Intake:
         low, high = np.searchsorted(self._repeated["row"].to_numpy(), [self.rows, self.rows + frame.height])
         again = self._repeated.slice(low, high - low).with_columns(pl.col("row") - self.rows)
         check_displays(rows, frame, spec, self.codes.features, again)
-        check_targets(rows, frame, plan.targets, plan.target_actions)
-        check_vectors(rows, frame, plan.vectors)
+        if plan.per_action is not None:
+            plan.per_action.check(rows, frame)
         frame = frame if self.sets is None else self.sets.check(rows, frame)
         self.rows += frame.height
-        ids = None if spec.display.id is None else hashed(frame[spec.display.id])
-        if ids is not None:
-            self.ids.add(ids)
-        own = {rules.table: self._own(frame, rows, rules) for rules in plan.events if rules.table not in self.asked}
+        ids = None
+        if spec.display.id is not None and self.ids is not None:
+            self.ids.add(ids := hashed(frame[spec.display.id]))
+        own = {
+            rules.table: self._own(frame, rows, rules) for rules in plan.events if rules.table not in self.display_ids
+        }
         sound = rows.close()
         if self.breaches.listed and REWARDS in own:
             self.left_out.see(sound, says_converted(frame, spec.conversion))
@@ -166,14 +172,14 @@ class Intake:
             return None
         number = self._sound + np.cumsum(sound) - 1
         self._sound += int(sound.sum())
-        if ids is not None and self.asked:
+        if ids is not None and self.display_ids:
             place = {"display": number, "shown": frame[spec.display.time], "sound": sound}
             ids = ids.hstack(pl.DataFrame(place))
         found = []
         for rules in plan.events:
-            if rules.table in self.asked:
+            if rules.table in self.display_ids:
                 assert ids is not None
-                found.append(self.asked[rules.table].wanted(ids))
+                found.append(self.display_ids[rules.table].wanted(ids))
                 continue
             at = own[rules.table]["display"].to_numpy()
             # A row may have broken a rule of a later kind.
@@ -195,22 +201,21 @@ class Intake:
         self.last_time = int(times.to_numpy().max(initial=self.last_time))
         action = self.labels.codes(frame[display.action])
         columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {TIME: times, ACTION: action}
-        if display.propensity_column is not None:
-            columns[PROPENSITY] = frame[display.propensity_column].cast(pl.Float64)
-        elif SET_PROPENSITY in frame.columns:
+        if SET_PROPENSITY in frame.columns:
             columns[PROPENSITY] = frame[SET_PROPENSITY]
+        for role in ROLES:
+            if (name := role.column(plan.spec)) is not None:
+                columns[role.name] = frame[name].cast(pl.Float64)
         if self.sets is not None:
             columns[SET] = self.sets.codes(frame, self.labels)
-        if display.weight is not None:
-            columns[WEIGHT] = frame[display.weight].cast(pl.Float64)
+        if WEIGHT in columns:
             self._weighted = self._weighted or bool((columns[WEIGHT] != 1.0).any())
-        if display.cost is not None:
-            columns[COST] = frame[display.cost].cast(pl.Float64)
         for name, labels in self.keep.items():
             columns[KEPT + name] = labels.codes(frame[plan.kept[name]])
         for name in self.numbers:
             columns[KEPT + name] = frame[plan.kept[name]].fill_nan(None)
-        columns |= {**target_codes(frame, plan.targets), **vector_codes(frame, plan.vectors)}
+        if plan.per_action is not None:
+            columns |= plan.per_action.codes(frame)
         reduced = pl.DataFrame({**columns, **self.codes.of(frame)})
         self.ties.add(reduced, self._places[-1])
 

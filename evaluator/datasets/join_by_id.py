@@ -19,9 +19,9 @@ from evaluator.datasets.frames import Chunks
 from evaluator.datasets.labels import value_texts
 from evaluator.datasets.row_breaches import FILE, LINE, SHOWN, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
+from evaluator.datasets.sorting import Spool, split
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Time
-from evaluator.datasets.spool import Spool, split
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.zones import ZonesSeen
 
@@ -32,15 +32,20 @@ BITS = 2**27
 # So many rows, and displays that they may name, are joined in memory.
 JOINED_ROWS = 1_000_000
 ROW, PLACE = "row", "place"
+ID, HASH = "id", "hash"
+# So many hashes are sorted in memory.
+SORTED_HASHES = 4_000_000
+# Files that hashes are distributed into.
+MOST_PARTS = 64
 
 
-class AskedDisplays:
+class DisplayIds:
     """The displays of a pass that a table may name: in memory nothing but their number.
 
     The `sample` has the ids of the first displays, whether they may be named or not.
     """
 
-    def __init__(self, named: NamedIds, new_spool: Callable[[], Spool]) -> None:
+    def __init__(self, named: BloomFilter, new_spool: Callable[[], Spool]) -> None:
         self.named, self._spool = named, new_spool()
         self.rows = 0
         self.sample: tuple[str, ...] = ()
@@ -65,7 +70,7 @@ class AskedDisplays:
         self._spool.discard()
 
 
-class NamedIds:
+class BloomFilter:
     """The ids of a table, as two bits of each (Bloom 1970): an id that is there always passes, another one seldom."""
 
     def __init__(self) -> None:
@@ -92,8 +97,8 @@ def _places(hashes: pl.Series) -> list[npt.NDArray[np.int64]]:
 class SecondTable:
     """The rows of ``[conversion.source]``, or an outcome's, which wait in a spool until all displays have passed by.
 
-    Of the displays those wait, too, that may be named (`asking`). Both are then joined by id, those of some hashes at a
-    time: in memory 25 bytes of each display that may be named.
+    Of the displays those wait, too, that may be named (`display_ids`). Both are then joined by id, those of some hashes
+    at a time: in memory 25 bytes of each display that may be named.
     """
 
     def __init__(
@@ -112,7 +117,7 @@ class SecondTable:
         self._kinds: dict[str, Kind] = merged_kinds(event_columns(rules, time), {source.display: "text"})
         self.breaches = Breaches(files, listed=listed)
         self.rows = 0
-        self._spool, self.ids = new_spool(), NamedIds()
+        self._spool, self.ids = new_spool(), BloomFilter()
         chunks = Chunks(files, source, self._kinds, time=time, zones=zones)
         self._empty = chunks.empty()
         for frame in chunks:
@@ -122,11 +127,11 @@ class SecondTable:
         self._place = np.zeros(0, np.int64)
         self._sample: tuple[str, ...] = ()
 
-    def asking(self) -> AskedDisplays:
+    def display_ids(self) -> DisplayIds:
         """Return what displays that pass by are shown to."""
-        return AskedDisplays(self.ids, self._new_spool)
+        return DisplayIds(self.ids, self._new_spool)
 
-    def named(self, displays: pl.DataFrame, asked: AskedDisplays) -> pl.DataFrame:
+    def named(self, displays: pl.DataFrame, asked: DisplayIds) -> pl.DataFrame:
         """Return those displays that are named here.
 
         Of all displays that may be, in their order, or some of them; `asked` has been shown all displays, and numbered
@@ -148,7 +153,7 @@ class SecondTable:
         self._place = moved[self._place]  # -1 takes the last
         return displays.filter(pl.Series(named)).drop(ASKED)
 
-    def _parts(self, asked: AskedDisplays) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    def _parts(self, asked: DisplayIds) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
         """Yield the ids of displays and those of rows, equal ones together, as many at a time as fit into memory."""
         both = [asked.frames(), self._row_ids()]
         parts = min((asked.rows + self.rows) // JOINED_ROWS + 1, MOST_PARTS)
@@ -207,13 +212,6 @@ def _gathered(displays: pl.DataFrame, places: npt.NDArray[np.int64]) -> pl.DataF
     """Return the displays at some places, shape (n,), nulls where a place is -1."""
     at = pl.Series(places)
     return displays.select(pl.all().gather(at.set(at < 0, None)))
-
-
-ID, HASH = "id", "hash"
-# So many hashes are sorted in memory.
-SORTED_HASHES = 4_000_000
-# Files that hashes are distributed into.
-MOST_PARTS = 64
 
 
 def hashed(ids: pl.Series) -> pl.DataFrame:

@@ -133,24 +133,10 @@ def choose_actions(
 ) -> list[int]:
     """Return which of the labels are kept, as positions, in the order of their index.
 
-    Parameters
-    ----------
-    labels
-        Distinct labels of the actions, in the order of their codes.
-    shown
-        Number of displays of each label, shape (K,); labels never shown are not kept. For ``used``, its displays that
-        can be judged.
-    wanted
-        Choice of labels. None, and ``used``, keep all (numeric labels in numeric order, others alphabetically);
-        ``top:n`` keeps the n most shown, most shown first; a list, or a text with commas, keeps those labels in that
-        order.
-
-    Raises
-    ------
-    UsageError
-        The number in ``top:n`` is no whole number of at least 2.
-    UnknownNameError
-        A wanted label was never shown.
+    `shown` (K,) are the displays of each label, for ``used`` those that can be judged; labels never shown are not kept.
+    None, and ``used``, keep all (numeric labels in numeric order, others alphabetically); ``top:n`` keeps the n most
+    shown, most shown first; a list, or a text with commas, keeps those labels in that order. Raises UsageError unless
+    the number in ``top:n`` is a whole one of at least 2, and UnknownNameError if a wanted label was never shown.
     """
     order = sorted(np.flatnonzero(shown).tolist(), key=lambda i: _label_order(labels[i]))
     if isinstance(wanted, str) and wanted.startswith("top"):
@@ -255,19 +241,9 @@ def kept_propensities(
     same probability whatever the action; what averages over the displays that stay is not. Where displays have sets of
     their own, no action knows the sum over a set. Uniform ones stay too, and are logged ones then: the fewer of a set
     are kept, the fewer of its displays stay, so that one over how many are kept would be right given the displays that
-    stay, and these no even sample of the traffic.
-
-    Parameters
-    ----------
-    kind
-        Kind of the propensities: logged, uniform (by design), estimated or absent.
-    seen
-        Sums over all displays of each action of the source.
-    kept
-        Numbers of the kept actions among those of `seen`, shape (K,).
-    choosable
-        Weight of the displays at which a kept action was eligible: no policy has a choice at the others, which are not
-        among those that a value is of. None where every action always is.
+    stay, and these no even sample of the traffic. `kept` (K,) are the numbers of the kept actions among those of
+    `seen`. `choosable` is the weight of the displays at which a kept action was eligible: no policy has a choice at the
+    others, which are not among those that a value is of. None where every action always is.
     """
     whole = float(seen.weight.sum()) if choosable is None else choosable
     share = min(float(seen.weight[kept].sum()) / max(whole, 1e-300), 1.0)

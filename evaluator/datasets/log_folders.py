@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 from evaluator.datasets.sources.objects import ObjectFile
 from evaluator.datasets.sources.stores import Store, StoredObject, open_store
 from evaluator.errors import EvaluatorError
-from evaluator.log.log_files import LogFile, opened, size_of
-from evaluator.log.parquet import damaged
+from evaluator.log.log_files import LogFile, damaged, opened, size_of
 from evaluator.outputs.checksums import checksum
 from evaluator.store_addresses import as_given, is_address
 
@@ -91,15 +90,8 @@ def folder_of(file: LogFile) -> LogFolder:
 class StoredFile:
     """What a Parquet file is known by.
 
-    Parameters
-    ----------
-    bytes, rows
-        Number of bytes and of rows in the file.
-    sha256
-        SHA-256 of all its bytes, in hex.
-    footer_bytes, footer_sha256
-        Size and SHA-256 of its end, which says what columns it has, where their pages are and how to read them. Each
-        page has a checksum of its own, so that with its footer a file is verified as far as it is read.
+    Its end, `footer_bytes` long, says what columns it has, where their pages are and how to read them. Each page has a
+    checksum of its own, so that with its footer a file is verified as far as it is read.
     """
 
     bytes: int

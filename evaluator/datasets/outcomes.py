@@ -21,21 +21,26 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets.event_rows import EventRules, deduplicated
-from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log import Log
-from evaluator.log.events import merge_events, with_kind
-from evaluator.log.meta import EventKind
+from evaluator.log.log_tables import beyond_bound, bounds_of
+from evaluator.log.meta import EventKind, merge_events, with_kind
 from evaluator.log.schema import EVENTS, to_numpy
-from evaluator.log.table_breaches import beyond_bound, bounds_of
 from evaluator.log.times import with_date
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole, ticks_words
 
 Ints = npt.NDArray[np.int64]
 # Count of the conversions that were cut.
 CUT = "conversions_beyond_attribution_window"
+Floats = npt.NDArray[np.float64]
+# So many conversions may be strays.
+_MOST_STRAYS = 10
+# They are if at least so many should have come meanwhile, and so many times as many as came: at most one of 30 comes by
+# chance with a probability of 3e-12; of 10, had rates fallen to a third, with 5e-4.
+_FEWEST_DUE, _TIMES_DUE = 30.0, 10.0
+_BINS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +79,7 @@ def find_outcomes(
     gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time; `last` is that of the
     last one. What comes later than a `window`, a duration or ticks in place of the spec's, is no breach, but cut.
     """
-    tick = tick_of(spec)
+    tick = spec.tick
     stated = spec_window(rules.attribution_window, tick, name=spec.name)
     cut = asked_window(window, tick)
     found, until = _followed(found, spec, rules, breaches, times=times, last=last, stated=stated, cut=cut)
@@ -119,7 +124,7 @@ def _followed(
     if until == "complete":
         return found, None
     shown, time = found["shown"].to_numpy(), found["time"].to_numpy()
-    rows, seconds = breaches.check(found), SECONDS.get(tick_of(spec))
+    rows, seconds = breaches.check(found), SECONDS.get(spec.tick)
     if isinstance(until, int):
         rows.add(
             rules.clock, found["time"] > until, f"{rules.word} later than observed_until = {with_date(until, seconds)}",
@@ -278,16 +283,6 @@ def cut_log(log: Log, window: str | int) -> Log:
     return changed.with_conversions(conversions).as_sound_as(log)
 
 
-Floats = npt.NDArray[np.float64]
-
-# So many conversions may be strays.
-MOST = 10
-# They are if at least so many should have come meanwhile, and so many times as many as came: at most one of 30 comes by
-# chance with a probability of 3e-12; of 10, had rates fallen to a third, with 5e-4.
-FEWEST, TIMES = 30.0, 10.0
-BINS = 4096
-
-
 class FollowUpEnd(NamedTuple):
     """Until when a log was followed.
 
@@ -314,10 +309,10 @@ def find_end(times: Callable[[], Iterable[Ints]], *, last: int, shown: Ints, tim
     middles, displays = _histogram(times, last)
     latest = int(time[late[-1]])
     end = FollowUpEnd(latest, stray)
-    for n in range(1, min(MOST, len(late)) + 1):
+    for n in range(1, min(_MOST_STRAYS, len(late)) + 1):
         before = int(time[late[-n - 1]]) if n < len(late) else last
         expected = _expected(middles, displays, shown, time, before, latest)
-        if expected >= max(FEWEST, TIMES * n):
+        if expected >= max(_FEWEST_DUE, _TIMES_DUE * n):
             stray = np.zeros(len(time), np.bool_)
             stray[late[-n:]] = True
             end = FollowUpEnd(before, stray, expected)
@@ -326,10 +321,10 @@ def find_end(times: Callable[[], Iterable[Ints]], *, last: int, shown: Ints, tim
 
 def _histogram(times: Callable[[], Iterable[Ints]], last: int) -> tuple[Floats, Ints]:
     """Return times (B,) and the number of displays around each (B,)."""
-    counts, edges = np.zeros(BINS, np.int64), None
+    counts, edges = np.zeros(_BINS, np.int64), None
     for some in times():
         if edges is None:
-            edges = np.linspace(int(some[0]), max(last, int(some[0]) + 1), BINS + 1)
+            edges = np.linspace(int(some[0]), max(last, int(some[0]) + 1), _BINS + 1)
         counts += np.histogram(some, edges)[0]
     assert edges is not None
     held = counts > 0

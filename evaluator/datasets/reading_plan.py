@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,30 +13,25 @@ from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.contexts import Features, choose_features
 from evaluator.datasets.event_rows import EventRules, event_columns, event_kinds
 from evaluator.datasets.frames import Chunks, column_names, number_columns
-from evaluator.datasets.metadata import tick_of
 from evaluator.datasets.options import ReadingOptions, share_of
 from evaluator.datasets.outcomes import asked_window
-from evaluator.datasets.per_action_columns import (
-    TargetColumns,
-    target_actions,
-    target_columns,
-    vector_columns,
-)
+from evaluator.datasets.per_action_columns import PerAction, find_per_action
 from evaluator.datasets.row_breaches import SHOWN
-from evaluator.datasets.sorting import SortedChunks, whole_ties
+from evaluator.datasets.row_rules import ROLES
+from evaluator.datasets.sorting import SortedChunks, Spool
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_sections import Time
-from evaluator.datasets.spool import Spool
 from evaluator.datasets.vw.decision_frames import FORMATS, has_times
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import UsageError
 from evaluator.log import Log
-from evaluator.log.column import CROSS, parts_of
+from evaluator.log.column import CROSS, LIKE_USERS, like_users, parts_of
 from evaluator.log.schema import OWN_COLUMNS, kept_columns
-from evaluator.log.users import LIKE_USERS, like_users
 
+# Rows read beyond a limit at first, to see where the displays of its last time end.
+MARGIN = 10_000
 _BY_ROUNDS = "The displays have no times: they are in the order of the file, and rounds count them."
 
 
@@ -55,8 +50,8 @@ class ReadingPlan:
     files, others, of_sets
         Tables of the displays, of each kind of events that has its own, by the spec's name of the kind, and of the
         calendar or the candidates.
-    targets, vectors
-        Columns of the probabilities of policies to be evaluated, and of the actions' vectors.
+    per_action
+        Columns that say something for each action; None without.
     kept
         Columns that the log keeps as they are, by the name that it gives them.
     by_rounds
@@ -74,8 +69,7 @@ class ReadingPlan:
     files: list[TablePart]
     others: Mapping[str, list[TablePart]]
     of_sets: list[TablePart]
-    targets: TargetColumns
-    vectors: list[dict[str, str]]
+    per_action: PerAction | None
     kept: dict[str, str]
     by_rounds: bool = False
     passed_over: dict[str, Counter[str]] = field(default_factory=dict)
@@ -139,14 +133,16 @@ class ReadingPlan:
     @cached_property
     def _joined(self) -> set[str]:
         """Columns that displays get of tables of their own."""
-        named = {} if self.spec.target is None else self.spec.target.named
-        return {column for name, column in self.target_actions.items() if named[name.partition(":")[2]].source}
+        if self.spec.target is None or self.per_action is None:
+            return set()
+        named = self.spec.target.named
+        return {column for name, column in self.per_action.actions.items() if named[name.partition(":")[2]].source}
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:
-        wide = [name for of in (*self.targets.values(), *self.vectors) for name in of.values()]
-        kinds = merged_kinds(_display_kinds(self.spec, self.features), dict.fromkeys(wide, "float"))
-        kinds = merged_kinds(kinds, dict.fromkeys(self.target_actions.values(), "category"))
+        kinds = _display_kinds(self.spec, self.features)
+        if self.per_action is not None:
+            kinds = merged_kinds(kinds, self.per_action.kinds())
         for rules in self.events:
             kinds = kinds if rules.table in self.others else merged_kinds(kinds, event_columns(rules, self.spec.time))
         return kinds
@@ -168,7 +164,7 @@ class ReadingPlan:
         def chunks() -> Iterable[pl.DataFrame]:
             if self.limit is None or not whole:
                 return all_rows
-            return whole_ties((lambda limit: all_rows) if self.sort else read, spec.display.time, self.limit)
+            return _whole_ties((lambda limit: all_rows) if self.sort else read, spec.display.time, self.limit)
 
         return chunks
 
@@ -191,11 +187,6 @@ class ReadingPlan:
         found = {c: [file.name for file, of in zip(tables, offered, strict=True) if c not in of] for c in sorted(free)}
         return {c: names for c, names in found.items() if 0 < len(names) < len(tables)}
 
-    @cached_property
-    def target_actions(self) -> dict[str, str]:
-        """Column of labels of each policy to be evaluated that has one, by its column of displays."""
-        return target_actions(self.spec)
-
 
 def plan_reading(
     spec: FileSpec,
@@ -209,19 +200,21 @@ def plan_reading(
     if by_rounds:
         spec = spec.model_copy(update={"time": Time(unit="round", ties="file")})
     events = event_kinds(spec, asked.deduplicate, asked.attributed_only)
-    asked_window(asked.attribution_window, tick_of(spec))
+    asked_window(asked.attribution_window, spec.tick)
+    features, per_action = choose_features(spec, asked.features), None
+    if spec.target is not None or spec.action_set is not None:
+        per_action = find_per_action(spec, files)
     return ReadingPlan(
         spec=spec,
         asked=asked,
         events=events,
-        features=choose_features(spec, asked.features),
+        features=features,
         files=list(files),
         others={table: list(of) for table, of in others.items()},
         of_sets=list(of_sets),
-        targets=target_columns(spec, files),
-        vectors=vector_columns(spec, files),
+        per_action=per_action,
         kept=columns_to_keep(spec, _uncrossed(asked.keep, files[0], spec), lambda: _users(files[0], spec))
-        | target_actions(spec),
+        | ({} if per_action is None else dict(per_action.actions)),
         by_rounds=by_rounds,
     )
 
@@ -264,9 +257,7 @@ def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
     roles: list[tuple[str | None, Kind]] = [
         (spec.display.action, "category"),
-        (spec.display.propensity_column, "float"),
-        (spec.display.weight, "float"),
-        (spec.display.cost, "float"),
+        *((role.column(spec), "float") for role in ROLES),
         (spec.display.id, "text"),
         (spec.display.eligible, "labels"),
     ]
@@ -325,3 +316,39 @@ def check_kept(log: Log, keep: Sequence[str]) -> None:
                 f"Log {log.meta.name!r} keeps no column {column!r} (it keeps {', '.join(kept) or 'none'}).",
                 remedy=f"convert its source with `keep=['{column}']`.",
             )
+
+
+def _whole_ties(read: Callable[[int | None], Iterable[pl.DataFrame]], time: str, limit: int) -> Iterator[pl.DataFrame]:
+    """Yield the first `limit` rows and those after them that share the time of the last one.
+
+    `read` gives so many of the first rows, or all for None.
+    """
+    left, last = limit, None
+    for chunk in _as_needed(read, limit + MARGIN):
+        taken = chunk.head(left)
+        left -= taken.height
+        if left == 0:
+            last = taken[time][-1] if taken.height else last
+            rest = chunk[time].slice(taken.height)
+            # A time that cannot be read ties with none.
+            other = rest.is_null() | (pl.Series([True]) if last is None else rest != last).fill_null(True)
+            taken = chunk.head(taken.height + int(other.arg_max() or 0) if other.any() else chunk.height)
+        if taken.height:
+            yield taken
+        if taken.height < chunk.height:
+            return
+
+
+def _as_needed(read: Callable[[int | None], Iterable[pl.DataFrame]], rows: int) -> Iterator[pl.DataFrame]:
+    """Yield the first `rows` rows, which are read without the rest of a file; then, if asked for, the others."""
+    seen = 0
+    for chunk in read(rows):
+        seen += chunk.height
+        yield chunk
+    if seen < rows:
+        return
+    for chunk in read(None):
+        skipped = min(seen, chunk.height)
+        seen -= skipped
+        if skipped < chunk.height:
+            yield chunk.slice(skipped)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 from shlex import quote
@@ -21,9 +22,9 @@ from evaluator.datasets.outcomes import cut_log
 from evaluator.datasets.reading_plan import check_kept
 from evaluator.datasets.row_breaches import QUARANTINE
 from evaluator.datasets.sources.databases import Databases
-from evaluator.datasets.sources.files import SourceFile, find_files
+from evaluator.datasets.sources.files import SourceFile, Staging, find_files, staging
 from evaluator.datasets.sources.lakes import lake_paths, open_delta, open_iceberg
-from evaluator.datasets.sources.objects import Staging, find_objects, staging
+from evaluator.datasets.sources.objects import find_objects
 from evaluator.datasets.sources.part import TablePart, unchanged
 from evaluator.datasets.sources.queries import ask
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
@@ -33,7 +34,7 @@ from evaluator.errors import EvaluatorError, SourceError, UnknownNameError, Usag
 from evaluator.log import Log
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.options.signatures import shows
-from evaluator.store_addresses import is_address, refuse_secret
+from evaluator.store_addresses import as_given, is_address, refuse_secret
 from evaluator.worlds.scenarios.problem import delay_files, generate
 from evaluator.worlds.scenarios.promotions import generate_promotions
 from evaluator.worlds.scenarios.scenario import PromotionsScenario
@@ -56,6 +57,7 @@ _NAMES = {
 }  # fmt: skip
 _NEEDED = ("time", "action", "conversion_time")
 _SHOWN = 8
+DISPLAYS, SETS = "source", ("calendar", "candidates")
 
 
 def names() -> list[str]:
@@ -66,20 +68,14 @@ def names() -> list[str]:
 def spec_path(dataset: str | Path) -> LogFolder:
     """Return the ``spec.toml`` of a dataset, or the folder of a converted one, on disk or in an object store.
 
-    Raises
-    ------
-    UnknownNameError
-        No bundled dataset has this name.
-    SourceError
-        It is the path of a folder, and none is there, or it holds neither a spec nor a converted log; or an address,
-        and its store cannot be reached.
-    UsageError
-        It is a frame, or nothing that names a dataset, or an address that holds a secret.
+    Raises UnknownNameError if no bundled dataset has this name; SourceError if it is the path of a folder that is not
+    there, or holds neither a spec nor a converted log, or an address whose store cannot be reached; UsageError if it is
+    a frame, or nothing that names a dataset, or an address that holds a secret.
     """
     if not isinstance(dataset, str | PathLike):
         raise no_log(dataset)
     refuse_secret(str(dataset))
-    path = folder_at(dataset)
+    path = folder_at(dataset) if is_address(as_given(dataset)) else Path(dataset)
     if isinstance(path, ObjectFolder):
         return _stored(path)
     bundled = bundled_names()
@@ -269,9 +265,6 @@ def _guessed(names: list[str]) -> dict[str, str]:
     return found
 
 
-DISPLAYS, SETS = "source", ("calendar", "candidates")
-
-
 def read_spec_tables(
     spec: FileSpec,
     folder: Path,
@@ -298,14 +291,15 @@ def read_spec_tables(
     advance
         Function called with the number of rows read since the last call.
     jobs
-        Number of threads that read displays of many files, and write them in parts (`into`).
+        Number of threads that write the displays in parts (`into`).
     """
     with staging(into) as place:
-        with Databases() as databases:
-            parts = {
-                name: _parts(of, spec, folder, place, databases, override=asked.path)
-                for name, of in spec_tables(spec).items()
-            }
+        with Databases() if queries(spec) else nullcontext() as databases:
+            parts = {}
+            for name, of in spec_tables(spec).items():
+                # What is read in place of the displays' table is so for others that lie there, too.
+                override = asked.path if of.table.place == spec.source.place else None
+                parts[name] = find_parts(of, folder, staging=place, databases=databases, override=override)
         whole = [part for of in parts.values() for part in of]
         displays = parts.pop(DISPLAYS)
         of_sets = next((parts.pop(name) for name in SETS if name in parts), [])
@@ -322,14 +316,6 @@ def read_spec_tables(
 def queries(spec: FileSpec) -> list[str]:
     """Return the names of those tables of a spec that a database answers with, as its sections are called."""
     return [of.section for of in spec_tables(spec).values() if of.table.database is not None]
-
-
-def _parts(
-    of: SpecTable, spec: FileSpec, folder: Path, place: Staging, databases: Databases, *, override: str | Path | None
-) -> list[TablePart]:
-    """Return the parts of a table; what is read in place of the displays' is so for others that lie there, too."""
-    same = of.table.place == spec.source.place
-    return find_parts(of, folder, staging=place, databases=databases, override=override if same else None)
 
 
 def _by_name(message: str, parts: Sequence[TablePart]) -> str:
@@ -353,7 +339,7 @@ def files_read(spec: FileSpec, folder: Path, *, override: str | Path | None = No
 
 
 def find_parts(
-    of: SpecTable, folder: Path, *, staging: Staging, databases: Databases, override: str | Path | None = None
+    of: SpecTable, folder: Path, *, staging: Staging, databases: Databases | None, override: str | Path | None = None
 ) -> list[TablePart]:
     """Return the parts of a table, in the order of their rows.
 
@@ -367,6 +353,7 @@ def find_parts(
     if override is None and table.iceberg is not None:
         return [open_iceberg(table, folder, key=of.key)]
     if table.database is not None:
+        assert databases is not None
         return [ask(table, of.section, key=of.key, staging=staging, databases=databases)]
     named = str(override) if override is not None else table.files or ""
     if is_address(named):

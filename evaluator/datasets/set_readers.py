@@ -38,8 +38,8 @@ _REPAIR = "list the actions that could have been shown, or quarantine the row"
 _EVER, _FOR_GOOD = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-def find_sets(spec: FileSpec, files: list[TablePart], zones: ZonesSeen, *, listed: bool) -> SetSource | None:
-    """Return what reads the eligible actions of a source; None where every action always is eligible.
+def find_sets(spec: FileSpec, files: list[TablePart], zones: ZonesSeen, *, listed: bool) -> SetSource:
+    """Return what reads the eligible actions of a source, whose spec says which are.
 
     `files` are those of the calendar or of the candidates, where the spec has either.
     """
@@ -51,13 +51,11 @@ def find_sets(spec: FileSpec, files: list[TablePart], zones: ZonesSeen, *, liste
         if not listed:
             candidates.breaches.refuse()
         return candidates
-    if spec.action or spec.calendar is not None:
-        flights = given_flights(spec, zones) if spec.action else read_flights(spec, files, zones)
-        return CalendarSets(flights, display.time, display.action)
-    return None
+    flights = given_flights(spec, zones) if spec.action else read_flights(spec, files, zones)
+    return CalendarSets(flights, display.time, display.action)
 
 
-def set_breaches(sets: SetSource | None, *, limited: bool, listed: bool) -> list[Breaches]:
+def set_breaches(sets: SetSource, *, limited: bool, listed: bool) -> list[Breaches]:
     """Return the breaches of the table of candidates, once all displays are known; none of other sets.
 
     The reader has checked all displays; where only the first were read (`limited`), some candidates belong to none of

@@ -20,8 +20,8 @@ from evaluator.datasets.spec_sections import (
     Target,
     Time,
 )
-from evaluator.log.meta import NO_OUTCOMES
-from evaluator.units import LEAST_SAMPLE, MOST_VALUE
+from evaluator.log.meta import NO_OUTCOMES, PropensityKind
+from evaluator.units import LEAST_SAMPLE, MOST_VALUE, Tick
 from evaluator.worlds.criteo.parameters import TwinParameters
 from evaluator.worlds.scenarios.scenario import BernoulliScenario, LinearScenario, PromotionsScenario
 
@@ -301,16 +301,33 @@ class FileSpec(Heading):
                 raise ValueError(f"context.columns holds {column!r}, which {refused}")
         return self
 
+    @property
+    def tick(self) -> Tick:
+        """Tick of the log: the unit of integer times, us for datetimes."""
+        return "us" if self.time.unit == "datetime" else self.time.unit
+
+    @property
+    def logged_propensities(self) -> PropensityKind:
+        """Where the propensities of the log come from."""
+        if self.display.propensity is not None or (self.candidates is not None and self.candidates.propensity):
+            return "logged"
+        return "uniform" if self.display.propensity_kind == "uniform" else "absent"
+
+    @property
+    def sets(self) -> list[str]:
+        """What says which actions are eligible, one at the most; nothing where every action always is."""
+        given = {
+            "display.eligible": self.display.eligible, "[[action]]": self.action, "[calendar]": self.calendar,
+            "[candidates]": self.candidates,
+        }  # fmt: skip
+        return [name for name, what in given.items() if what]
+
     def events(self) -> dict[str, Conversion]:
         """Return the tables of the spec that give events, by their names: ``conversion``, ``outcomes.NAME``."""
         return {"conversion": self.conversion, **{f"outcomes.{name}": of for name, of in self.outcomes.items()}}
 
     def _one_source_of_sets(self) -> None:
-        d, c = self.display, self.candidates
-        given = {
-            "display.eligible": d.eligible, "[[action]]": self.action, "[calendar]": self.calendar, "[candidates]": c,
-        }  # fmt: skip
-        named = [name for name, what in given.items() if what]
+        d, c, named = self.display, self.candidates, self.sets
         if len(named) > 1:
             raise ValueError(f"{' and '.join(named)} both say which actions are eligible: give one of them")
         if named and isinstance(d.propensity, float | int):

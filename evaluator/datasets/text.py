@@ -24,6 +24,11 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from evaluator.errors import SourceError, UsageError
 from evaluator.escape import shortened
 
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow.parquet as pq
+
+
 UTF8 = "utf-8"
 # Bytes that are unpacked at once, and of a table of text parsed at once.
 PIECE, TEXT_PIECE = 1024 * 1024, 4 * 1024 * 1024
@@ -41,6 +46,13 @@ _NO_FILES = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefi
 # Characters before an illegal byte that its error shows.
 _CONTEXT = 24
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Megabytes of long cells in the rows of a chunk; a row group, a batch and the lines of a chunk may unpack to twice as
+# many. More is allowed to a file of a hundredth of that.
+UNPACKED_MB, TIMES = 64, 100
+# Of files of fewer bytes, which have few pages, these are looked at too.
+SMALL = 4 * 1024 * 1024
+# Rows of a chunk, bytes of a cell that is not long, and of the memory that any cell takes.
+ROWS, SHORT, CELL = 100_000, 64, 16
 
 
 def known_encoding(name: str) -> bool:
@@ -230,19 +242,6 @@ def _no_mark(path: Path, encoding: str, error: Exception) -> SourceError:
     return SourceError(
         f"{path}: not {encoding} text ({error}).", remedy='name what it was saved in, such as "utf-16-le" or "utf-8".'
     )
-
-
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow.parquet as pq
-
-# Megabytes of long cells in the rows of a chunk; a row group, a batch and the lines of a chunk may unpack to twice as
-# many. More is allowed to a file of a hundredth of that.
-UNPACKED_MB, TIMES = 64, 100
-# Of files of fewer bytes, which have few pages, these are looked at too.
-SMALL = 4 * 1024 * 1024
-# Rows of a chunk, bytes of a cell that is not long, and of the memory that any cell takes.
-ROWS, SHORT, CELL = 100_000, 64, 16
 
 
 def allowed(path: Path, times: int = 1) -> int:

@@ -53,22 +53,10 @@ def delimiter(file: SourceFile, source: Table) -> str:
 class Header(NamedTuple):
     """What the first row of a text file says, or the spec in its place.
 
-    Parameters
-    ----------
-    names
-        Names of the columns, in file order.
-    lines
-        Number of lines that the header takes: 0 without one, more than one if a name is broken over lines.
-    delimiter
-        Delimiter of the cells.
-    above
-        Number of lines above it that are no rows: 1 where the first names the delimiter.
-    text
-        Text of these lines, as they stand.
-    returns
-        Whether the lines of the file end with carriage returns alone, as old spreadsheets write them.
-    size
-        Number of bytes of all these lines in UTF-8.
+    `names` are in file order. The header takes `lines`: 0 without one, more than one if a name is broken over lines;
+    `text` is theirs, as it stands, and `size` the number of its bytes in UTF-8. `above` it are lines that are no rows:
+    1 where the first names the delimiter. `returns` says whether lines end with carriage returns alone, as old
+    spreadsheets write them.
     """
 
     names: list[str]

@@ -167,7 +167,7 @@ def difference_of_sums(
     displays: int | None = None,
     ratio: float = 1.0,
 ) -> Interval:
-    """Return the difference of the mean rewards of A and B, with its interval, which fails with probability `alpha`.
+    """Return the difference of the mean rewards of A and B, with its interval.
 
     Parameters
     ----------
@@ -176,8 +176,10 @@ def difference_of_sums(
         one display differ between the two, of all their rounds, which gives the longer, unpaired interval. For several
         repeats, their mean (`evaluator.estimates.repeated`). Both have the same number of rounds, so that the smallest
         reward, which they count from, cancels.
-    rounds, upper, lower
-        Number of rounds T > 0 of A; largest and smallest possible reward of a round.
+    rounds, alpha
+        Number of rounds T > 0 of A; probability that the interval fails.
+    upper, lower
+        Largest and smallest possible reward of a round.
     kind, displays
         `PAIRED` or `UNPAIRED`, for reports; number n that the interval names, None for that of rounds in `a` and `b`.
     ratio

@@ -16,12 +16,7 @@ from evaluator.engine.log_replay import BATCH, MatchingReplay, QueueReplay, Repl
 from evaluator.log.eligible import unpack
 from evaluator.log.reward_kinds import cost_events
 from evaluator.log.schema import COST, ELIGIBLE, consecutive, to_numpy
-from evaluator.replays.acceptance import (
-    AcceptedDisplays,
-    SetSizes,
-    accepted_of,
-    most_suspicious,
-)
+from evaluator.replays.acceptance import AcceptedDisplays, SetSizes, accepted_of, most_suspicious
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.propensity import Thinning
 from evaluator.replays.rounds.stream import BLOCK, LogOrder, LogPiece, blocks, gather, pieces

@@ -101,9 +101,7 @@ class BareReplayOptions(Options):
         panel=ESTIMATE,
     )
     reward: RewardName = option(
-        "eventual",
-        "eventual: all conversions of a display. observed: those revealed by the last round",
-        panel=ESTIMATE,
+        "eventual", "eventual: all conversions of a display. observed: those revealed by the last round", panel=ESTIMATE
     )
     immature: str = option(
         "drop",
@@ -114,12 +112,7 @@ class BareReplayOptions(Options):
     )
     seed: int = SEED.field()
     repeats: int = option(
-        1,
-        "Replays of as many orders of the log, averaged",
-        example="20",
-        panel=REPLAY,
-        flags=("--runs",),
-        at_least=1,
+        1, "Replays of as many orders of the log, averaged", example="20", panel=REPLAY, flags=("--runs",), at_least=1
     )
     jobs: int = JOBS.field()
     level: float = LEVEL.field()
@@ -131,19 +124,11 @@ class BareReplayOptions(Options):
         panel=ESTIMATE,
     )
     learn_from: LearnsFrom = option(
-        "objective",
-        "What the policy is told: the objective, a display's cost at once; or revenue alone",
-        panel=REPLAY,
+        "objective", "What the policy is told: the objective, a display's cost at once; or revenue alone", panel=REPLAY
     )
 
     def __post_init__(self) -> None:
-        """Check every option, and which do not go together.
-
-        Raises
-        ------
-        ParameterError
-            A value does not fit; the message names the option, the value and what it takes.
-        """
+        """Check every option, and which do not go together; ParameterError names the option and what it takes."""
         from evaluator.estimates.standard_errors import FEWEST
         from evaluator.replays.rounds.maturity import correct_by
 
@@ -239,13 +224,7 @@ class ReplayOptions(BareReplayOptions):
     guardrails: Sequence[str] | None = GUARDRAILS.field()
 
     def __post_init__(self) -> None:
-        """Check every option, and which do not go together.
-
-        Raises
-        ------
-        ParameterError
-            A value does not fit; the message names the option, the value and what it takes.
-        """
+        """Check every option, and which do not go together; ParameterError names the option and what it takes."""
         from evaluator.log.column import columns_of
 
         super().__post_init__()

@@ -14,10 +14,18 @@ from evaluator.engine.log_replay import SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
-from evaluator.log.bounds import CapLoss, with_bounds, with_cap
 from evaluator.log.column import Column, read_clusters, read_groups
-from evaluator.log.relabel_actions import in_order
-from evaluator.log.reward_kinds import cost_events, events_of, has_costs, refuse_counted, with_rewards
+from evaluator.log.reward_kinds import (
+    CapLoss,
+    cost_events,
+    events_of,
+    has_costs,
+    refuse_counted,
+    with_bounds,
+    with_cap,
+    with_rewards,
+)
+from evaluator.log.vectors_of_displays import in_order
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
@@ -135,12 +143,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     usable = surveyed.shown_first(used)
     playable = None if basis.sets is None or sampler == "logged" else usable > 0
     rounds = LogRounds(
-        log,
-        used,
-        vectors,
-        window.revealed(surveyed, clock),
-        told=_told(surveyed, costs=told_costs),
-        playable=playable,
+        log, used, vectors, window.revealed(surveyed, clock), told=_told(surveyed, costs=told_costs), playable=playable
     )
     if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
         of_sampler = _of_used(of_sampler, usable)
@@ -402,12 +405,7 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
 def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:
     """Raise ParameterError if a policy takes no costs, or no refunds, and is told some; it names those that do."""
     for takes, has, what, instead in (
-        (
-            "takes_costs",
-            told_costs,
-            "the cost of a display at once",
-            "tell it revenue alone, `learn_from='revenue'`",
-        ),
+        ("takes_costs", told_costs, "the cost of a display at once", "tell it revenue alone, `learn_from='revenue'`"),
         ("takes_refunds", rewards.taken_back > 0.0, "refunds", "leave refunds out of the log"),
     ):
         if has and not getattr(policy, takes, True):

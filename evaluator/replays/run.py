@@ -16,10 +16,7 @@ from evaluator.estimates.best_fixed import BestFixedAction, BestOrder
 from evaluator.estimates.confidence import SparseRewards
 from evaluator.estimates.paired import difference, scaled, unknown
 from evaluator.estimates.repeated import repeated_interval
-from evaluator.findings.codes import (
-    NO_ROUNDS,
-    ordered,
-)
+from evaluator.findings.codes import NO_ROUNDS, ordered
 from evaluator.log import Log
 from evaluator.log.schema import COST, ELIGIBLE, consecutive, take_rows, to_numpy
 from evaluator.replays.findings.run import (
@@ -93,12 +90,7 @@ def shown_columns(plans: Sequence[ReplayPlan], runs: Sequence[ReplayRun]) -> lis
 
 
 def _execute_all(
-    plans: Sequence[ReplayPlan],
-    jobs: int,
-    batch_size: int,
-    advance: Callable[[int], None],
-    *,
-    resampled: bool = True,
+    plans: Sequence[ReplayPlan], jobs: int, batch_size: int, advance: Callable[[int], None], *, resampled: bool = True
 ) -> list[tuple[ReplayResult, NoRoundsError | None]]:
     """Return the result of each plan, and why it has no round if it has none."""
     ends = [plan.told_at_ends() for plan in plans]

@@ -7,17 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
 
-from evaluator.audits.result import Audit
-from evaluator.checks.registry import number_tested
-from evaluator.checks.run import CheckReport
-from evaluator.checks.wear_out import NAME as WEAR_OUT
-from evaluator.delays.study.result import DelayStudy
-from evaluator.delays.study.words import first_positive, last_shown, words
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.chart_parts import CORRECTED, GREY, NAIVE, delay_axis, drawable
@@ -37,6 +31,11 @@ from evaluator.reports.small_charts import (
     shares_chart,
     small_chart,
 )
+
+if TYPE_CHECKING:
+    from evaluator.audits.result import Audit
+    from evaluator.checks.run import CheckReport
+    from evaluator.delays.study.result import DelayStudy
 
 _ALARM = {"fail": "#c0392b", "warn": "#b87800", "pass": "#2e9e5b"}
 # Smallest p-value that is told from smaller ones, in powers of ten.
@@ -71,7 +70,10 @@ def left_chart(report: CheckReport) -> Spec | None:
 
 def tests_chart(report: CheckReport) -> Spec | None:
     """Return the p-value of each test with the limit from which it counts: a row an alarm, one for all that passed."""
-    users = "users" in report[WEAR_OUT].numbers
+    from evaluator.checks.dependence import WEAR_OUT
+    from evaluator.checks.registry import number_tested
+
+    users = "users" in report[WEAR_OUT.name].numbers
     level = report.options.false_alarms / number_tested(clustered=report.options.cluster_by is not None, users=users)
     tested = [one for one in report.checks if one.p_value is not None and one.verdict in _ALARM]
     alarms = sorted((one for one in tested if one.verdict != "pass"), key=lambda one: one.verdict)[: MOST_ROWS - 1]
@@ -163,6 +165,8 @@ def told_chart(audit: Audit) -> Spec | None:
 
 def arrival_chart(study: DelayStudy) -> Spec | None:
     """Return the share of the conversions that have come by each delay, as seen and corrected."""
+    from evaluator.delays.study.words import first_positive, last_shown, words
+
     fit, rows = study.fit, study.rows
     scale = rows.tick_seconds or 1.0
     start, end = first_positive(fit), max(last_shown(fit), first_positive(fit) * 1.5)
@@ -252,7 +256,7 @@ def earned_chart(result: ReplayResult) -> Spec | None:
         name = f"{drawable(result.title) if own else 'final policy'}, by weights"
         rows.append((name, result.final.estimates["snips"].value))
     logged = result.logging_value.estimate
-    if not math.isfinite(logged):
+    if not (result.rounds and math.isfinite(logged)):
         return None
     number = significant_text(logged, 3)
     return intervals_chart(rows, "Reward of a display", origin=(logged, f"logging policy {number}"), sign=False)
@@ -281,8 +285,11 @@ def uplifts_chart(result: ReplayResult) -> Spec | None:
     return intervals_chart(rows, f"Uplift over the logging policy by {drawable(split.column)}")
 
 
-def shown_chart(log: Mapping[str, Any]) -> Spec | None:
+def shown_chart(facts: Mapping[str, Any]) -> Spec | None:
     """Return the shares of a log's displays that its actions have, from the facts of `evaluator.datasets.show`."""
+    log = facts.get("log")
+    if not log or "top_actions" not in log:
+        return None
     actions: Sequence[Mapping[str, Any]] = log["top_actions"]
     displays = log["displays"]
     if len(actions) < 2 or not displays:

@@ -2,141 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from evaluator.audits.result import Audit
-from evaluator.checks.run import CheckReport
-from evaluator.comparisons.result import Comparison
-from evaluator.delays.study.result import DelayStudy
-from evaluator.errors import LogError, UnknownNameError, nearest
-from evaluator.log import Log
-from evaluator.replays.result import ReplayResult
+from evaluator.errors import UnknownNameError, nearest
 from evaluator.reports.document import Spec
-from evaluator.simulations.result import Simulation
 
 if TYPE_CHECKING:
     import altair as alt
 
-# Variants whose actions over time a page shows.
-_MOST_SHOWN = 4
 # Small pictures of pages, which no file holds.
 SMALL = frozenset({"arrival", "change"})
 # Parts that only a whole chart has: Altair refuses to join charts that have them.
 _OF_A_WHOLE = frozenset({"$schema", "config", "datasets"})
-# Draws a chart; None where there is nothing to draw.
-Draw = Callable[[], Spec | None]
+# The module and the function that draw the charts of each kind of result, the most telling one first. Modules are
+# imported when a chart is drawn. A function without a name draws several charts, each with its own.
+_CHARTS: dict[str, list[tuple[str, str]]] = {
+    "ReplayResult": [
+        ("replay", "curve_charts.replay_chart"),
+        ("guardrails", "interval_charts.guardrail_chart"),
+        ("actions", "curve_charts.action_chart"),
+        ("window", "curve_charts.window_chart"),
+        ("", "interval_charts.group_charts"),
+        ("acceptance", "interval_charts.acceptance_chart"),
+        ("earned", "answer_charts.earned_chart"),
+        ("seen", "answer_charts.learned_chart"),
+        ("gainers", "answer_charts.uplifts_chart"),
+    ],
+    "Comparison": [
+        ("comparison", "curve_charts.comparison_chart"),
+        ("differences", "interval_charts.difference_chart"),
+        ("windows", "curve_charts.window_chart"),
+        ("acceptance", "interval_charts.acceptance_chart"),
+        ("guardrails", "interval_charts.guardrail_chart"),
+        ("", "interval_charts.segment_charts"),
+        ("", "curve_charts.action_charts"),
+        ("decision", "small_charts.decision_chart"),
+        ("gainers", "small_charts.gainers_chart"),
+        ("gain", "small_charts.gain_chart"),
+        ("seen", "small_charts.seen_chart"),
+    ],
+    "Audit": [
+        ("audit", "interval_charts.audit_chart"),
+        ("detectable", "interval_charts.detectable_chart"),
+        ("bias", "answer_charts.bias_chart"),
+        ("told", "answer_charts.told_chart"),
+    ],
+    "CheckReport": [("left", "answer_charts.left_chart"), ("tests", "answer_charts.tests_chart")],
+    "Simulation": [("simulation", "curve_charts.simulation_chart"), ("observed", "curve_charts.observed_chart")],
+    "DelayStudy": [
+        ("cdf", "delay_charts.cdf_chart"),
+        ("density", "delay_charts.density_chart"),
+        ("groups", "delay_charts.groups_chart"),
+        ("arrival", "answer_charts.arrival_chart"),
+        ("rates", "delay_charts.rates_chart"),
+        ("calibration", "delay_charts.calibration_chart"),
+        ("change", "answer_charts.change_chart"),
+    ],
+    "Log": [("log", "curve_charts.log_chart")],
+    "dict": [("shown", "answer_charts.shown_chart")],
+}
+# Charts of all replays of a result; and charts that there are not if all delays are 0.
+_OF_REPLAYS = ("guardrails", "window", "windows", "acceptance")
+_OF_DELAYS = ("cdf", "density", "groups", "arrival")
 
 
 def charts_of(result: object) -> dict[str, Spec]:
     """Return the charts of a result or a log, the most telling one first; an empty dict for a result without charts."""
-    return {name: chart for name, draw in _charts(result).items() if (chart := draw()) is not None}
+    return dict(_drawn(result))
 
 
 def first_chart(result: object) -> dict[str, Spec]:
     """Return the most telling chart alone, by its name, where there is one."""
-    drawn = ((name, draw()) for name, draw in _charts(result).items())
-    return next(({name: chart} for name, chart in drawn if chart is not None), {})
+    return dict(islice(_drawn(result), 1))
 
 
-def _charts(result: object) -> Mapping[str, Draw]:
-    match result:
-        case ReplayResult():
-            from evaluator.reports.answer_charts import earned_chart, learned_chart, uplifts_chart
-            from evaluator.reports.curve_charts import action_chart, replay_chart, window_chart
-            from evaluator.reports.interval_charts import acceptance_chart, group_charts, guardrail_chart
-
-            return {
-                "replay": lambda: replay_chart(result) if result.rounds else None,
-                "guardrails": lambda: guardrail_chart([result]),
-                "actions": lambda: action_chart(result),
-                "window": lambda: window_chart([result]),
-                **{name: partial(dict, chart) for name, chart in group_charts(result).items()},
-                "acceptance": lambda: acceptance_chart([result]),
-                "earned": lambda: earned_chart(result) if result.rounds else None,
-                "seen": lambda: learned_chart(result),
-                "gainers": lambda: uplifts_chart(result),
-            }
-        case Comparison():
-            from evaluator.reports.chart_parts import drawn_names
-            from evaluator.reports.curve_charts import action_chart, comparison_chart, window_chart
-            from evaluator.reports.interval_charts import (
-                acceptance_chart,
-                difference_chart,
-                guardrail_chart,
-                segment_charts,
-            )
-            from evaluator.reports.small_charts import decision_chart, gain_chart, gainers_chart, seen_chart
-
-            first = list(zip(result.results, drawn_names(result.results), strict=True))[:_MOST_SHOWN]
-            return {
-                "comparison": lambda: comparison_chart(result),
-                "differences": lambda: difference_chart(result),
-                "windows": lambda: window_chart(result.results),
-                "acceptance": lambda: acceptance_chart(result.results),
-                "guardrails": lambda: guardrail_chart(result.results),
-                **{name: partial(dict, chart) for name, chart in segment_charts(result).items()},
-                **{f"actions {i}": partial(action_chart, *of) for i, of in enumerate(first, start=1)},
-                "decision": lambda: decision_chart(result),
-                "gainers": lambda: gainers_chart(result),
-                "gain": lambda: gain_chart(result),
-                "seen": lambda: seen_chart(result),
-            }
-        case Audit():
-            from evaluator.reports.answer_charts import bias_chart, told_chart
-            from evaluator.reports.interval_charts import audit_chart, detectable_chart
-
-            return {
-                "audit": lambda: audit_chart(result),
-                "detectable": lambda: detectable_chart(result),
-                "bias": lambda: bias_chart(result),
-                "told": lambda: told_chart(result),
-            }
-        case CheckReport():
-            from evaluator.reports.answer_charts import left_chart, tests_chart
-
-            return {"left": lambda: left_chart(result), "tests": lambda: tests_chart(result)}
-        case Simulation():
-            from evaluator.reports.curve_charts import observed_chart, simulation_chart
-
-            return {"simulation": lambda: simulation_chart(result), "observed": lambda: observed_chart(result)}
-        case DelayStudy():
-            from evaluator.reports.answer_charts import arrival_chart, change_chart
-            from evaluator.reports.delay_charts import (
-                calibration_chart,
-                cdf_chart,
-                density_chart,
-                groups_chart,
-                rates_chart,
-            )
-
-            # There are no charts of delays if all delays are 0.
-            of_delays: dict[str, Draw] = {
-                "cdf": lambda: cdf_chart(result),
-                "density": lambda: density_chart(result),
-                "groups": lambda: groups_chart(result),
-                "arrival": lambda: arrival_chart(result),
-            }
-            return {
-                **(of_delays if result.drawable else {}),
-                "rates": lambda: rates_chart(result),
-                "calibration": lambda: calibration_chart(result),
-                "change": lambda: change_chart(result),
-            }
-        case Log():
-            from evaluator.reports.curve_charts import log_chart
-
-            try:
-                result.checked()
-            except LogError:
-                return {}
-            return {"log": lambda: log_chart(result)}
-        case {"log": {"top_actions": _} as log}:
-            from evaluator.reports.answer_charts import shown_chart
-
-            return {"shown": lambda: shown_chart(log)}
-    return {}
+def _drawn(result: Any) -> Iterator[tuple[str, Spec]]:
+    """Yield each chart of a result that has something to draw, with its name."""
+    kind = next((kind.__name__ for kind in type(result).__mro__ if kind.__name__ in _CHARTS), "")
+    for name, where in _CHARTS.get(kind, ()):
+        if kind == "DelayStudy" and name in _OF_DELAYS and not result.drawable:
+            continue
+        module, _, function = where.partition(".")
+        draw = getattr(import_module(f"evaluator.reports.{module}"), function)
+        found = draw(getattr(result, "results", [result]) if name in _OF_REPLAYS else result)
+        if not name:
+            yield from found.items()
+        elif found is not None:
+            yield name, found
 
 
 def chart_of(result: object, name: str | None) -> alt.Chart:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.comparisons.horizon import checkpoints
-from evaluator.comparisons.result import Comparison
+from evaluator.errors import LogError
 from evaluator.estimates.confidence import Interval
 from evaluator.log import Log
 from evaluator.log.times import dated, time_words
@@ -35,12 +36,17 @@ from evaluator.reports.chart_parts import (
 )
 from evaluator.reports.document import Spec
 from evaluator.reports.numbers import interval_text
-from evaluator.simulations.result import Simulation
 from evaluator.units import ROUND, SECONDS
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.result import Comparison
+    from evaluator.simulations.result import Simulation
 
 # Share of the rounds left out: means of so few rounds scatter and would stretch the axis.
 _FIRST_SHARE = 0.05
 _WIDTH, _HEIGHT = 640, 220
+# Variants whose actions over time a page shows.
+_MOST_SHOWN = 4
 # Most marks with a tooltip: of a line, and of a chart.
 _MARKS, _ALL_MARKS = 40, 400
 # With more bands than these, bands hide each other.
@@ -62,8 +68,10 @@ _DAY = 86_400.0
 _MS = 1000.0
 
 
-def replay_chart(result: ReplayResult) -> Spec:
+def replay_chart(result: ReplayResult) -> Spec | None:
     """Return the mean reward of the rounds so far, a line a repeat, up to the realised value with its interval."""
+    if not result.rounds:
+        return None
     policy, logger = drawable(result.title), "logging policy"
     repeat, reward = (result.trajectory[name].to_numpy() for name in ("repeat", "reward"))
     values: list[Row] = []
@@ -306,11 +314,22 @@ def action_chart(result: ReplayResult, name: str = "") -> Spec | None:
                     height=_AREA_HEIGHT)  # fmt: skip
 
 
+def action_charts(comparison: Comparison) -> dict[str, Spec]:
+    """Return the shares of the actions of the first variants, by the names of their charts."""
+    drawn = zip(comparison.results, drawn_names(comparison.results), strict=True)
+    charts = {f"actions {i}": action_chart(*of) for i, of in enumerate(islice(drawn, _MOST_SHOWN), start=1)}
+    return {name: chart for name, chart in charts.items() if chart is not None}
+
+
 def log_chart(log: Log) -> Spec | None:
     """Return the displays of each action in each part of a log's time; None if the log spans no time.
 
     Cost: two passes over the times, or one and a scan for the last one (`Log.take`).
     """
+    try:
+        log.checked()
+    except LogError:
+        return None
     if not len(log):
         return None
     first, last = log.time_range()

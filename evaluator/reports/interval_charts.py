@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
 
-from evaluator.audits.result import Audit
-from evaluator.comparisons.result import Comparison
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.guardrails import GuardrailAnswer, parse_guardrail
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.chart_parts import CORRECTED, GREY, NAIVE, drawable, drawn_names, finished, titled
 from evaluator.reports.document import Spec
 from evaluator.reports.numbers import interval_text
+
+if TYPE_CHECKING:
+    from evaluator.audits.result import Audit
+    from evaluator.comparisons.result import Comparison
 
 # Width that leaves room for names and numbers beside the axis.
 _WIDTH, _ROW = 460, 26

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import altair as alt
 import numpy as np
 
-from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.variants import Line
 from evaluator.escape import escape, shortened
 from evaluator.estimates.confidence import Interval
@@ -21,6 +20,9 @@ from evaluator.reports.chart_parts import CORRECTED, GREY, LINES, apart, colours
 from evaluator.reports.decision_words import MOST_ROWS, groups_of, limit_of, ranked, reward_of, rule_words, short_name
 from evaluator.reports.document import Spec
 from evaluator.reports.numbers import interval_text, percent_text, significant_text
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.result import Comparison
 
 # At 350 pixels, a phone's, letters of 15.5 have 12.3.
 WIDTH, ROW, FONT = 440, 50, 15.5

@@ -203,20 +203,9 @@ class _Totals:
 class PlayedScenario:
     """What a worker has to know of a simulation, as plain values.
 
-    Parameters
-    ----------
-    scenario
-        Name of the scenario, as `evaluator.simulate` takes it.
-    policies
-        Words by which a worker loads each policy.
-    options
-        Options of the simulation.
-    folder
-        Working folder of the command, in which relative names are looked up.
-    codes
-        Hashes of each policy's code.
-    key
-        Hash of all that fixes its runs.
+    `scenario` is its name as `evaluator.simulate` takes it, `policies` the words by which a worker loads each policy,
+    with the hashes of their code. Relative names are looked up in `folder`, the working folder of the command. `key` is
+    the hash of all that fixes the runs.
     """
 
     scenario: str
@@ -281,22 +270,10 @@ def outcomes(
     scenario: str | None = None,
     advance: Callable[[int], None] = lambda runs: None,
 ) -> Iterator[RunOutcome]:
-    """Yield what each run leaves, in the order of the runs.
+    """Yield what each run leaves, in the order of the runs; `stage` holds all that they depend on but their number.
 
-    Parameters
-    ----------
-    stage
-        Settings, world and calendars of the policies.
-    tasks
-        Runs to play.
-    options
-        Options of the simulation.
-    kept
-        Folder in which runs are kept as they are finished, and looked for; None for none.
-    executor, scenario
-        Executor whose workers play, and name by which they load the scenario; None for threads of this process.
-    advance
-        Function called with the number of runs that were finished since the last call.
+    Runs that are `kept` in a folder are looked for there. An executor's workers load the `scenario` by its name;
+    without one, threads of this process play.
     """
     words: tuple[str, ...] = ()
     if executor is not None:

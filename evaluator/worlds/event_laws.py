@@ -355,12 +355,8 @@ class TwinMoney:
     ) -> DrawnEvents:
         """Return some sales and their refunds, display by display, a sale before its refund.
 
-        Parameters
-        ----------
-        sold, action, wait
-            Displays that sell, increasing, their actions, and the delays of their sales in ticks, shape (c,).
-        worth, comes_back, how_late
-            Uniform numbers of each: what the sale is worth, whether it comes back, and how late, shape (c,).
+        Given are the displays that sell, increasing, their actions, and the delays of their sales in ticks, shape (c,)
+        each; and uniform numbers of each: what the sale is worth, whether it comes back, and how late.
         """
         value, refunds = self.sold.drawn(action, worth), self.refunds
         if refunds is None or refunds.worth is None:

@@ -1,7 +1,7 @@
 """The event laws of twins, fitted to a log: delays, refunds, costs, and the outcomes that count as rewards.
 
 Delays are fitted as a replay corrects young displays: right-truncated where a display was not followed to its end, by
-action where the log can tell the actions apart (`evaluator.delays.by_group`).
+action where the log can tell the actions apart (`evaluator.delays.product_limit`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.by_group import GroupCDFs, group_cdfs
+from evaluator.delays.product_limit import GroupCDFs, group_cdfs
 from evaluator.errors import DataError
 from evaluator.log import Log
 from evaluator.log.meta import REFUNDS, EventKind
@@ -105,16 +105,8 @@ def sales_alone(log: Log) -> Log:
 def fit_money(survey: Survey, laws: DelayLaws, longest: int | None, *, in_time: bool) -> TwinMoney | None:
     """Return what twins earn and cost; None where the log has neither refunds nor costs, nor outcomes that count.
 
-    Parameters
-    ----------
-    survey
-        The log with its refunds and outcomes, and its costs if these are among its conversions.
-    laws
-        Delay laws of the sales.
-    longest
-        Attribution window in ticks of the twins; None where there is none.
-    in_time
-        Whether twins have times; else they count displays.
+    The survey is of the log with all of these, `laws` are those of its sales, and `longest` is the attribution window
+    in ticks of the twins, None where there is none. Twins have times if `in_time`, else they count displays.
     """
     log, k = survey.log, survey.log.n_actions
     costs = LogCosts(log) if has_costs(log) else None

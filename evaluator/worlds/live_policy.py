@@ -42,22 +42,10 @@ class LiveSpan(NamedTuple):
 
 
 class LivePolicy:
-    """A policy in a truth.
+    """A policy in a truth; `claim` says what counts of its rounds.
 
-    Parameters
-    ----------
-    truth, policy
-        Truth that it plays in, and its description.
-    claim
-        What counts of its rounds.
-    lengths, common
-        Numbers of rounds of its runs, and the number at which policies are compared.
-    reach
-        Longest delay in rounds that the policy may hear of.
-    arrivals
-        First and last of the displays of a twin that its rounds are among.
-    told_costs
-        Whether the policy is told what displays cost.
+    Its runs have `lengths` rounds, and policies are compared at `common` ones. It may hear of delays of `reach` rounds,
+    and its rounds are among the displays of a twin from the first to the last of `arrivals`.
     """
 
     def __init__(
@@ -89,14 +77,8 @@ class LivePolicy:
     def value(self, run: int, setting: Setting, span: LiveSpan, seed: int) -> Floats:
         """Return the value of a run after the rounds of all runs, and after the common ones, shape (2,).
 
-        Parameters
-        ----------
-        run, seed
-            Number of the run and seed, which fix its random streams.
-        setting
-            What the policy is told before its first round.
-        span
-            Length of the run and displays that it is among, where eligible actions move with time.
+        Number and seed fix the streams of the run. Where eligible actions move with time, `span` says how long it is
+        and which displays it is among.
         """
         found = self._value(run, setting, span, seed)
         if self._truth.traffic is not None:
@@ -133,15 +115,7 @@ class LivePolicy:
 
 
 def live_money(truth: LogTruth, claim: ClaimsByLaw, *, told_costs: bool) -> LiveMoney | None:
-    """Return refunds and costs of the live rounds of a policy, without luck; None where twins have neither.
-
-    Parameters
-    ----------
-    truth, claim
-        Truth that is lived on, and what is claimed of the policy.
-    told_costs
-        Whether the policy is told what displays cost.
-    """
+    """Return refunds and costs of the live rounds of a policy, without luck; None where twins have neither."""
     money = truth.money
     if money is None or claim.money is None:
         return None
@@ -286,22 +260,10 @@ def eligible_in_world(world: LiveWorld, sets: TwinSets) -> tuple[LiveWorld, Elig
 def draw_rounds(
     rng: np.random.Generator, rounds: int, sets: TwinSets, world: LiveWorld, *, displays: int, span: LiveSpan
 ) -> LiveRounds:
-    """Return the rounds of a live run.
+    """Return the rounds of a live run, among entries with these sets.
 
-    Parameters
-    ----------
-    rng
-        Random stream of the world.
-    rounds
-        Number of rounds T.
-    sets
-        Sets of the entries.
-    world
-        What the rounds are drawn from.
-    displays
-        Number of displays of a twin.
-    span
-        Displays that the run is among, and how many of them it shows, T at least, where sets move with time.
+    A twin has so many `displays`. Where sets move with time, the run is spread over the displays of `span`, which shows
+    `rounds` of them at least.
     """
     begins = rng.random()
     # A row a round: runs of different lengths begin alike.
@@ -331,18 +293,7 @@ def logger_value(
 ) -> Floats:
     """Return the weighted rewards of a run of the logging policy on a calendar, shape (C,), known without playing.
 
-    Parameters
-    ----------
-    truth, claim
-        The truth, whose sets move with time, and what is claimed of the logging policy.
-    rounds
-        Rounds of the run.
-    world
-        What the rounds are drawn from.
-    weights
-        Weights of what is claimed, by law and round, shape (C, R, T).
-    money
-        What counts of refunds and costs.
+    `weights` are those of what is claimed, by law and round, shape (C, R, T).
     """
     assert truth.sets is not None
     sets, block = truth.sets, truth.sets.block(rounds.share)
@@ -367,21 +318,10 @@ def logger_value(
 def play_in(
     truth: LogTruth, policy: Any, rounds: int, seed: int, *, runs: int, window: str | int | None, delays: str
 ) -> tuple[Floats, float]:
-    """Return the mean expected reward per round of some live runs, and that of the best fixed action or order.
+    """Return the mean expected reward per round of live runs, and that of the best fixed action or order.
 
-    Parameters
-    ----------
-    truth, policy
-        Truth that the policy lives in, and its description.
-    rounds, seed, runs
-        Number of rounds of a run; seed and number of the runs.
-    window, delays
-        Options of a replay (`evaluator.replays.options.ReplayOptions`).
-
-    Raises
-    ------
-    ParameterError
-        Options do not fit; or eligible actions follow a calendar, which is shorter than the run.
+    `window` and `delays` are options of a replay. It raises ParameterError where options do not fit, or where eligible
+    actions follow a calendar that is shorter than the run.
     """
     if truth.moving and rounds > truth.displays:
         raise ParameterError(

@@ -12,8 +12,7 @@ import pyarrow as pa
 from evaluator.engine.kernels.solving import solved, standard_of
 from evaluator.log import Log
 from evaluator.log.eligible import Bits, pack, to_bits, unpack
-from evaluator.log.ragged_vectors import is_uneven
-from evaluator.log.schema import ELIGIBLE, to_numpy
+from evaluator.log.schema import ELIGIBLE, is_uneven, to_numpy
 from evaluator.log.vectors_of_displays import display_vectors
 from evaluator.replays.rounds.batch import EligibleSets
 from evaluator.replays.rounds.fitted import choice_weights, context_model
@@ -45,18 +44,10 @@ class TwinLogger(NamedTuple):
 def fit_twin_logger(
     log: Log, propensities: Propensities, shown: npt.NDArray[np.int64], pool: npt.NDArray[np.int64]
 ) -> TwinLogger:
-    """Return the logging policy that twins draw their actions from.
+    """Return the logging policy that twins draw their actions from, where all are always eligible.
 
-    Parameters
-    ----------
-    log
-        The log whose displays were chosen by the logging policy.
-    propensities
-        Propensities of the log, as the replay reads them.
-    shown
-        Number of displays of each action, shape (K,).
-    pool
-        Row numbers of the displays that make up the pool, shape (P,).
+    `shown` is the number of displays of each action, shape (K,), and `pool` the displays that make up the pool, shape
+    (P,).
     """
     k = log.n_actions
     share = shown / shown.sum()
@@ -126,16 +117,8 @@ def _softmax(score: Floats) -> Floats:
 def fit_logger_among(log: Log, propensities: Propensities, pool: Ints, truths: Truths) -> TwinLogger:
     """Return the logging policy that twins draw their actions from, 0 outside an entry's set.
 
-    Parameters
-    ----------
-    log
-        The log whose displays were chosen by the logging policy.
-    propensities
-        Propensities of the log, as the replay reads them.
-    pool
-        Row numbers of the displays that make up the pool, shape (P,).
-    truths
-        Whether each action is eligible in each entry, shape (P, K).
+    `pool` are the displays that make up the pool, shape (P,), and `truths` whether each action is eligible there, (P,
+    K).
     """
     size = truths.sum(axis=1, keepdims=True)
     even = truths / size
@@ -279,16 +262,9 @@ class TwinSets:
 
 
 def read_twin_sets(log: Log, sets: EligibleSets, entries: Ints, shown: Ints) -> TwinSets:
-    """Return the sets of some displays of a log, without actions that it never showed.
+    """Return the sets of some displays of a log, increasing, without actions that it never showed.
 
-    Parameters
-    ----------
-    log, sets
-        The log, and how its sets vary.
-    entries
-        Numbers of the displays, shape (P,), increasing.
-    shown
-        Number of displays of each action, shape (K,).
+    `shown` is the number of displays of each action, shape (K,).
     """
     column = log.take(entries, [ELIGIBLE])[ELIGIBLE]
     truths = unpack(column, log.n_actions) & (shown > 0)
@@ -309,18 +285,9 @@ def all_vectors(column: pa.ChunkedArray, truths: Truths) -> npt.NDArray[np.float
 def best_order_value(rates: Floats, truths: Truths, worth: Floats, cost: Floats, factor: Floats) -> float:
     """Return the mean over entries of the best order of actions: at each, its first eligible action is shown.
 
-    As in a replay (`evaluator.estimates.best_fixed`), actions are ordered by their means where they are eligible.
-
-    Parameters
-    ----------
-    rates, truths
-        Conversion probability of each action in each entry, and whether it is eligible there, shape (P, K).
-    worth
-        What a conversion of each action counts, shape (K,).
-    cost
-        What a display of each action costs, shape (K,).
-    factor
-        Factor of all rates at each entry, shape (P,).
+    As in a replay (`evaluator.estimates.best_fixed`), actions are ordered by their means where they are eligible. A
+    conversion of each action counts `worth` and its display costs `cost`, shape (K,); all rates of an entry have its
+    `factor`, shape (P,).
     """
     earned = np.minimum(rates * factor[:, None], 1.0) * worth - cost
     eligible = truths.sum(axis=0)

@@ -47,26 +47,11 @@ class RunOutcome(NamedTuple):
 class ScenarioRuns:
     """All that a run depends on, but for its number.
 
-    Parameters
-    ----------
-    policies, settings
-        Descriptions of the policies, and what each is told before its first round.
-    shared
-        Setting that the policies share, before what each reads.
-    world
-        World of the runs, as it is before any policy.
-    dimension
-        Length of the vectors that each round draws anew; 0 where it draws none.
-    truth
-        What regrets are counted by.
-    parts
-        Parts of a run with the same eligible actions; None where all actions always are.
-    sets
-        Parts as the loop reads them for each policy.
-    told_zeros
-        Policies that are told of zeros.
-    seed
-        Seed of all runs.
+    `settings` is what each policy is told before its first round, and `shared` what all are told, before what each
+    reads; `world` is that of the runs, as it is before any policy. Vectors that each round draws anew have length
+    `dimension`, 0 where it draws none. `parts` are those of a run with the same eligible actions, None where all always
+    are, and `sets` the same as the loop reads them for each policy. `told_zeros` names the policies that are told of
+    zeros.
     """
 
     policies: Sequence[Any]
@@ -113,23 +98,10 @@ class ScenarioRuns:
 def prepare_runs(
     problem: Problem, policies: Sequence[Any], *, horizon: int, window: int | None, delays: str, seed: int
 ) -> ScenarioRuns:
-    """Return what the runs of policies in a problem need.
+    """Return what the runs of policies in a problem need; ParameterError says what does not fit.
 
-    Parameters
-    ----------
-    problem, policies
-        Problem to play in, and descriptions of the policies, no two alike.
-    horizon, window
-        Number of rounds T, and window in rounds; None where nothing is cut off.
-    delays
-        Delay CDF that policies are told: ``known`` for the problem's, else a law in rounds or a file.
-    seed
-        Seed of all runs.
-
-    Raises
-    ------
-    ParameterError
-        The options, the problem and the policies do not fit.
+    `window` is in rounds, None where nothing is cut off; `delays` names the CDF that policies are told: ``known`` for
+    the problem's, else a law in rounds or a file.
     """
     _check(problem, policies)
     cdf = _told(problem, delays, min(horizon, window or NO_WINDOW))

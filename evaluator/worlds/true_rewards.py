@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ from evaluator.worlds.scenarios.problem import (
 from evaluator.worlds.scenarios.promotions import Promotions
 from evaluator.worlds.scenarios.scenario import ScenarioArrivals, flight_parts
 from evaluator.worlds.truth import LogTruth, pool_entries
+
+if TYPE_CHECKING:
+    from evaluator.worlds.criteo.parameters import TwinParameters
 
 Floats = npt.NDArray[np.float64]
 # Rounds whose vectors are drawn where a logging policy follows them, and numbers of them at most.
@@ -164,6 +167,29 @@ def of_problem(problem: Problem, rounds: int) -> TrueRewards:
         labels=[str(i) for i in range(k)],
         drawn=drawn,
     )
+
+
+def of_shop() -> TrueRewards:
+    """Return the rewards of the shop; a context is a device and a country."""
+    from evaluator.worlds import shop
+
+    rewards = sum(shop.REVENUE) / 2 * shop.rates().reshape(-1, len(shop.BANNERS))
+    return _generated(shop.shares().ravel(), rewards, np.full(rewards.shape, 1 / len(shop.BANNERS)), shop.BANNERS)
+
+
+def of_criteo_twin(twin: TwinParameters, rows: int) -> TrueRewards:
+    """Return the rewards of a twin with so many rows, each conversion on one row; contexts are those of its truth."""
+    from evaluator.worlds.criteo.make import truth_of_rows
+    from evaluator.worlds.criteo.rows import ids
+
+    truth, once = truth_of_rows(twin, rows)
+    labels = list(map(str, ids("campaign", np.arange(truth.joint.shape[1]))))
+    return _generated(truth.context_share, truth.conversion_rate * once, truth.propensity, labels)
+
+
+def _generated(weights: Floats, rewards: Floats, logger: Floats, labels: Sequence[str]) -> TrueRewards:
+    every, free = np.ones(rewards.shape, np.bool_), np.zeros(len(labels))
+    return TrueRewards(weights, rewards, every, logger, free, labels)
 
 
 def linear_mean(dimension: int) -> float:

@@ -14,9 +14,8 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import unpack
-from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.reward_kinds import rewards_alone
-from evaluator.log.schema import ELIGIBLE, TARGET
+from evaluator.log.schema import ELIGIBLE, TARGET, is_uneven
 from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
@@ -161,12 +160,8 @@ class LogTruth:
     def best_value(self, counted: Floats, cost: Floats) -> float:
         """Return the expected reward of the best fixed action; of the best order where not all are always eligible.
 
-        Parameters
-        ----------
-        counted
-            What counts of a conversion of each action, as a share of their mean value, shape (K,).
-        cost
-            What a display of each action costs on average, shape (K,); 0 where costs do not count.
+        `counted` is what counts of a conversion of each action, as a share of their mean value, and `cost` what a
+        display of it costs on average (0 where costs do not count), shape (K,) each.
         """
         if self.sets is None:
             return float((self.rates.mean(axis=0) * self.mean_value * counted - cost).max())

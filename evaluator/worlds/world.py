@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,9 @@ import numpy.typing as npt
 
 from evaluator.arguments import PolicyLike, as_description
 from evaluator.datasets import load
+from evaluator.datasets.options import MakeOptions
 from evaluator.datasets.resolve import dataset_spec, spec_path
-from evaluator.datasets.spec import ScenarioSpec
+from evaluator.datasets.spec import FileSpec, ScenarioSpec
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log import Log
 from evaluator.options.shared import PropensityMode
@@ -25,6 +27,7 @@ from evaluator.worlds.scenarios.promotions import Promotions
 from evaluator.worlds.scenarios.scenario import PromotionsScenario
 
 if TYPE_CHECKING:
+    from evaluator.worlds.criteo.parameters import TwinParameters
     from evaluator.worlds.true_rewards import TrueReward, TrueRewards
     from evaluator.worlds.truth import LogTruth
 
@@ -71,6 +74,33 @@ class LivePlay:
         )
 
 
+@dataclass(frozen=True)
+class GeneratedFiles:
+    """A dataset that `evaluate datasets make` writes, with its truth: the shop, or the twin of a real file.
+
+    Parameters
+    ----------
+    name, dataset
+        Name of the dataset, and what `evaluator.datasets.make` takes.
+    twin
+        Parameters of the twin; None for the shop.
+    """
+
+    name: str
+    dataset: str | Path
+    twin: TwinParameters | None = None
+
+    def draw(self, *, displays: int | None, seed: int | None) -> Log:
+        """Return the log of its files, which are written and read; a number that is None is that of `make`."""
+        from evaluator.datasets import make
+
+        asked = MakeOptions().to_dict()
+        rows, number = asked["rows"] if displays is None else displays, asked["seed"] if seed is None else seed
+        with TemporaryDirectory(prefix="evaluate-world-") as folder:
+            made = make(self.dataset, Path(folder) / self.name, rows=rows, seed=number).path
+            return load(made / "spec.toml") if self.twin is None else load(self.dataset, path=made)
+
+
 class World:
     """Traffic, contexts, eligible actions, a logging policy, and laws of what displays bring and when, all known.
 
@@ -81,7 +111,8 @@ class World:
     ----------
     model
         What it is drawn from: a `evaluator.simulations.BernoulliProblem` or `LinearProblem`, or what `from_toml` and
-        `fit` make.
+        `fit` make. The shop and the Criteo twin, which are generated as files, have logs and a truth; no policy lives
+        in them.
 
     Examples
     --------
@@ -92,8 +123,8 @@ class World:
     0.1
     """
 
-    def __init__(self, model: Problem | Promotions | LogTruth) -> None:
-        if not isinstance(model, BernoulliProblem | LinearProblem | Promotions):
+    def __init__(self, model: Problem | Promotions | GeneratedFiles | LogTruth) -> None:
+        if not isinstance(model, BernoulliProblem | LinearProblem | Promotions | GeneratedFiles):
             from evaluator.worlds.truth import LogTruth
 
             if not isinstance(model, LogTruth):
@@ -110,7 +141,8 @@ class World:
         Parameters
         ----------
         scenario
-            Name of a bundled scenario, or path of a ``spec.toml`` with a ``[scenario]``.
+            Name of a bundled scenario, or path of a ``spec.toml`` with a ``[scenario]``; or what `make` of
+            `evaluator.datasets` generates: ``shop``, ``criteo_twin``, or a ``spec.toml`` with a ``[twin]``.
 
         Raises
         ------
@@ -126,7 +158,11 @@ class World:
                 f"A {type(scenario).__name__} is no scenario.",
                 remedy="name a bundled one or the path of a spec.toml; `World` takes a problem, `World.fit` a log.",
             )
+        if scenario == "shop":
+            return cls(GeneratedFiles("shop", "shop"))
         path, spec = spec_path(scenario), dataset_spec(scenario)
+        if isinstance(spec, FileSpec) and spec.twin is not None:
+            return cls(GeneratedFiles(spec.name, scenario, spec.twin))
         if not isinstance(spec, ScenarioSpec) or not isinstance(path, Path):
             raise UsageError(
                 f"{str(scenario)!r} is a log, not a scenario: its truth is not known.",
@@ -188,14 +224,15 @@ class World:
         ----------
         displays, seed
             Number of displays and seed; None takes the scenario's, and of a world fitted to a log as many as that had,
-            or was fitted for, and 0. A fitted world draws the first twin that an audit with this seed draws.
+            or was fitted for, and 0. A fitted world draws the first twin that an audit with this seed draws; the shop
+            has one log, and takes neither.
 
         Raises
         ------
         ParameterError
             A number is out of range, or a log does not fit in memory.
         """
-        if isinstance(self.model, Promotions):
+        if isinstance(self.model, Promotions | GeneratedFiles):
             return self.model.draw(displays=displays, seed=seed)
         if isinstance(self.model, BernoulliProblem | LinearProblem):
             return draw_log(self.model, displays=displays, seed=seed)
@@ -243,8 +280,13 @@ class World:
         Raises
         ------
         ParameterError, PolicyError, UsageError
-            The policy cannot be played, or options do not fit it.
+            The policy cannot be played, or options do not fit it; or no policy lives in this world.
         """
+        if isinstance(self.model, GeneratedFiles):
+            raise UsageError(
+                f"{self.name!r} is generated as files: it has logs and a truth, and no policy lives in it.",
+                remedy="replay its log, or let policies live in a world that looks like it: `World.fit(world.log())`.",
+            )
         described = as_description(policy)
         if not is_whole(runs, 1) or not is_whole(seed, 0) or not (rounds is None or is_whole(rounds, 1)):
             raise ParameterError(
@@ -328,6 +370,7 @@ class World:
     @cached_property
     def _truth(self) -> LogTruth:
         """What is drawn from in time: fitted to a log, or that of the scenario."""
+        assert not isinstance(self.model, GeneratedFiles)
         if isinstance(self.model, BernoulliProblem | LinearProblem | Promotions):
             from evaluator.worlds.true_rewards import known_truth
 
@@ -336,8 +379,10 @@ class World:
 
     @cached_property
     def _rewards(self) -> TrueRewards:
-        from evaluator.worlds.true_rewards import of_truth
+        from evaluator.worlds.true_rewards import of_criteo_twin, of_shop, of_truth
 
+        if isinstance(self.model, GeneratedFiles):
+            return of_shop() if self.model.twin is None else of_criteo_twin(self.model.twin, MakeOptions().rows)
         return of_truth(self._truth)
 
     def __repr__(self) -> str:
@@ -350,12 +395,13 @@ def in_rounds(world: World) -> Problem:
     Raises
     ------
     UsageError
-        The scenario is in time, not in rounds; or the world is fitted to a log.
+        The scenario is in time, not in rounds; or the world is fitted to a log, or generated as files.
     """
     model = world.model
     if not isinstance(model, BernoulliProblem | LinearProblem) or model.arrivals is not None:
         scenario = isinstance(model, BernoulliProblem | LinearProblem | Promotions)
-        what = "has arrivals in time" if scenario else "is fitted to a log"
+        generated = isinstance(model, GeneratedFiles)
+        what = "has arrivals in time" if scenario else "is generated as files" if generated else "is fitted to a log"
         raise UsageError(
             f"{world.name!r} {what}, and a simulation counts rounds.",
             remedy="replay a log of it, or let policies live in it (`World.play`); or give delays in rounds, and leave "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.datasets.sources.store_environment import ALLOWED_ENDPOINTS
+from evaluator.datasets.sources.stores import ALLOWED_ENDPOINTS
 from tests.datasets.databases import KINDS, MISSING, SECRET, VARIABLE, Shop, programs, server
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import assembly, canonical, convert, spool, validate
+from evaluator.datasets import assembly, canonical, convert, sorting, validate
 from evaluator.datasets import frames as scan
 from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError, SourceError
 from evaluator.log import StoredLog
@@ -27,7 +27,7 @@ from tests.datasets.sources import write_rows, write_spec
 def pieces_of(rows: int, group: int = 8) -> Iterator[None]:
     """Files of a spool of so many rows, chunks of fewer, and parts of two groups."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spool, "FILE_ROWS", rows)
+        patch.setattr(sorting, "FILE_ROWS", rows)
         patch.setattr(scan, "CHUNK_ROWS", 5)
         patch.setattr(canonical, "ROWS_PER_GROUP", group)
         patch.setattr(assembly, "PART_ROWS", 2 * group)
@@ -135,8 +135,8 @@ def test_the_log_is_in_parts_of_whole_groups(tmp_path: Path) -> None:
 def test_each_part_reads_its_own_files_of_the_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparisons would hold, too, if every part read all rows from the first one on."""
     opened: list[str] = []
-    open_stream = spool.pa.OSFile
-    monkeypatch.setattr(spool.pa, "OSFile", lambda path: opened.append(path) or open_stream(path))
+    open_stream = sorting.pa.OSFile
+    monkeypatch.setattr(sorting.pa, "OSFile", lambda path: opened.append(path) or open_stream(path))
     spec = written(tmp_path, plain(160), [30, 60])
     with pieces_of(16):
         convert(spec, tmp_path / "one")

@@ -16,7 +16,7 @@ from evaluator import datasets, load
 from evaluator.datasets import resolve
 from evaluator.datasets.resolve import SpecTable, find_parts, read, sources
 from evaluator.datasets.sources.databases import Databases
-from evaluator.datasets.sources.objects import staging
+from evaluator.datasets.sources.files import staging
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Table
 from evaluator.errors import DataError, LogError, OutputExistsError, SourceError

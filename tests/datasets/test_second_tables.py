@@ -18,12 +18,12 @@ from evaluator.datasets import frames as scan
 from evaluator.datasets.cells import Kind, merged_kinds
 from evaluator.datasets.event_rows import EventRules, event_columns, event_rows
 from evaluator.datasets.frames import Chunks
-from evaluator.datasets.join_by_id import NamedIds
+from evaluator.datasets.join_by_id import BloomFilter
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, side_by_side
 from evaluator.datasets.row_rules import check_cells
+from evaluator.datasets.sorting import Spool
 from evaluator.datasets.sources.part import TablePart
 from evaluator.datasets.spec_sections import Time
-from evaluator.datasets.spool import Spool
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import EvaluatorError
@@ -51,7 +51,7 @@ class WholeTable:
         self.table = Chunks(files, source, self.kinds, time=time, zones=zones).collect()
         self.rows = self.table.height
 
-    def asking(self) -> WholeTable:
+    def display_ids(self) -> WholeTable:
         self.ids: list[str] = []
         return self
 
@@ -208,10 +208,10 @@ def test_a_join_holds_as_many_rows_as_it_may_and_forgets_who_is_not_named(
 
 def test_ids_that_are_there_pass_and_others_as_seldom_as_bits_allow() -> None:
     n = 200_000
-    ids, bits = NamedIds(), 2**20
+    ids, bits = BloomFilter(), 2**20
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(join_by_id, "BITS", bits)
-        ids = NamedIds()
+        ids = BloomFilter()
         hashes = join_by_id.hashed(pl.Series(range(2 * n)))["hash"]
         ids.add(hashes.head(n))
         assert ids.may_hold(hashes.head(n)).all()

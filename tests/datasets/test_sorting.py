@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from evaluator.datasets import frames as scan
 from evaluator.datasets import sorting
-from evaluator.datasets.sorting import SortedChunks
-from evaluator.datasets.spool import spools
+from evaluator.datasets.sorting import SortedChunks, spools
 
 LAST = np.iinfo(np.int64).max
 TIMES = st.none() | st.integers(0, 5) | st.sampled_from([-(2**63), -1, LAST - 1, LAST])

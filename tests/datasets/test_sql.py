@@ -129,7 +129,7 @@ import resource, sys
 from pathlib import Path
 from evaluator.datasets.sources.databases import Databases
 from evaluator.datasets.sources.queries import ask
-from evaluator.datasets.sources.objects import staging
+from evaluator.datasets.sources.files import staging
 from evaluator.datasets.spec_sections import Table
 
 def peak():

@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str] | None] = {
     "worlds/shop": set(),
     "worlds": {
         "datasets", "delays", "engine/kernels", "log", "policies", "replays", "engine", "replays/rounds",
-        "worlds/scenarios",
+        "worlds/criteo", "worlds/scenarios", "worlds/shop",
     },
     "simulations": {"policies", "worlds", "worlds/scenarios"},
     "replays/rounds": {"delays", "engine/kernels", "log"},

@@ -13,12 +13,15 @@ from evaluator import World, audit, load, simulate
 from evaluator.arguments import as_description
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import fit
+from evaluator.datasets import make
 from evaluator.delays.laws import fixed
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log.fingerprint import content_hash
+from evaluator.policies.static import LoggingPolicy
 from evaluator.simulations import BernoulliProblem
-from evaluator.worlds.true_rewards import known_truth
+from evaluator.worlds.true_rewards import known_truth, of_criteo_twin
 from evaluator.worlds.twin_log import draw_twin
+from evaluator.worlds.world import GeneratedFiles
 from tests.cli.runs import evaluate
 
 SCENARIOS = ["synthetic", "campaigns", "promotions", "manegueu2020-figure2"]
@@ -210,3 +213,35 @@ def test_what_is_no_world_is_told_in_a_line() -> None:
         World.fit(World.from_toml("campaigns").log(500), displays=0)
     with pytest.raises(ParameterError, match=r"World\.truth"):
         World.from_toml("campaigns").play("logging", 100)
+
+
+def test_the_shop_is_a_world_with_a_log_and_a_truth(tmp_path: Path) -> None:
+    world, made = World.from_toml("shop"), make("shop", tmp_path / "shop")
+    assert content_hash(world.log()) == content_hash(load(made.path / "spec.toml"))
+    values = json.loads(made.truth.read_text())["value_per_display"]
+    logging, *always, _ = values.items()
+    for policy, value in (("logging", logging[1]), *((f"fixed:action={name[7:]}", of) for name, of in always)):
+        assert world.truth(policy).value == pytest.approx(value, abs=1e-6)
+    with pytest.raises(UsageError, match="the shop is always the same"):
+        world.log(500)
+
+
+def test_the_criteo_twin_is_a_world_with_logs_and_a_truth(tmp_path: Path) -> None:
+    world, made = World.from_toml("criteo_twin"), make("criteo_twin", tmp_path / "twin.gz", rows=2_000, seed=3)
+    assert content_hash(world.log(2_000, seed=3)) == content_hash(load("criteo_twin", path=made.path))
+    assert isinstance(world.model, GeneratedFiles)
+    assert world.model.twin is not None
+    truth, known = of_criteo_twin(world.model.twin, 2_000), json.loads(made.truth.read_text())
+    rates = {str(one["campaign"]): one["reward_rate"] for one in known["campaigns"]}
+    np.testing.assert_allclose(truth.of(LoggingPolicy()).by_action, [rates[label] for label in truth.labels])
+    best = np.array([one["best_reward_rate"] for one in known["contexts"]])
+    np.testing.assert_allclose(truth.rewards.max(axis=1), best)
+    assert world.truth("logging").value == pytest.approx(truth.of(LoggingPolicy()).value, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["shop", "criteo_twin"])
+def test_no_policy_lives_in_files(name: str) -> None:
+    with pytest.raises(UsageError, match=f"'{name}' is generated as files: it has logs and a truth, and no policy"):
+        World.from_toml(name).play("ucb1", 100)
+    with pytest.raises(UsageError, match=f"'{name}' is generated as files, and a simulation counts rounds"):
+        simulate(name, "ucb1", runs=2)

@@ -35,6 +35,13 @@ _BEFORE = re.compile(r"^[A-Z_]+: (?:\[\w+\] )?(?:(?:Failed to|could not) [^:]*: 
 _SERVER = re.compile(r"(?:ERROR|FATAL): +")
 _CODE = re.compile(r"\s*\. SQLSTATE: \w+$")
 _PASSWORDS = re.compile(r"://[^/?#]*?:([^/?#]*)@|[?&\s]password=([^&\s]+)|^password=([^&\s]+)")
+# Variable of the environment that names roles of PostgreSQL which may ask although they could change something.
+ALLOWED_ROLES = "EVALUATE_ALLOW_ROLES"
+# Rows that a database hands over at a time: PostgreSQL first few, and then as many as take some bytes.
+_FIRST, _MOST, _BYTES = 1_000, 50_000, 16 * 1024 * 1024
+_SQLITE_ROWS = 4_096
+_LITERALS = {"integer": "0", "real": "0.0", "text": "''", "blob": "x''"}
+_ENDS = re.compile(r"(?:[;\s]|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
 
 class Databases:
@@ -183,18 +190,6 @@ def without_secrets(text: str, uri: str) -> str:
     for secret in sorted({uri, *found, *map(unquote, found)} - {""}, key=len, reverse=True):
         text = text.replace(secret, "***")
     return text
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-# Variable of the environment that names roles of PostgreSQL which may ask although they could change something.
-ALLOWED_ROLES = "EVALUATE_ALLOW_ROLES"
-# Rows that a database hands over at a time: PostgreSQL first few, and then as many as take some bytes.
-_FIRST, _MOST, _BYTES = 1_000, 50_000, 16 * 1024 * 1024
-_SQLITE_ROWS = 4_096
-_LITERALS = {"integer": "0", "real": "0.0", "text": "''", "blob": "x''"}
-_ENDS = re.compile(r"(?:[;\s]|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
 
 class RefusedQueryError(Exception):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -252,3 +254,27 @@ def hive_values(path: PurePath, root: PurePath) -> dict[str, str | None]:
 def natural(text: str) -> list[tuple[int, str]]:
     """Return what sorts numbers within a text as numbers."""
     return [(int(t), "") if t.isdigit() else (-1, t) for t in re.split(r"(\d+)", text)]
+
+
+class Staging:
+    """A folder of temporary files, made when the first of them is."""
+
+    def __init__(self, stack: ExitStack, within: Path | None) -> None:
+        self._stack, self._within = stack, within
+        self._folder: Path | None = None
+        self._files = 0
+
+    def new_file(self, name: str) -> Path:
+        """Return the path of a new file, whose name ends with `name`."""
+        if self._folder is None:
+            made = TemporaryDirectory(prefix="evaluate-", dir=self._within)
+            self._folder = Path(self._stack.enter_context(made))
+        self._files += 1
+        return self._folder / f"{self._files}-{name}"
+
+
+@contextmanager
+def staging(within: Path | None) -> Iterator[Staging]:
+    """Give a place for copies that vanishes with the block, inside of a folder or of that of temporary files."""
+    with ExitStack() as stack:
+        yield Staging(stack, within)

@@ -12,12 +12,27 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from evaluator.datasets.sources.part import KeyedPart, first_line
-from evaluator.datasets.sources.store_environment import refuse_unlisted_endpoint, refuse_unusable_environment
+from evaluator.datasets.sources.stores import refuse_unlisted_endpoint, refuse_unusable_environment
 from evaluator.datasets.spec_sections import Storage, Table
 from evaluator.errors import EvaluatorError, SourceError
 
 if TYPE_CHECKING:
     import polars as pl
+    from deltalake import DeltaTable
+    from deltalake.table import ProtocolVersions
+    from pyiceberg.table import FileScanTask
+    from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table.snapshots import Snapshot
+DELTA_ENDPOINT = "AWS_ENDPOINT_URL"
+# What a table asks of those who read its log, and of nobody who reads its files.
+OF_THE_LOG = ("v2Checkpoint", "vacuumProtocolCheck")
+# What marks causes of causes, each on a line of its own, as on a terminal.
+_MARKS = re.compile(r"\x1b\[\d*m|↳")
+ICEBERG_ENDPOINT, ICEBERG_REGION = "s3.endpoint", "s3.region"
+METADATA = ".metadata.json"
+_IN_CATALOG = re.compile(r"(?!.*\.json$)[^./\\]+(\.[^./\\]+){2,}")
+_OF_STORES = ("s3.", "gcs.", "adls.")
+_NUMBER = re.compile(r"v?(\d+)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,17 +123,6 @@ def store_options(location: str, storage: Storage | None, *, endpoint: str, regi
     return said
 
 
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
-    from deltalake.table import ProtocolVersions
-
-ENDPOINT = "AWS_ENDPOINT_URL"
-# What a table asks of those who read its log, and of nobody who reads its files.
-OF_THE_LOG = ("v2Checkpoint", "vacuumProtocolCheck")
-# What marks causes of causes, each on a line of its own, as on a terminal.
-_MARKS = re.compile(r"\x1b\[\d*m|↳")
-
-
 def open_delta(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
     """Return a Delta table at the version that a spec names, or at its last one.
 
@@ -129,10 +133,10 @@ def open_delta(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
     """
     assert table.delta is not None
     name = table.delta if "://" in table.delta else str(folder / table.delta)
-    options = store_options(name, table.storage, endpoint=ENDPOINT, region="AWS_REGION")
+    options = store_options(name, table.storage, endpoint=DELTA_ENDPOINT, region="AWS_REGION")
     if name.startswith(("s3://", "s3a://")):
-        refuse_unusable_environment("s3", of_spec=ENDPOINT in options)
-    if {**os.environ, **options}.get(ENDPOINT, "").startswith("http://"):
+        refuse_unusable_environment("s3", of_spec=DELTA_ENDPOINT in options)
+    if {**os.environ, **options}.get(DELTA_ENDPOINT, "").startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
     found = _opened(name, table.version, options)
     import polars as pl
@@ -262,18 +266,6 @@ def _last_version(name: str, options: dict[str, str]) -> int | None:
         return None
 
 
-if TYPE_CHECKING:
-    from pyiceberg.table import FileScanTask
-    from pyiceberg.table import Table as IcebergTable
-    from pyiceberg.table.snapshots import Snapshot
-
-ENDPOINT, REGION = "s3.endpoint", "s3.region"
-METADATA = ".metadata.json"
-_IN_CATALOG = re.compile(r"(?!.*\.json$)[^./\\]+(\.[^./\\]+){2,}")
-_OF_STORES = ("s3.", "gcs.", "adls.")
-_NUMBER = re.compile(r"v?(\d+)")
-
-
 def open_iceberg(table: Table, folder: Path, *, key: Sequence[str]) -> LakeTable:
     """Return an Iceberg table at the snapshot that a spec names, or at its current one.
 
@@ -339,7 +331,7 @@ def _of_catalog(name: str) -> IcebergTable:
 def _of_metadata(name: str, storage: Storage | None) -> IcebergTable:
     from pyiceberg.table import StaticTable
 
-    options = _with_environment(name, store_options(name, storage, endpoint=ENDPOINT, region=REGION))
+    options = _with_environment(name, store_options(name, storage, endpoint=ICEBERG_ENDPOINT, region=ICEBERG_REGION))
     return StaticTable.from_metadata(name if name.endswith(METADATA) else _last_metadata(name, options), options)
 
 

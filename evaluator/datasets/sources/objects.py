@@ -1,20 +1,19 @@
-"""Objects of an object store: which make up a table, how each is read, and where local copies of them wait."""
+"""Objects of an object store: which make up a table, and how each is read."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from evaluator.datasets.sources.files import (
     SourceFile,
+    Staging,
     check_packed,
     format_of,
     hive_values,
@@ -157,30 +156,6 @@ def _copied(
             stream.write(piece)
     check_packed(path, name)
     return SourceFile(name, values, path, kind)
-
-
-class Staging:
-    """A folder of temporary files, made when the first of them is."""
-
-    def __init__(self, stack: ExitStack, within: Path | None) -> None:
-        self._stack, self._within = stack, within
-        self._folder: Path | None = None
-        self._files = 0
-
-    def new_file(self, name: str) -> Path:
-        """Return the path of a new file, whose name ends with `name`."""
-        if self._folder is None:
-            made = TemporaryDirectory(prefix="evaluate-", dir=self._within)
-            self._folder = Path(self._stack.enter_context(made))
-        self._files += 1
-        return self._folder / f"{self._files}-{name}"
-
-
-@contextmanager
-def staging(within: Path | None) -> Iterator[Staging]:
-    """Give a place for copies that vanishes with the block, inside of a folder or of that of temporary files."""
-    with ExitStack() as stack:
-        yield Staging(stack, within)
 
 
 @dataclass(frozen=True)

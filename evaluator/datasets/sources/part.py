@@ -19,21 +19,21 @@ from evaluator.errors import DataError, SourceError
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 # What no column is called.
 NUMBER = "__number"
+# Digits of a decimal that Polars has.
+PRECISION = 38
+_ROWS = 100_000
 
 
 @dataclass(frozen=True)
 class TablePart(ABC):
     """Rows of a table that lie together, in one order: a file, an object of a store, a frame, a table of a lake.
 
-    Parameters
-    ----------
-    name
-        What messages call it.
-    partitions
-        Values that its hive folders (``day=3``) give to every row, by column; None where one says that it is missing.
+    Messages call it by `name`. Hive folders (``day=3``) give the values of `partitions` to every row, by column; None
+    where one says that it is missing.
     """
 
     name: str
@@ -161,15 +161,6 @@ class KeyedPart(TablePart):
         found = wanted.to_frame().join(asked.collect(engine="streaming"), on=NUMBER, how="left", maintain_order="left")
         found = found.with_columns(plain_decimals(pl.selectors.decimal().cast(pl.String)))
         return [", ".join(f"{name} = {row[name]}" for name in self.key) for row in found.iter_rows(named=True)]
-
-
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
-
-# Digits of a decimal that Polars has.
-PRECISION = 38
-_ROWS = 100_000
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evaluator.datasets.labels import plain_decimals
 from evaluator.datasets.sources.databases import Databases
-from evaluator.datasets.sources.objects import Staging
+from evaluator.datasets.sources.files import Staging
 from evaluator.datasets.sources.part import KeyedPart, is_plain, plain_cells, plain_type
 from evaluator.datasets.spec_sections import Table
 from evaluator.errors import SourceError

@@ -333,16 +333,8 @@ class NoDecisionError(Exception):
 class Unit(NamedTuple):
     """Some lines of a file that belong together.
 
-    Parameters
-    ----------
-    line
-        Number of the first of them.
-    decision
-        Decision they hold; None where they break a rule.
-    broken
-        What they are instead, in words; None where they are sound.
-    passed_over
-        What they are where that is no decision, and no fault: such lines are counted and left out.
+    `line` is the number of the first of them. The decision is None where they break a rule; `broken` says what they are
+    instead, `passed_over` what they are where that is no decision, and no fault: such lines are counted and left out.
     """
 
     line: int

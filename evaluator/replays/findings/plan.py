@@ -1,7 +1,8 @@
-"""What a replay rests on and what to know before its numbers, in sentences, as far as the plan tells."""
+"""What to read before the numbers of a replay, as far as its plan and its log tell."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,38 +33,31 @@ Ints = npt.NDArray[np.int64]
 _FEWER = 0.01
 
 
-def _warn_of_rewards(policy: Any, rewards: RewardRange) -> list[Finding]:
-    findings = []
+def _warn_of_rewards(policy: Any, rewards: RewardRange) -> Iterator[Finding]:
     if rewards.heavy:
         most = "reward_max" if rewards.known else "largest reward seen"
-        findings.append(
-            codes.HEAVY_REWARDS.found(
-                f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that "
-                "earn something bring on average. Policies learn on the scale of the largest reward, so they hardly "
-                "tell actions apart.",
-                "Have capped rewards evaluated (`cap`), or count conversions (value = 1).",
-                largest=rewards.largest,
-                mean=rewards.mean,
-            )
+        yield codes.HEAVY_REWARDS.found(
+            f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that "
+            "earn something bring on average. Policies learn on the scale of the largest reward, so they hardly "
+            "tell actions apart.",
+            "Have capped rewards evaluated (`cap`), or count conversions (value = 1).",
+            largest=rewards.largest,
+            mean=rewards.mean,
         )
     if not policy.unit_rewards and (rewards.most != 1.0 or rewards.least != 0.0):
         span = f"up to {rewards.largest:g}" if rewards.least == 0.0 else f"from {rewards.least:g} to {rewards.most:g}"
-        findings.append(
-            codes.REWARDS_OF_OWN_UNIT.found(
-                f"{policy.name} is told rewards in the log's own unit, {span} a display.",
-                "If it expects them in [0, 1], give it unit_rewards = True.",
-                about=policy.name,
-            )
+        yield codes.REWARDS_OF_OWN_UNIT.found(
+            f"{policy.name} is told rewards in the log's own unit, {span} a display.",
+            "If it expects them in [0, 1], give it unit_rewards = True.",
+            about=policy.name,
         )
-    return findings
 
 
-def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[Finding]:
-    """Return what to read before the numbers, as far as it is known before the first round.
+def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> Iterator[Finding]:
+    """Yield what to read before the numbers, as far as it is known before the first round.
 
     The acceptance is the probability with which a display is accepted, the rewards the range of the log's.
     """
-    findings: list[Finding] = []
     rarest: list[Finding] = []
     if plan.sampler != "keep" or (Need.HORIZON in plan.policy.needs and plan.options.horizon is None):
         rarest = rarest_warning(
@@ -72,178 +66,156 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> list[
         )  # fmt: skip
     if binding := binding_display(plan):
         cause = f"{binding.cause[0].upper()}{binding.cause[1:]}."
-        findings.append(codes.BINDING_PROPENSITY.found(cause, f"What helps is {binding.remedy}."))
+        yield codes.BINDING_PROPENSITY.found(cause, f"What helps is {binding.remedy}.")
         rarest = []
-    findings += [*unusable_warning(plan.survey, plan.usable, has_split=plan.has_split), *rarest]
+    yield from unusable_warning(plan.survey, plan.usable, has_split=plan.has_split)
+    yield from rarest
     if by_outcome := plan.log.meta.counts.get("quarantined_by_outcome"):
-        findings.append(
-            codes.QUARANTINED_BY_OUTCOME.found(
-                f"{by_outcome:,.0f} rows that break a rule are left out of the log, and which depends on their "
-                "outcome: what is left has another conversion rate.",
-                "Repair them.",
-                rows=by_outcome,
-            )
+        yield codes.QUARANTINED_BY_OUTCOME.found(
+            f"{by_outcome:,.0f} rows that break a rule are left out of the log, and which depends on their "
+            "outcome: what is left has another conversion rate.",
+            "Repair them.",
+            rows=by_outcome,
         )
     if not plan.propensities.settled:
-        findings.append(codes.UNSETTLED_FIT.found(NOT_AT_REST[0].upper() + NOT_AT_REST[1:] + "."))
+        yield codes.UNSETTLED_FIT.found(NOT_AT_REST[0].upper() + NOT_AT_REST[1:] + ".")
     if not plan.maturity.known:
-        findings.append(
-            codes.UNKNOWN_FOLLOW_UP.found(
-                "The log stops looking at some time, but nothing says how long conversions take: young displays may "
-                "count as failures.",
-                "Give the spec an attribution_window, or the replay a `window`.",
-            )
+        yield codes.UNKNOWN_FOLLOW_UP.found(
+            "The log stops looking at some time, but nothing says how long conversions take: young displays may "
+            "count as failures.",
+            "Give the spec an attribution_window, or the replay a `window`.",
         )
     if plan.maturity.immature:
         fate = "left out" if plan.options.immature == "drop" else "corrected by their delays"
-        findings.append(
-            codes.YOUNG_DISPLAYS.found(
-                f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.",
-                displays=plan.maturity.immature,
-            )
+        yield codes.YOUNG_DISPLAYS.found(
+            f"{plan.maturity.immature:,} displays were followed too briefly to be judged: {fate}.",
+            displays=plan.maturity.immature,
         )
-    findings += said_of_parts(plan.propensities, plan.policy)
-    findings += [*said_of_index(plan), *said_of_target(plan)]
+    yield from said_of_parts(plan.propensities, plan.policy)
+    yield from said_of_index(plan)
+    yield from said_of_target(plan)
     if plan.propensities.kind == "uniform" and plan.propensities.weights is None and plan.sets is None:
         counts = plan.survey.shown
         expected = len(plan.log) / plan.log.n_actions
         worst = float(np.max(np.abs(counts - expected)) / np.sqrt(expected * (1 - 1 / plan.log.n_actions)))
         # Beyond any chance for thousands of actions: the normal tail at 6 is 2e-9.
         if worst > 6:
-            findings.append(
-                codes.NOT_UNIFORM.found(
-                    f"The log is said to be uniform, but one action's count is {worst:.0f} standard errors off: the "
-                    "estimate is biased if it is not.",
-                    "Consider `propensity='estimate'`.",
-                    standard_errors=worst,
-                )
+            yield codes.NOT_UNIFORM.found(
+                f"The log is said to be uniform, but one action's count is {worst:.0f} standard errors off: the "
+                "estimate is biased if it is not.",
+                "Consider `propensity='estimate'`.",
+                standard_errors=worst,
             )
     acceptance *= plan.survey.kept * plan.clock.sampling_rate
     if plan.clock.kind == "traffic" and plan.clock.traffic_share < acceptance:
-        findings.append(
-            codes.SHARE_BELOW_ACCEPTANCE.found(
-                f"The traffic share {plan.clock.traffic_share:g} is below the acceptance rate {acceptance:.3g}: the "
-                "replay reads conversions that the log saw only later, which is right only if nothing drifts.",
-                share=plan.clock.traffic_share,
-                acceptance=acceptance,
-            )
+        yield codes.SHARE_BELOW_ACCEPTANCE.found(
+            f"The traffic share {plan.clock.traffic_share:g} is below the acceptance rate {acceptance:.3g}: the "
+            "replay reads conversions that the log saw only later, which is right only if nothing drifts.",
+            share=plan.clock.traffic_share,
+            acceptance=acceptance,
         )
-    findings += warn_of_stamps(plan)
-    findings += _warn_of_overridden(plan)
+    yield from warn_of_stamps(plan)
+    yield from _warn_of_overridden(plan)
     of_seen = of_conversions(followed_for(plan.survey, plan.clock))
     if plan.rewards_end_with_window and plan.tau_window < ALL_BUT_ALL:
-        findings.append(
-            codes.WINDOW_ENDS_REWARDS.found(
-                f"Rewards are the conversions within the window, {plan.tau_window:.1%} {of_seen}, because the log "
-                "names no attribution window: values are of these alone.",
-                "Give the spec an attribution_window to count the others.",
-                share=plan.tau_window,
-            )
+        yield codes.WINDOW_ENDS_REWARDS.found(
+            f"Rewards are the conversions within the window, {plan.tau_window:.1%} {of_seen}, because the log "
+            "names no attribution window: values are of these alone.",
+            "Give the spec an attribution_window to count the others.",
+            share=plan.tau_window,
         )
     if plan.tau_window < 0.5:
         few = f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them."
-        findings.append(codes.SHORT_WINDOW.found(few, share=plan.tau_window))
+        yield codes.SHORT_WINDOW.found(few, share=plan.tau_window)
     if Need.DELAY_CDF in plan.policy.needs and plan.setting.delay_cdf is None:
-        findings.append(codes.NO_DELAYS.found("The log has no conversions to fit a delay CDF to."))
-    findings += _warn_of_dwarfed(plan)
-    findings += [] if plan.start is None else plan.start.warnings(rewards.least, rewards.most)
-    findings += warn_of_refunds(plan)
-    return [*findings, *gap_warnings(plan.survey), *_warn_of_rewards(plan.policy, rewards)]
+        yield codes.NO_DELAYS.found("The log has no conversions to fit a delay CDF to.")
+    yield from _warn_of_dwarfed(plan)
+    yield from [] if plan.start is None else plan.start.warnings(rewards.least, rewards.most)
+    yield from warn_of_refunds(plan)
+    yield from gap_warnings(plan.survey)
+    yield from _warn_of_rewards(plan.policy, rewards)
 
 
-def _warn_of_dwarfed(plan: ReplayPlan) -> list[Finding]:
+def _warn_of_dwarfed(plan: ReplayPlan) -> Iterator[Finding]:
     """Say which column hides others from a policy that learns from contexts, and what helps."""
     dwarfing = plan.survey.dwarfing if plan.policy.contextual and plan.policy.learns else None
     if dwarfing is None:
-        return []
+        return
     # The condition of V is the square of it at least.
     beyond = dwarfing.times**2 > LARGEST_CONDITION
-    return [
-        codes.DWARFED_COLUMN.found(
-            f"Numbers of {dwarfing.largest} are {dwarfing.times:,.3g} times as large as those of {dwarfing.smallest}, "
-            f"and {plan.policy.name} regularises and explores in one unit for all: it may learn nothing from the "
-            "smaller ones, or from what changes within the "
-            f"larger{', and its coefficients are uncertain by rounding' if beyond else ''}.",
-            dwarfing.remedy,
-            about=dwarfing.largest,
-            times=dwarfing.times,
-        )
-    ]
+    yield codes.DWARFED_COLUMN.found(
+        f"Numbers of {dwarfing.largest} are {dwarfing.times:,.3g} times as large as those of {dwarfing.smallest}, "
+        f"and {plan.policy.name} regularises and explores in one unit for all: it may learn nothing from the "
+        "smaller ones, or from what changes within the "
+        f"larger{', and its coefficients are uncertain by rounding' if beyond else ''}.",
+        dwarfing.remedy,
+        about=dwarfing.largest,
+        times=dwarfing.times,
+    )
 
 
-def _warn_of_overridden(plan: ReplayPlan) -> list[Finding]:
+def _warn_of_overridden(plan: ReplayPlan) -> Iterator[Finding]:
     """Say that logged propensities, which follow the context, were replaced by ones that do not."""
     survey = plan.survey
     vary = survey.largest > survey.smallest * (1.0 + VARIES)
     if plan.log.meta.propensity != "logged" or plan.options.propensity not in ("estimate", "uniform") or not vary.any():
-        return []
+        return
     k = int(np.flatnonzero(vary)[0])
-    return [
-        codes.PROPENSITIES_REPLACED.found(
-            f"`propensity='{plan.options.propensity}'` replaces logged propensities that change from display to "
-            f"display (those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to "
-            f"{survey.largest[k]:.3g}): the logger did not choose alike everywhere, so the values are biased.",
-            "Leave the option out.",
-            about=plan.log.labels[k],
-        )
-    ]
+    yield codes.PROPENSITIES_REPLACED.found(
+        f"`propensity='{plan.options.propensity}'` replaces logged propensities that change from display to "
+        f"display (those of action {plan.log.labels[k]} from {survey.smallest[k]:.3g} to "
+        f"{survey.largest[k]:.3g}): the logger did not choose alike everywhere, so the values are biased.",
+        "Leave the option out.",
+        about=plan.log.labels[k],
+    )
 
 
-def said_of_parts(propensities: Propensities, policy: Any) -> list[Finding]:
-    """Return the warnings of a replay of a log whose displays are no even sample of the traffic."""
-    said = []
+def said_of_parts(propensities: Propensities, policy: Any) -> Iterator[Finding]:
+    """Yield the warnings of a replay of a log whose displays are no even sample of the traffic."""
     if propensities.weights is not None and propensities.weights.kept < 1.0:
         least, most = np.nanmin(propensities.weights.smallest), np.nanmax(propensities.weights.largest)
-        said.append(
-            codes.UNEVEN_WEIGHTS.found(
-                f"Display weights reach from {least:.3g} to {most:.3g}. Thinning by them to an even sample of the "
-                f"traffic costs rounds: it leaves {propensities.weights.kept:.1%} of the displays.",
-                kept=propensities.weights.kept,
-            )
+        yield codes.UNEVEN_WEIGHTS.found(
+            f"Display weights reach from {least:.3g} to {most:.3g}. Thinning by them to an even sample of the "
+            f"traffic costs rounds: it leaves {propensities.weights.kept:.1%} of the displays.",
+            kept=propensities.weights.kept,
         )
     if propensities.tilted and is_target(policy.reads):
-        said.append(
-            codes.NO_WEIGHTED_VALUE.found(
-                "IPS, SNIPS and DR of the policy's columns are left out: they average over all displays, and these "
-                "are no even sample of the traffic."
-            )
+        yield codes.NO_WEIGHTED_VALUE.found(
+            "IPS, SNIPS and DR of the policy's columns are left out: they average over all displays, and these "
+            "are no even sample of the traffic."
         )
-    return said
 
 
-def warn_of_stamps(plan: ReplayPlan) -> list[Finding]:
+def warn_of_stamps(plan: ReplayPlan) -> Iterator[Finding]:
     """Say what time stamps leave unknown of which conversions come within the window."""
     survey, window, seconds = plan.survey, plan.window, plan.log.meta.tick_seconds
     if seconds is None:
-        return []
+        return
     unit = format_duration(survey.stamp * seconds)
     if window.ticks is not None and survey.blurs(window.ticks):
         known = f"Times are multiples of {unit}, so whether a conversion came within the window is known up to {unit}."
-        return [codes.COARSE_TIMES.found(known)]
+        yield codes.COARSE_TIMES.found(known)
+        return
     displays = plan.clock.rate * plan.clock.share * survey.stamp
     if window.ticks is None and window.rounds < displays and survey.stamp > 1:
         by = "the order of displays that share a time, which means nothing"
         by = by if survey.ends is None else "where conversions are drawn within their time stamp"
-        return [
-            codes.COARSE_TIMES.found(
-                f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
-                f"{window.rounds:,} rounds is decided by {by}."
-            )
-        ]
-    return []
+        yield codes.COARSE_TIMES.found(
+            f"Times are multiples of {unit}, and {displays:,.0f} rounds share one: which conversions come within "
+            f"{window.rounds:,} rounds is decided by {by}."
+        )
+        return
 
 
-def warn_of_twins(plan: ReplayPlan) -> list[Finding]:
+def warn_of_twins(plan: ReplayPlan) -> Iterator[Finding]:
     """Say that twins of a log whose time stamps are coarse know the delays that it does not tell."""
     if plan.survey.ends is None or not plan.policy.learns:
-        return []
+        return
     unit = format_duration(plan.survey.stamp * (plan.log.meta.tick_seconds or 1.0))
-    return [
-        codes.COARSE_TIMES_OF_TWINS.found(
-            f"Times are multiples of {unit}, and most delays are shorter than ten of these: twins have delays as a "
-            "replay draws them, so that no error below says what the time stamps leave unknown. A replay does."
-        )
-    ]
+    yield codes.COARSE_TIMES_OF_TWINS.found(
+        f"Times are multiples of {unit}, and most delays are shorter than ten of these: twins have delays as a "
+        "replay draws them, so that no error below says what the time stamps leave unknown. A replay does."
+    )
 
 
 def check_clusters(clusters: Column | None, used: int) -> None:
@@ -271,65 +243,54 @@ def few_clusters_warning(what: str, worth: float | None, by: str) -> Finding:
     return codes.FEW_CLUSTERS.found(few_clusters(what, worth, by), about=by, clusters=worth)
 
 
-def describe_clusters(plan: ReplayPlan) -> list[Finding]:
-    """Return what to read before the numbers of a replay whose displays hang together."""
+def describe_clusters(plan: ReplayPlan) -> Iterator[Finding]:
+    """Yield what to read before the numbers of a replay whose displays hang together."""
     clusters, options = plan.clusters, plan.options
     if clusters is None:
-        return []
-    findings = []
+        return
     if not (options.bootstrap or plan.recorded or len(plan.held_out)):
-        findings.append(
-            codes.CLUSTERS_CHANGE_NOTHING.found(
-                f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this "
-                "log.",
-                "For new ones ask for the expected value (`bootstrap=200`), or the final policy's (`final`).",
-                about=clusters.by,
-            )
+        yield codes.CLUSTERS_CHANGE_NOTHING.found(
+            f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this log.",
+            "For new ones ask for the expected value (`bootstrap=200`), or the final policy's (`final`).",
+            about=clusters.by,
         )
     if clusters.unnamed:
-        findings.append(
-            codes.UNNAMED_CLUSTERS.found(
-                f"{clusters.unnamed:,} of {len(clusters.code):,} displays have no value in {clusters.by}: each is "
-                "taken as a cluster of its own.",
-                about=clusters.by,
-                displays=clusters.unnamed,
-            )
+        yield codes.UNNAMED_CLUSTERS.found(
+            f"{clusters.unnamed:,} of {len(clusters.code):,} displays have no value in {clusters.by}: each is "
+            "taken as a cluster of its own.",
+            about=clusters.by,
+            displays=clusters.unnamed,
         )
-    return findings
 
 
-def warn_of_refunds(plan: ReplayPlan) -> list[Finding]:
-    """Return the warnings of a policy that divides costs by delays, and of a window that refunds come too late for."""
+def warn_of_refunds(plan: ReplayPlan) -> Iterator[Finding]:
+    """Yield the warnings of a policy that divides costs by delays, and of a window that refunds come too late for."""
     log = plan.log
-    findings = []
     told_costs = plan.of_profit and plan.options.learn_from == "objective"
     if told_costs and getattr(plan.policy, "divides_by_delays", False):
         cut = f", which the window leaves {plan.tau_window:.1%} of the sales" if plan.tau_window < 1.0 - _FEWER else ""
-        findings.append(
-            codes.COSTS_AND_DELAYS.found(
-                f"{plan.policy.name} divides all that it was told by the chance of having seen it{cut}, and so takes "
-                "costs, which it is told at once, for larger than they are.",
-                "Tell it of revenue alone, `learn_from='revenue'`, or take a policy that corrects no delays.",
-                about=plan.policy.name,
-            )
+        yield codes.COSTS_AND_DELAYS.found(
+            f"{plan.policy.name} divides all that it was told by the chance of having seen it{cut}, and so takes "
+            "costs, which it is told at once, for larger than they are.",
+            "Tell it of revenue alone, `learn_from='revenue'`, or take a policy that corrects no delays.",
+            about=plan.policy.name,
         )
     if plan.cdf is None:
-        return findings
+        return
     value = to_numpy(log.conversions["value"])
     for kind in plan.survey.kinds[1:]:
         if kind.told and value[kind.at].sum() < 0.0:
-            findings += _warn_of_late(plan, kind.name, np.flatnonzero(kind.marked(len(value))), value)
-    return findings
+            yield from _warn_of_late(plan, kind.name, np.flatnonzero(kind.marked(len(value))), value)
 
 
-def _warn_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[np.float64]) -> list[Finding]:
-    """Return the warning of a window that events which take back come too late for."""
+def _warn_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[np.float64]) -> Iterator[Finding]:
+    """Yield the warning of a window that events which take back come too late for."""
     survey = plan.survey
     limit = None if survey.limit is None else survey.limit[events]
     cdf = fit_on_clock(survey.delay[events], limit, plan.clock)
     within = share_within(survey, plan.window, cdf, events)
     if not within < plan.tau_window - _FEWER:
-        return []
+        return
     late = events[plan.rounds.delay[events] > plan.window.rounds]
     late = late[survey.display[late] < len(plan.rounds)]
     lost = -float(value[late].sum()) / max(len(plan.rounds), 1)
@@ -338,48 +299,39 @@ def _warn_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[
         f"The value counts them, but the policy, which is never told of them, takes actions with many {name} for "
         "better than they are"
     )  # fmt: skip
-    return [
-        codes.LATE_REFUNDS.found(
-            f"The window flatters: {within:.1%} of the {name} come within it, and {plan.tau_window:.1%} of the "
-            f"sales. {name[0].upper()}{name[1:]} of {lost:.4g} a display, of those seen, come later. {what}.",
-            within=within,
-            lost=lost,
-        )
-    ]
+    yield codes.LATE_REFUNDS.found(
+        f"The window flatters: {within:.1%} of the {name} come within it, and {plan.tau_window:.1%} of the "
+        f"sales. {name[0].upper()}{name[1:]} of {lost:.4g} a display, of those seen, come later. {what}.",
+        within=within,
+        lost=lost,
+    )
 
 
-def warn_of_kind(name: str, plan: ReplayPlan, *, outcome: bool) -> list[Finding]:
-    """Return the warnings on an outcome, or another kind of events, by the plan whose rewards are its events."""
-    meta, findings = plan.log.meta, []
+def warn_of_kind(name: str, plan: ReplayPlan, *, outcome: bool) -> Iterator[Finding]:
+    """Yield the warnings on an outcome, or another kind of events, by the plan whose rewards are its events."""
+    meta = plan.log.meta
     of = f"Outcome {name}" if outcome else name.capitalize()
     if not len(plan.rounds):
         long = plan.window.describe(plan.clock) if meta.attribution_window is None else ticks_words(
             meta.attribution_window, meta.tick_seconds
         )  # fmt: skip
-        findings.append(
-            codes.OUTCOME_NOT_FOLLOWED.found(
-                f"{of}: no replayed display was followed for {long}, so nothing is known of it.", about=name
-            )
+        yield codes.OUTCOME_NOT_FOLLOWED.found(
+            f"{of}: no replayed display was followed for {long}, so nothing is known of it.", about=name
         )
     elif not plan.maturity.known:
-        findings.append(
-            codes.OUTCOME_FOLLOW_UP_UNKNOWN.found(
-                f"{of}: nothing says how long after a display such an event may come, and the log stops "
-                "looking: young displays count with what was seen of them, too little.",
-                "Name its attribution_window.",
-                about=name,
-            )
+        yield codes.OUTCOME_FOLLOW_UP_UNKNOWN.found(
+            f"{of}: nothing says how long after a display such an event may come, and the log stops "
+            "looking: young displays count with what was seen of them, too little.",
+            "Name its attribution_window.",
+            about=name,
         )
     for end in plan.rewards.ends_seen:
         most = getattr(plan.rewards, end)
-        findings.append(
-            codes.OUTCOME_MAXIMUM_UNKNOWN.found(
-                f"{of}: the {end} value of a display seen, {most:g}, is taken as the {end} possible, which "
-                f"nobody knows: where {end.removesuffix('st')}r ones are, its intervals, and what guardrails say by "
-                "them, hold less often than they say.",
-                "Name its value_max in the spec." if outcome else "",
-                about=name,
-                **{end: most},
-            )
+        yield codes.OUTCOME_MAXIMUM_UNKNOWN.found(
+            f"{of}: the {end} value of a display seen, {most:g}, is taken as the {end} possible, which "
+            f"nobody knows: where {end.removesuffix('st')}r ones are, its intervals, and what guardrails say by "
+            "them, hold less often than they say.",
+            "Name its value_max in the spec." if outcome else "",
+            about=name,
+            **{end: most},
         )
-    return findings

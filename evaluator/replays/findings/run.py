@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,14 +46,14 @@ _BEYOND = {"largest": "more than the largest reward seen", "smallest": "less tha
 
 def little_learned(
     plan: ReplayPlan, *, rounds: int, generated: float, delivered: float, expired: float
-) -> list[Finding]:
-    """Return a warning of a policy that was told of few conversions, and what would help; none if it was told enough.
+) -> Iterator[Finding]:
+    """Yield a warning of a policy that was told of few conversions, and what would help; none if it was told enough.
 
     The numbers of conversions are those of the accepted displays, mean over repeats; the expired came after the window.
     """
     enough = FEW_TOLD * plan.log.n_actions
     if not plan.policy.learns or not rounds or delivered >= enough:
-        return []
+        return
     late = max(generated - delivered - expired, 0.0)
     what = "Nothing was learned" if not delivered else "Hardly anything was learned"
     others = [
@@ -64,9 +64,10 @@ def little_learned(
         f"{''.join(f', {of}' for of in others)}."
     )
     if expired > 0.5 * generated:
-        return [codes.LITTLE_LEARNED.found(so, "What helps: a wider `window`.", told=delivered, rounds=rounds)]
+        yield codes.LITTLE_LEARNED.found(so, "What helps: a wider `window`.", told=delivered, rounds=rounds)
+        return
     if binding_display(plan):
-        return []  # the plan's own warning names the cause
+        return  # the plan's own warning names the cause
     helps = []
     if late > 0.5 * generated:
         share = _helpful_share(plan, rounds, generated, enough)
@@ -83,7 +84,7 @@ def little_learned(
     if plan.log.n_actions > 2 and plan.clock.kind != "wall" and of_most >= FEW_TOLD * 2:
         helps.append("fewer actions (`actions='top:n'`)")
     remedy = f"What helps: {', or '.join([*helps, 'a longer log'])}."
-    return [codes.LITTLE_LEARNED.found(so, remedy, told=delivered, rounds=rounds)]
+    yield codes.LITTLE_LEARNED.found(so, remedy, told=delivered, rounds=rounds)
 
 
 def _helpful_share(plan: ReplayPlan, rounds: int, generated: float, enough: int) -> float | None:
@@ -109,51 +110,46 @@ def _told(plan: ReplayPlan, rounds: int, generated: float, share: float) -> floa
     return generated * float(np.mean(np.maximum(1.0 - then / rounds, 0.0) * within))
 
 
-def bursts_warning(plan: ReplayPlan) -> list[Finding]:
-    """Return a warning if bursts of traffic are as long as the delays, on the traffic clock; otherwise none."""
+def bursts_warning(plan: ReplayPlan) -> Iterator[Finding]:
+    """Yield a warning if bursts of traffic are as long as the delays, on the traffic clock; otherwise none."""
     delay, ratio = peak_within_delay(plan.survey)
     if plan.clock.kind != "traffic" or plan.sampler == "logged" or not plan.policy.learns or not ratio >= BURSTY:
-        return []
+        return
     within = format_duration(delay * (plan.log.meta.tick_seconds or 1.0))
-    return [
-        codes.BURSTS.found(
-            f"Traffic comes in bursts: within {within}, in which a good part of the conversions come, up to "
-            f"{ratio:.2g} times as many displays follow one as on average. A replay has a part of each burst's "
-            "rounds, but delays of whole bursts, so that what a policy knows in and between them is not what it would "
-            "know live: its value may be off either way by more than its interval.",
-            "`clock='wall'` is right for a rollout on the share of the traffic that it names.",
-            ratio=ratio,
-        )
-    ]
+    yield codes.BURSTS.found(
+        f"Traffic comes in bursts: within {within}, in which a good part of the conversions come, up to "
+        f"{ratio:.2g} times as many displays follow one as on average. A replay has a part of each burst's "
+        "rounds, but delays of whole bursts, so that what a policy knows in and between them is not what it would "
+        "know live: its value may be off either way by more than its interval.",
+        "`clock='wall'` is right for a rollout on the share of the traffic that it names.",
+        ratio=ratio,
+    )
 
 
-def calendar_warning(plan: ReplayPlan) -> list[Finding]:
-    """Return what to read before all else where sets move with time: a replay has two calendars."""
+def calendar_warning(plan: ReplayPlan) -> Iterator[Finding]:
+    """Yield what to read before all else where sets move with time: a replay has two calendars."""
     if plan.sets is None or plan.sets.moving < 0 or not plan.setting.among:
-        return []
+        return
     action = plan.log.labels[plan.sets.moving]
     share = float(plan.matched.c.min(initial=1.0, where=plan.usable > 0)) * plan.survey.kept * plan.clock.sampling_rate
     if plan.clock.kind == "wall":
-        return [
-            codes.MOVING_SETS.found(
-                f"Eligible actions change with time (action {action} most). The wall clock replays a rollout on a "
-                f"share of {share:.3g} of the traffic over the log's own calendar: actions come and go as they did, "
-                "and feedback comes as late, in time, as it did.",
-                about=action,
-                share=share,
-            )
-        ]
-    return [
-        codes.MOVING_SETS.found(
-            f"Eligible actions change with time (action {action} most), on the log's calendar, and delays run on the "
-            f"traffic's: this replay accepts {share:.3g} of the displays, so it lives through an action's n displays "
-            f"in {share:.3g} n rounds, while its feedback comes as many rounds late as at full traffic. No rollout "
-            "looks like that, and a policy that must learn about each new action looks worse than it would live.",
-            "`clock='wall'` replays a rollout on that share of the traffic, in which both agree.",
+        yield codes.MOVING_SETS.found(
+            f"Eligible actions change with time (action {action} most). The wall clock replays a rollout on a "
+            f"share of {share:.3g} of the traffic over the log's own calendar: actions come and go as they did, "
+            "and feedback comes as late, in time, as it did.",
             about=action,
             share=share,
         )
-    ]
+        return
+    yield codes.MOVING_SETS.found(
+        f"Eligible actions change with time (action {action} most), on the log's calendar, and delays run on the "
+        f"traffic's: this replay accepts {share:.3g} of the displays, so it lives through an action's n displays "
+        f"in {share:.3g} n rounds, while its feedback comes as many rounds late as at full traffic. No rollout "
+        "looks like that, and a policy that must learn about each new action looks worse than it would live.",
+        "`clock='wall'` replays a rollout on that share of the traffic, in which both agree.",
+        about=action,
+        share=share,
+    )
 
 
 def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
@@ -241,107 +237,93 @@ def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str
     )
 
 
-def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> list[Finding]:
-    """Return what is to be said of which displays became rounds, and of what the policy was told in them."""
-    findings = calendar_warning(plan)
+def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Iterator[Finding]:
+    """Yield what is to be said of which displays became rounds, and of what the policy was told in them."""
+    yield from calendar_warning(plan)
     if t and plan.clock.kind == "wall" and plan.sampler != "logged":
-        findings.append(
-            codes.SHARE_OF_TRAFFIC.found(
-                f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
-                f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, "
-                "feedback would come later, counted in rounds: `clock='traffic'`.",
-                share=plan.clock.traffic_share,
-            )
+        yield codes.SHARE_OF_TRAFFIC.found(
+            f"Wall clock: these {t:,} rounds take {t / plan.clock.traffic_share:,.0f} displays of live traffic, of "
+            f"which the policy serves a share of {plan.clock.traffic_share:.3g}. Were it to serve all of it, "
+            "feedback would come later, counted in rounds: `clock='traffic'`.",
+            share=plan.clock.traffic_share,
         )
-    findings += _wall_clock_off(plan, done)
+    yield from _wall_clock_off(plan, done)
     in_vain = ended_by(plan, done)
     if t and in_vain:
         named = ", ".join(in_vain)
         out = leaves_out(plan.survey, plan.usable, has_split=plan.has_split)
-        findings.append(
-            codes.ENDED_BY_ACTION.found(
-                f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay "
-                f"ended there: {out} leaves it out.",
-                about=named,
-                rounds=t,
-            )
+        yield codes.ENDED_BY_ACTION.found(
+            f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay "
+            f"ended there: {out} leaves it out.",
+            about=named,
+            rounds=t,
         )
     else:
         told = {name: float(np.mean([getattr(r.replay, name) for r in done])) for name in _TOLD}
-        findings += little_learned(plan, rounds=t, **told)
+        yield from little_learned(plan, rounds=t, **told)
     # Repeats read one log, and so nearly the same displays: the first that is off speaks for all.
     off = [found for r in done for found in acceptance_warning(plan, r.suspect)]
     tilted = [found for r in done if r.sizes is not None for found in set_sizes_warning(r.sizes)]
-    findings += [*tilted[:1], *off[:1], *propensity_warning(plan)]
-    findings += [] if done[0].sizes is None else [set_sizes_assumption(done[0].sizes)]
-    return findings if len(done) == 1 else [*findings, codes.ANY_ORDER.found(_SHUFFLED)]
+    yield from (*tilted[:1], *off[:1], *propensity_warning(plan))
+    if done[0].sizes is not None:
+        yield set_sizes_assumption(done[0].sizes)
+    if len(done) > 1:
+        yield codes.ANY_ORDER.found(_SHUFFLED)
 
 
-def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> list[Finding]:
+def _wall_clock_off(plan: ReplayPlan, done: list[RepeatEstimates]) -> Iterator[Finding]:
     """Say that the wall clock counted on another acceptance rate: clipped propensities accept less than c."""
     rate = float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])) * plan.survey.kept
     share = plan.clock.share
     if plan.clock.kind != "wall" or not plan.matched.clips or not rate or abs(share / rate - 1.0) < _SHARE_OFF:
-        return []
-    return [
-        codes.WALL_CLOCK_OFF.found(
-            f"Wall clock: delays count {share:.4g} rounds for each display, but `accept_quantile` let {rate:.4g} of "
-            f"them through: feedback comes {share / rate:.3g} times as late as it should.",
-            f"Replay with `clock='traffic'` `traffic_share={rate * plan.clock.sampling_rate:.3g}`.",
-            share=share,
-            accepted=rate,
-        )
-    ]
+        return
+    yield codes.WALL_CLOCK_OFF.found(
+        f"Wall clock: delays count {share:.4g} rounds for each display, but `accept_quantile` let {rate:.4g} of "
+        f"them through: feedback comes {share / rate:.3g} times as late as it should.",
+        f"Replay with `clock='traffic'` `traffic_share={rate * plan.clock.sampling_rate:.3g}`.",
+        share=share,
+        accepted=rate,
+    )
 
 
-def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, best: Interval) -> list[Finding]:
-    """Return what is to be said of the estimates of so many rounds, and of the best fixed action."""
-    findings = []
+def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, best: Interval) -> Iterator[Finding]:
+    """Yield what is to be said of the estimates of so many rounds, and of the best fixed action."""
     horizon = plan.options.horizon
     if 0 < t < 10 * plan.log.n_actions:
-        findings.append(
-            codes.FEW_ROUNDS.found(
-                f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
-                "little about the policy in the long run.",
-                rounds=t,
-                actions=plan.log.n_actions,
-            )
+        yield codes.FEW_ROUNDS.found(
+            f"{t:,} rounds for {plan.log.n_actions} actions: hardly more than exploration, so the value says "
+            "little about the policy in the long run.",
+            rounds=t,
+            actions=plan.log.n_actions,
         )
     if t and best.n < FEW_DISPLAYS:
-        findings.append(
-            codes.RARE_REFERENCE.found(
-                f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the "
-                "regret's reference, is hardly known.",
-                displays=best.n,
-            )
+        yield codes.RARE_REFERENCE.found(
+            f"The best fixed action was shown {best.n:,} times only: which action is best, and with it the "
+            "regret's reference, is hardly known.",
+            displays=best.n,
         )
     dry = {r.replay.dry for r in done if r.replay.dry >= 0 and plan.usable[r.replay.dry]}
     if dry and t:
         names = ", ".join(plan.log.labels[a] for a in sorted(dry))
-        findings.append(
-            codes.QUEUE_RAN_DRY.found(
-                f"The queue of action {names} ran dry after {t:,} rounds, short of the horizon: the stopping point "
-                "depended on outcomes, so do not compare this value with another policy's.",
-                about=names,
-                rounds=t,
-            )
+        yield codes.QUEUE_RAN_DRY.found(
+            f"The queue of action {names} ran dry after {t:,} rounds, short of the horizon: the stopping point "
+            "depended on outcomes, so do not compare this value with another policy's.",
+            about=names,
+            rounds=t,
         )
     elif horizon is not None and 0 < t < horizon:
         short = f"The log ended after {t:,} rounds, short of the horizon {horizon:,}."
-        findings.append(codes.SHORT_OF_HORIZON.found(short, rounds=t, horizon=horizon))
-    findings += bursts_warning(plan)
+        yield codes.SHORT_OF_HORIZON.found(short, rounds=t, horizon=horizon)
+    yield from bursts_warning(plan)
     waited = [found for r in done for found in waiting_warning(plan, r.accepted)]
-    findings += waited[:1]
+    yield from waited[:1]
     clipped = float(np.mean([r.clipped for r in done]))
     if clipped > 0 and plan.sampler != "logged":
-        findings.append(
-            codes.CLIPPED.found(
-                f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a "
-                "bias.",
-                share=clipped,
-            )
+        yield codes.CLIPPED.found(
+            f"{clipped:.1%} of the displays have a propensity below c: their actions are accepted too rarely, a bias.",
+            share=clipped,
         )
-    return [*findings, *warn_of_bound(plan)]
+    yield from warn_of_bound(plan)
 
 
 def mean_reward(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:
@@ -353,26 +335,24 @@ def mean_reward(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], refere
     return float(np.mean([references.logged(plan, len(d)).taken(d).mean() for d in shown]))
 
 
-def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> list[Finding]:
-    """Return a warning where the value depends on when, within their time stamps, conversions are told.
+def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> Iterator[Finding]:
+    """Yield a warning where the value depends on when, within their time stamps, conversions are told.
 
     `ends` are the values if they are told at the beginning of their stamps, and at the end; empty where stamps are
     fine.
     """
     half = (value.high - value.low) / 2.0
     if not ends or not abs(ends[0] - ends[1]) > half:
-        return []
+        return
     unit = format_duration(plan.survey.stamp * (plan.log.meta.tick_seconds or 1.0))
-    return [
-        codes.TIME_STAMPS_DECIDE.found(
-            f"Time stamps decide this value. Times are multiples of {unit}, and conversions that are told at the "
-            f"beginning of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half "
-            f"the interval's width, {half:.2g}, which does not allow for it.",
-            "Log finer times; until then decide only what holds at both.",
-            at_beginning=ends[0],
-            at_end=ends[1],
-        )
-    ]
+    yield codes.TIME_STAMPS_DECIDE.found(
+        f"Time stamps decide this value. Times are multiples of {unit}, and conversions that are told at the "
+        f"beginning of their stamp make it {ends[0]:.4g}, at its end {ends[1]:.4g}: they differ by more than half "
+        f"the interval's width, {half:.2g}, which does not allow for it.",
+        "Log finer times; until then decide only what holds at both.",
+        at_beginning=ends[0],
+        at_end=ends[1],
+    )
 
 
 def outside_seen(ends: Sequence[str]) -> str:
@@ -405,36 +385,26 @@ def with_honest_kinds(plan: ReplayPlan, result: ReplayResult) -> ReplayResult:
     )
 
 
-def warn_of_bound(plan: ReplayPlan) -> list[Finding]:
-    """Return what to read before the numbers of a log that names no largest reward."""
+def warn_of_bound(plan: ReplayPlan) -> Iterator[Finding]:
+    """Yield what to read before the numbers of a log that does not name what its displays can earn."""
     rewards = plan.rewards
-    findings = _warn_of_smallest(plan)
-    if rewards.known:
-        return findings
-    largest = f"The largest reward seen, {rewards.largest:g}, is taken as the largest possible"
-    if rewards.alike:
-        return [codes.LARGEST_REWARD_SEEN.found(f"{largest}.", largest=rewards.largest), *findings]
-    return [
-        *findings,
-        codes.LARGEST_REWARD_SEEN.found(
-            f"{largest}, which nobody knows: where larger ones are possible, and rare, the intervals of realised "
-            "values, regret, uplift and differences hold less often than they say, and not at any stopping time.",
-            "Name what a display can earn at most (`reward_max`, or reward_max in the spec), or have capped rewards "
-            "evaluated, of which they hold (`cap`).",
-            largest=rewards.largest,
-        ),
-    ]
-
-
-def _warn_of_smallest(plan: ReplayPlan) -> list[Finding]:
-    """Say so where refunds might take more than any did."""
-    if plan.rewards.smallest_known:
-        return []
-    return [
-        codes.SMALLEST_REWARD_SEEN.found(
-            f"The least that a display earns by its conversions, {plan.rewards.smallest:g}, is the least seen: where "
+    if not rewards.smallest_known:
+        yield codes.SMALLEST_REWARD_SEEN.found(
+            f"The least that a display earns by its conversions, {rewards.smallest:g}, is the least seen: where "
             "refunds may take more, the intervals hold less often than they say.",
             "Name it (`reward_min`, or reward_min in the spec).",
-            smallest=plan.rewards.smallest,
+            smallest=rewards.smallest,
         )
-    ]
+    if rewards.known:
+        return
+    largest = f"The largest reward seen, {rewards.largest:g}, is taken as the largest possible"
+    if rewards.alike:
+        yield codes.LARGEST_REWARD_SEEN.found(f"{largest}.", largest=rewards.largest)
+        return
+    yield codes.LARGEST_REWARD_SEEN.found(
+        f"{largest}, which nobody knows: where larger ones are possible, and rare, the intervals of realised "
+        "values, regret, uplift and differences hold less often than they say, and not at any stopping time.",
+        "Name what a display can earn at most (`reward_max`, or reward_max in the spec), or have capped rewards "
+        "evaluated, of which they hold (`cap`).",
+        largest=rewards.largest,
+    )

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.moments import DelayMoments
+from evaluator.delays.cdf import DelayCDF, DelayMoments
 from evaluator.engine.eligible_choice import NO_KEY
 from evaluator.engine.kernels.argmax import LOWEST_FIRST
 from evaluator.errors import DataError, ParameterError, SourceError
@@ -154,7 +153,7 @@ def read_metadata(text: bytes, arrays: Arrays) -> PolicyDescription:
 
 def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Setting:
     """Return the setting, whose number of actions is that of the labels."""
-    sizes = {name: _whole(said, name) for name in _SIZES}
+    sizes: dict[str, Any] = {name: _whole(said, name) for name in _SIZES}
     if sizes["n_actions"] != n_actions:
         raise SourceError(f"n_actions is {sizes['n_actions']:,}, of {n_actions:,} labels.", remedy="save it again.")
     if sizes["rows"] not in (0, 1, n_actions):
@@ -168,17 +167,7 @@ def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Sett
     playable = _whole(said, "playable") if "playable" in said else None
     if playable is not None and playable > n_actions:
         raise SourceError(f"playable is {playable:,}, of {n_actions:,} actions.", remedy="save the policy again.")
-    return Setting(
-        n_actions=sizes["n_actions"],
-        dimension=sizes["dimension"],
-        rows=sizes["rows"],
-        window=sizes["window"],
-        horizon=sizes["horizon"],
-        delay_cdf=cdf,
-        reward_max=reward_max,
-        reward_min=reward_min,
-        playable=playable,
-    )
+    return Setting(**sizes, delay_cdf=cdf, reward_max=reward_max, reward_min=reward_min, playable=playable)
 
 
 def _tie_key(said: dict[str, Any]) -> int:
@@ -203,16 +192,10 @@ def _encoder(said: dict[str, Any] | None, setting: Setting) -> ContextEncoder | 
 
 
 def _learned_from(said: Any) -> LearnedFrom:
-    return LearnedFrom(
-        log=_word(said, "log", str),
-        fingerprint=_word(said, "fingerprint", str),
-        displays=_whole(said, "displays"),
-        first_display=_whole(said, "first_display"),
-        end_display=_whole(said, "end_display"),
-        first_time=_word(said, "first_time", int),
-        last_time=_word(said, "last_time", int),
-        window=_word(said, "window", str),
-    )
+    words: dict[str, Any] = {name: _word(said, name, str) for name in ("log", "fingerprint")}
+    words |= {name: _whole(said, name) for name in ("displays", "first_display", "end_display")}
+    words |= {name: _word(said, name, int) for name in ("first_time", "last_time")}
+    return LearnedFrom(**words, window=_word(said, "window", str))
 
 
 def _delay_cdf(about: dict[str, Any], arrays: Arrays) -> DelayCDF | None:

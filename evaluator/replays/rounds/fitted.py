@@ -145,10 +145,7 @@ class FittedLogger:
         return all(model.converged for model in self.models)
 
     def of(
-        self,
-        number: npt.NDArray[np.int64],
-        context: npt.NDArray[np.floating],
-        action: npt.NDArray[np.integer],
+        self, number: npt.NDArray[np.int64], context: npt.NDArray[np.floating], action: npt.NDArray[np.integer]
     ) -> Floats:
         """Return the propensities of some actions, shape (n,), at the displays with these numbers and contexts."""
         fold, p = folds(number), np.empty(len(number))

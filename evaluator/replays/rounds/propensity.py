@@ -313,10 +313,7 @@ def how_it_chose(log: Log) -> str:
 def _column(survey: Survey) -> Propensities:
     log = survey.log
     if log.meta.propensity == "absent":
-        raise PropensityError(
-            f"Log {log.meta.name!r} has no propensity column.",
-            remedy=how_it_chose(log),
-        )
+        raise PropensityError(f"Log {log.meta.name!r} has no propensity column.", remedy=how_it_chose(log))
     words = {"logged": "the logged propensities are right", "uniform": "actions were logged uniformly at random"}
     said = words.get(log.meta.propensity, "the estimated propensities are right")
     return Propensities(

@@ -25,8 +25,17 @@ from evaluator.errors import LogError, ParameterError, nearest
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
 from evaluator.log.eligible import SetCodes, joined_codes, members, sizes
-from evaluator.log.ragged_vectors import is_uneven
-from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, NAMED_TARGET, Columns, is_target, to_numpy
+from evaluator.log.schema import (
+    ACTION_SET,
+    BATCH,
+    ELIGIBLE,
+    FEATURES,
+    NAMED_TARGET,
+    Columns,
+    is_target,
+    is_uneven,
+    to_numpy,
+)
 from evaluator.log.vectors_of_displays import TakenActions, readable_vectors
 from evaluator.replays.rounds.batch import Batch, EligibleActions, eligible_actions
 from evaluator.streams import Stream, random_stream
@@ -106,24 +115,13 @@ class LogPiece(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LogRounds:
-    """The displays of a log that a replay uses, and their conversions on its clock.
+    """The displays of a log that a replay uses, the first `used`, and their conversions on its clock.
 
-    Parameters
-    ----------
-    log
-        Log whose displays are replayed.
-    used
-        Number of displays that are used, the first ones.
-    vectors
-        Kind of vectors that a policy reads: ``action_set``, ``context``, ``target`` or ``target:NAME`` (a policy),
-        ``features`` (of the actions), or None.
-    delay
-        Delay of each of the log's conversions in rounds, shape (c,); `NO_WINDOW` where a duration cuts it off.
-    told
-        Whether the policy may be told of each conversion, shape (c,); None where it may of all.
-    playable
-        Which actions are logged at all, shape (K,): of each display's eligible ones a policy chooses among these. None
-        where every display has the same.
+    `vectors` is the kind that a policy reads: ``action_set``, ``context``, ``target`` or ``target:NAME`` (a policy),
+    ``features`` (of the actions), or None. `delay` is that of each of the log's conversions in rounds, shape (c,),
+    `NO_WINDOW` where a duration cuts it off; `told` whether the policy may be told of each, None where it may of all.
+    `playable` are the actions that are logged at all, shape (K,): of each display's eligible ones a policy chooses
+    among these; None where every display has the same.
     """
 
     log: Log
@@ -160,25 +158,13 @@ class LogRounds:
     def batch(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> Batch:
         """Return the used displays of a piece, with `action` (thinned) for what was logged."""
         n = min(len(action), self.used - piece.first)
-        low, high = int(piece.first_conversion[0]), int(piece.first_conversion[n])
-        first, delay, value = self.events(piece.first_conversion[: n + 1] - low, slice(low, high))
-        used = slice(n)
-        own = piece.part(self.vectors, used)
-        vectors, eligible = self.choices(own, piece.eligible(used), piece.first_vectors(used))
-        return Batch(
-            action=action[:n],
-            vectors=vectors,
-            first_conversion=first,
-            delay=delay,
-            value=value,
-            eligible=eligible,
-        )
+        used, (low, high) = slice(n), piece.first_conversion[[0, n]]
+        first, vectors = piece.first_conversion[: n + 1] - low, {self.vectors: piece.part(self.vectors, used)}
+        sets, first_vector = piece.eligible(used), piece.first_vectors(used)
+        return GatheredDisplays(action[used], vectors, first, slice(low, high), sets, first_vector).batch(self)
 
     def choices(
-        self,
-        vectors: npt.NDArray[np.floating],
-        sets: SetCodes | None,
-        first_vector: npt.NDArray[np.int64] | None,
+        self, vectors: npt.NDArray[np.floating], sets: SetCodes | None, first_vector: npt.NDArray[np.int64] | None
     ) -> tuple[npt.NDArray[np.floating], EligibleActions | None]:
         """Return the vectors of some displays, and their eligible actions, as a batch has them.
 
@@ -392,14 +378,14 @@ class GatheredDisplays(NamedTuple):
     """Some displays of a piece in some order: as a batch, but with their conversions' numbers among the log's own.
 
     Vectors are held by each name that was asked for. `first_conversion`, shape (n + 1,), is the place of each display's
-    first in `conversion`, shape (c,). Eligible actions are None where they were not read; `first_vector`, shape (n +
-    1,), is there where displays have their own number of vectors.
+    first in `conversion`, shape (c,), or a slice. Eligible actions are None where they were not read; `first_vector`,
+    shape (n + 1,), is there where displays have their own number of vectors.
     """
 
     action: npt.NDArray[np.int32]
     vectors: dict[str | None, npt.NDArray[np.floating]]
     first_conversion: Ints
-    conversion: Ints
+    conversion: Ints | slice
     eligible: SetCodes | None = None
     first_vector: Ints | None = None
 

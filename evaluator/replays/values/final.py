@@ -20,13 +20,7 @@ import numpy.typing as npt
 from evaluator.engine.frozen import FrozenPolicy, shares_among
 from evaluator.engine.log_replay import Replay
 from evaluator.errors import LogError
-from evaluator.estimates.weighted import (
-    ESTIMATORS,
-    WeightedValue,
-    Weights,
-    mean_value,
-    weights_of,
-)
+from evaluator.estimates.weighted import ESTIMATORS, WeightedValue, Weights, mean_value, weights_of
 from evaluator.findings.codes import FEW_WEIGHTED_REWARDS, FINAL_EXPLORES, FINAL_TIES, WEIGHTS_OFF
 from evaluator.findings.finding import Finding
 from evaluator.log.breaches import TARGET_REPAIR

@@ -73,14 +73,7 @@ def make_twin(
 ) -> dict[str, int]:
     """Write a twin and its truth, as `evaluator.datasets.make` says; return numbers of rows by name.
 
-    Parameters
-    ----------
-    twin, name
-        Parameters of the twin, and the name of its dataset.
-    path, truth, table
-        Files to write: the data, gzipped; the truth as JSON; its rates by context and action as Parquet.
-    rows, seed, jobs, advance
-        Arguments of `evaluator.datasets.make`.
+    Files are the data, gzipped (`path`), the truth as JSON (`truth`), and its rates by context and action (`table`).
     """
     if not FEWEST_ROWS <= rows <= twin.rows:
         raise ParameterError(f"rows={rows}.", remedy=f"give {FEWEST_ROWS:,} to {twin.rows:,} rows.")
@@ -103,12 +96,19 @@ def make_twin(
     return counts
 
 
+def truth_of_rows(twin: TwinParameters, rows: int) -> tuple[CampaignTruth, float]:
+    """Return the truth of a twin with so many rows, and the conversions per row that carries one."""
+    per_journey = journey_sizes(twin, rows)
+    converted = int(per_journey.sum())
+    return known_truth(twin, conversion_rate=1 - (rows - converted) / rows), len(per_journey) / converted
+
+
 def plan_twin(twin: TwinParameters, *, rows: int, seed: int) -> tuple[ChunkPlan, CampaignTruth]:
     """Return what the chunks of a twin share, and its truth. It keeps 4 bytes a row."""
     journey_rng, user_rng, count_rng = (random_stream(Stream.CRITEO_TWIN, seed, k) for k in range(OF_CHUNKS))
     per_journey = journey_sizes(twin, rows)
     n_others = rows - int(per_journey.sum())
-    known = known_truth(twin, conversion_rate=1 - n_others / rows)
+    known, _ = truth_of_rows(twin, rows)
     converts = known.joint * known.conversion_rate
     stays = known.joint - converts
     clock = ArrivalQuantiles(twin.arrivals)

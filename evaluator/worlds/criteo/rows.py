@@ -57,16 +57,8 @@ def plan_journeys(
 ) -> Journeys:
     """Return the converted rows of a twin.
 
-    Parameters
-    ----------
-    twin, clock
-        Parameters of the twin, and the arrival times of its rows.
-    per_journey
-        Number of rows of each conversion, shape (J,), from `journey_sizes`.
-    cell_weights
-        Probability that a converted row is of each context and campaign, shape (G * K,).
-    rng
-        Source of randomness.
+    `per_journey` is the number of rows of each conversion, shape (J,), from `journey_sizes`; `cell_weights` the
+    probability that a converted row is of each context and campaign, shape (G * K,).
     """
     n_journeys, n_rows = len(per_journey), int(per_journey.sum())
     per_journey = rng.permutation(per_journey)
@@ -119,17 +111,7 @@ class Users(NamedTuple):
 
 
 def plan_users(twin: TwinParameters, rows: int, per_journey: Ints, rng: np.random.Generator) -> Users:
-    """Deal the rows out to users.
-
-    Parameters
-    ----------
-    twin, rows
-        Parameters of the twin, and its number of rows.
-    per_journey
-        Number of rows of each conversion, shape (J,); one user has them all.
-    rng
-        Source of randomness.
-    """
+    """Return the users of a twin with so many rows, given the number of rows of each conversion, shape (J,)."""
     per_user = _rows_per_user(twin, rows)
     of_journey = _choose(per_user, per_journey, rng)
     per_user[of_journey] -= per_journey.astype(np.int32)
@@ -228,14 +210,9 @@ class CampaignTable(NamedTuple):
 
 
 def campaign_table(spec: Campaigns, *, conversion_rate: float) -> CampaignTable:
-    """Return the campaigns of a spec.
+    """Return the campaigns of a spec, whose rates are scaled so that this share of all rows converts.
 
-    Parameters
-    ----------
-    spec
-        Section ``[twin.campaigns]`` of the spec.
-    conversion_rate
-        Share of all rows that convert; rates are scaled to give it (by 0.1 % with the bundled spec).
+    With the bundled spec they change by 0.1 %.
     """
     rank = np.arange(1, spec.ranks[-1] + 1)
     size = np.exp(np.interp(rank, spec.ranks, np.log(spec.sizes)))

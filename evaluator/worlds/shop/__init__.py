@@ -161,16 +161,10 @@ def _said() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ShopRows:
-    """Displays in the order of their times, and sales; places are those of the tables above.
+    """Displays in the order of their times, shape (n,) each, and sales in the order of theirs, shape (s,) each.
 
-    Parameters
-    ----------
-    shown_at, device, country, banner
-        Seconds since 1970 and places, one a display: shape (n,).
-    of
-        Display of each sale, by its row: shape (s,), in the order of the sales' times.
-    sold_at, revenue
-        Seconds since 1970, and revenue: shape (s,).
+    Times are seconds since 1970, devices, countries and banners places in the tables above; `of` is the row of the
+    display that each sale follows.
     """
 
     shown_at: npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evaluator.datasets import load
-from evaluator.datasets.sources.store_environment import ALLOWED_ENDPOINTS, refuse_unlisted_endpoint
+from evaluator.datasets.sources.stores import ALLOWED_ENDPOINTS, refuse_unlisted_endpoint
 from evaluator.datasets.spec_sections import Storage
 from evaluator.errors import EvaluatorError, SourceError
 from tests.datasets.object_stores.buckets import SECRET, serving

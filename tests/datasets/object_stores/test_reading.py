@@ -12,7 +12,7 @@ import pytest
 from evaluator.datasets import convert, load
 from evaluator.datasets.resolve import SpecTable, files_read, find_parts
 from evaluator.datasets.sources.databases import Databases
-from evaluator.datasets.sources.objects import staging
+from evaluator.datasets.sources.files import staging
 from evaluator.datasets.spec import FileSpec
 from evaluator.datasets.spec_file import read_spec
 from evaluator.datasets.spec_sections import Storage, Table
