@@ -23,8 +23,7 @@ from evaluator.comparisons.variant_runs import VariantRuns, execute_in_jobs, ref
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log
-from evaluator.log.column import source_columns
-from evaluator.log.users import LIKE_USERS
+from evaluator.log.column import LIKE_USERS, source_columns
 from evaluator.options.declaration import under_own_names
 from evaluator.options.keywords import (
     AuditKeywords,

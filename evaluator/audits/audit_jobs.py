@@ -25,8 +25,7 @@ from evaluator.audits.replays import (
 from evaluator.comparisons.differences import RealisedEvidence
 from evaluator.comparisons.kept import Questions
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.moments import DelayMoments
+from evaluator.delays.cdf import DelayCDF, DelayMoments
 from evaluator.errors import WorkerError
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.paired import Contrast, RewardSums

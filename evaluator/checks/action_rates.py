@@ -1,4 +1,4 @@
-"""Whether actions keep their conversion rates against each other: labels exchanged for a time, or a drift of some."""
+"""Whether actions keep their conversion rates against each other, vectors convert at all, columns dwarf others."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.additive import AdditiveFit
-from evaluator.checks.propensities import p_words
-from evaluator.checks.record import Check
-from evaluator.checks.result import MOST_SHOWN, POWER_Z, CheckResult, not_applicable
-from evaluator.checks.significance import SmallestP, smallest_p
+from evaluator.checks.coordinates import SHARE
+from evaluator.checks.result import MOST_SHOWN, POWER_Z, Check, CheckResult, not_applicable
+from evaluator.checks.significance import SmallestP, p_words, smallest_p
 from evaluator.checks.tables import Tables
+from evaluator.estimates.simultaneous import holm
+from evaluator.log.vectors_of_displays import DWARFING, display_vectors, dwarfing_column
 from evaluator.streams import Stream, random_stream
 
 Floats = npt.NDArray[np.float64]
-
-NAME = "rates by action"
 # Change of an action's rate against the others that matters, relative.
 CHANGE, FEWEST_CONVERSIONS = 0.1, 50
 # Added to variances, so that cells of few expected conversions do not decide.
 _CALM = 0.5
 _CELLS_AT_ONCE = 4_000_000
+Ints = npt.NDArray[np.int64]
+# A rate below this share of that of all other displays is no rate of a visitor: contexts differ, but not by so much.
+DEAD = 0.1
 
 
 class _Statistics(NamedTuple):
@@ -44,12 +46,12 @@ def action_rates(t: Tables, level: float, seed: int) -> CheckResult:
     everywhere, up to each change point, and in each single period (`smallest_p`).
     """
     if t.logged.propensities.weights is not None:
-        return not_applicable(NAME, "displays have weights: the rates in the log are not those of the traffic")
+        return not_applicable("displays have weights: the rates in the log are not those of the traffic")
     fit = t.additive
     if fit is None:
-        return not_applicable(NAME, "fewer than two actions, or two periods, have conversions")
+        return not_applicable("fewer than two actions, or two periods, have conversions")
     if fit.seen.sum() < FEWEST_CONVERSIONS:
-        return not_applicable(NAME, f"{fit.seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
+        return not_applicable(f"{fit.seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
     rng = random_stream(Stream.ACTION_RATES, seed)
     found = _statistics(fit, fit.left[None] / math.sqrt(fit.dispersion))
     at = _Statistics._fields.index("change_of_one")
@@ -122,7 +124,7 @@ def _finding(t: Tables, fit: AdditiveFit, test: SmallestP, level: float) -> Chec
         "actions": len(fit.actions), "periods": len(fit.periods), "conversions": int(fit.seen.sum()),
     }  # fmt: skip
     return CheckResult(
-        name=NAME, verdict="warn" if wrong else "pass",
+        verdict="warn" if wrong else "pass",
         number=f"{labels[most]} off by {effect:.1%} {where}, p {p_words(p)}",
         shows=_shown_by(fit, test), p_value=p, effect=effect, numbers=numbers,
         what=(f"Against the other actions, {labels[high]} has {seen[high]:.0f} conversions {where} where "
@@ -137,8 +139,121 @@ def _finding(t: Tables, fit: AdditiveFit, test: SmallestP, level: float) -> Chec
 
 
 ACTION_RATES = Check(
-    name=NAME,
+    name="rates by action",
     finds="labels exchanged for half of the log or for a day; rates that drift apart",
     run=action_rates,
     by_kind=True,
+)
+
+
+def vectors_without_conversions(t: Tables, level: float) -> CheckResult:
+    """Test that every frequent vector converts at a tenth of the rate of the others at least (Poisson, Holm).
+
+    Where vectors are visitors, some of whom buy often and others never, a dead one is no exception: it is none either
+    where a gamma law with the spread of the other frequent vectors' rates makes such a rate a usual one.
+    """
+    from scipy.special import gammaincc
+
+    vectors = t.vectors
+    if t.logged.coordinates.column is None:
+        return not_applicable("the log has no context by which a visitor could be told")
+    judged, converted = vectors.judged, vectors.converted
+    # Without any conversion, the tail is exp(-a tenth of the usual ones).
+    needed = math.log((len(vectors.codes) + 1) / level) / (DEAD * max(float(converted.sum()), 1.0))
+    if not len(vectors.codes):
+        return CheckResult(
+            verdict="pass", number=f"no vector has {SHARE:.0%} of the displays",
+            what="No vector has a good share of the displays.", shows=_least_shown(max(needed, SHARE)),
+        )  # fmt: skip
+    others = (converted.sum() - converted[:-1]) / np.maximum(judged.sum() - judged[:-1], 1.0)
+    usual = judged[:-1] * others
+    # P(Poisson of a tenth of the usual <= what is seen).
+    adjusted = holm(gammaincc(converted[:-1] + 1.0, DEAD * usual))
+    adjusted = np.maximum(adjusted, _usual_among(converted[:-1], usual))
+    dead = adjusted <= level
+    share = float(vectors.shown[:-1][dead].sum() / len(t.logged.survey.log))
+    worst = int(np.lexsort((-usual, adjusted))[0])
+    p, many = float(adjusted[worst]), int(dead.sum())
+    wrong = many > 0
+    least = float((converted[:-1] / np.maximum(usual, 1e-300)).min())
+    numbers = {
+        "vectors": len(vectors.codes), "without_conversions": many, "share": share, "lowest_ratio": least,
+        "conversions": float(converted[worst]), "usual_conversions": float(usual[worst]),
+    }  # fmt: skip
+    return CheckResult(
+        verdict="warn" if wrong else "pass", statistic=least, p_value=p, effect=share, numbers=numbers,
+        shows=_least_shown(max(needed, SHARE)),
+        number=f"{many} of {len(vectors.codes)} frequent vectors ({share:.1%} of displays), smallest p {p_words(p)}",
+        what=(f"{_share_words(many, share)}: the largest has {converted[worst]:.0f} conversions where "
+               f"{usual[worst]:.0f} are usual. That is a robot, a test account, or a group that cannot buy: every "
+               "value is too low by it, and a contextual policy learns it as if it were a context." if wrong else
+               "No vector that many displays share goes without conversions."),
+        remedy="Look up these displays at the source, and leave them out if no one is to be shown anything there."
+        if wrong else "",
+    )  # fmt: skip
+
+
+def _usual_among(converted: Floats, usual: Floats) -> Floats:
+    """Return the chance that one of the vectors converts at a tenth of the usual rate, by the spread of the others.
+
+    Shape (V,), at most 1; 0 where fewer than two others tell a spread.
+    """
+    from scipy.special import gammainc
+
+    ratio, noise = converted / np.maximum(usual, 1e-300), 1.0 / np.maximum(usual, 1e-300)
+    out = np.zeros(len(ratio))
+    for v in range(len(ratio)):
+        others = (np.arange(len(ratio)) != v) & (usual >= 1.0)
+        if others.sum() >= 2:
+            mean = float(ratio[others].mean())
+            spread = (float(ratio[others].var(ddof=1)) - float(noise[others].mean())) / max(mean**2, 1e-300)
+            if spread > 0.0:
+                out[v] = min(len(ratio) * float(gammainc(1.0 / spread, DEAD / spread)), 1.0)
+    return out
+
+
+def _least_shown(share: float) -> str:
+    # With a margin of a standard error or two: a share of the displays is not quite one of the conversions.
+    return f"a vector with {1.1 * share:.1%} of the displays and no conversion" if share < 0.5 else ""
+
+
+def _share_words(many: int, share: float) -> str:
+    if many == 1:
+        return f"One vector has {share:.1%} of the displays and hardly a conversion"
+    return f"{many} vectors have {share:.1%} of the displays and hardly a conversion"
+
+
+DEAD_VECTORS = Check(
+    name="vectors without conversions",
+    finds="a robot: 1 % of the displays or more, at less than a tenth of the usual rate",
+    run=vectors_without_conversions,
+)
+
+
+def column_scales(t: Tables) -> CheckResult:
+    """Say whether a column's numbers are `DWARFING` times as large as another's or more."""
+    log = t.logged.survey.log
+    if display_vectors(log) is None:
+        return not_applicable("the log has no vectors")
+    found = dwarfing_column(log)
+    if found is None:
+        return CheckResult(
+            verdict="pass", number=f"below {DWARFING:g} times", numbers={"times": None},
+            what="No column's numbers dwarf those of another.",
+        )  # fmt: skip
+    return CheckResult(
+        verdict="warn", number=f"{found.largest} {found.times:,.3g} times {found.smallest}",
+        effect=found.times, numbers={"times": found.times},
+        what=f"Numbers of {found.largest} are {found.times:,.3g} times as large as those of {found.smallest}. Linear "
+        "policies regularise and explore in one unit for all, so they learn little from the smaller ones, or from what "
+        "changes within the larger.",
+        remedy=found.remedy,
+    )  # fmt: skip
+
+
+COLUMN_SCALES = Check(
+    name="scales of columns",
+    finds="dates, incomes, ids in units that hide the other columns from a linear policy",
+    run=column_scales,
+    tested=False,
 )

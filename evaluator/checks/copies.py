@@ -1,43 +1,51 @@
-"""Copied rows: displays logged twice or nearly so, and conversions shared by several displays."""
+"""Rows that are copied, or stand in an order: displays logged twice, conversions on several displays, sorted ties.
+
+More pairs of rows that are the same but for their numbers than chance makes are copies or repeats.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.propensities import homogeneity, p_words
-from evaluator.checks.record import Check
-from evaluator.checks.result import POWER_Z, CheckResult, not_applicable
-from evaluator.checks.row_pairs import NEAR_S, NEIGHBOURS, EqualRowPairs, hashes
-from evaluator.checks.significance import normal_tail, poisson_tail, upper_normal_quantile
+from evaluator.checks.coordinates import NEAR_S, NEIGHBOURS, EqualRowPairs, hashes
+from evaluator.checks.result import POWER_Z, SERIOUS, Check, CheckResult, Verdict, not_applicable
+from evaluator.checks.significance import homogeneity, normal_tail, p_words, poisson_tail, upper_normal_quantile
 from evaluator.checks.tables import Tables
+from evaluator.checks.tied_displays import CROWD
+from evaluator.estimates.simultaneous import holm
 from evaluator.log.schema import to_numpy
 from evaluator.units import ROUND
 
 Ints = npt.NDArray[np.int64]
-
 # Shares of rows in pairs beyond chance: of displays that matter; of conversions that matter, and that bias a value.
 DISPLAYS, CONVERSIONS, MANY_CONVERSIONS = 0.002, 0.01, 0.1
-NAME = "near copies"
 # Share of the displays that are copies from which it matters.
 COPIES = 0.002
 # Near displays of one vector, a display, among which copies are lost.
 CROWDED = 0.75 * NEIGHBOURS
 # P-value above which shares do not change from period to period.
 _NO_DRIFT = 1e-3
+Floats = npt.NDArray[np.float64]
+# Below this share of displays that share their time, their order changes no decision; nor does an order by which places
+# are shifted less than this (correlation), or neighbours are alike less than this beyond chance.
+FEW_TIED, WEAK = 0.05, 0.05
+# Sums over fewer displays are not normal enough to be tested; their fourth part bounds the variance of neighbours.
+_FEWEST = 25.0
 
 
 def duplicated_displays(t: Tables, level: float) -> CheckResult:
     """Count displays with the time, context and action of another, beyond those that chance makes."""
-    name, copies = DUPLICATED_DISPLAYS.name, t.copies
+    copies = t.copies
     if copies.crowded:
-        return not_applicable(name, "too many displays share a time and a context by chance")
+        return not_applicable("too many displays share a time and a context by chance")
     p = _one_sided(copies)
     wrong = p <= level and copies.excess >= DISPLAYS
     return CheckResult(
-        name=name, verdict="warn" if wrong else "pass", number=_number(copies, p), statistic=copies.z, p_value=p,
+        verdict="warn" if wrong else "pass", number=_number(copies, p), statistic=copies.z, p_value=p,
         effect=copies.excess, numbers=_numbers(copies),
         what="The same display stands in the log more than once: it counts several times, so that intervals are "
         "narrower than they should be, and its conversions may be counted again too." if wrong
@@ -48,13 +56,12 @@ def duplicated_displays(t: Tables, level: float) -> CheckResult:
 
 def shared_conversions(t: Tables, level: float) -> CheckResult:
     """Count conversions of different displays with one time and value, beyond those that chance makes."""
-    name = SHARED_CONVERSIONS.name
     table = t.logged.survey.log.conversions
     when = to_numpy(table["time"]).astype(np.int64, copy=False)
     value = to_numpy(table["value"]).astype(np.float64)
     display, delay = t.logged.survey.display, t.logged.follow_up.delay
     if not len(when):
-        return not_applicable(name, "the log has no conversions")
+        return not_applicable("the log has no conversions")
     several = int(np.count_nonzero(np.diff(display) == 0))
     key = hashes(value[:, None])
     again = np.concatenate(([False], (np.diff(display) == 0) & (np.diff(when) == 0) & (np.diff(key) == 0)))
@@ -66,7 +73,7 @@ def shared_conversions(t: Tables, level: float) -> CheckResult:
                "before_display": int((delay < 0).sum()), "at_display": int((delay == 0).sum())}  # fmt: skip
     if (delay < 0).any():
         return CheckResult(
-            name=name, verdict="fail", numbers=numbers,
+            verdict="fail", numbers=numbers,
             number=f"{(delay < 0).sum():,} conversions before their display",
             what="A conversion that precedes its display was not caused by it.",
             remedy="Check the time columns, their units, and how conversions were joined.",
@@ -81,7 +88,7 @@ def shared_conversions(t: Tables, level: float) -> CheckResult:
     numbers |= removed
     said = "" if not several else f" {several:,} are further conversions of a display that had one."
     return CheckResult(
-        name=name, verdict="pass" if not wrong else "fail" if excess >= MANY_CONVERSIONS else "warn",
+        verdict="pass" if not wrong else "fail" if excess >= MANY_CONVERSIONS else "warn",
         number=_number(copies, p), statistic=copies.z, p_value=p, effect=excess, numbers=numbers,
         what=("One conversion is written on several displays, so the log counts it several times: rewards are too "
                "high, most for actions shown often to one user." if wrong else
@@ -139,14 +146,12 @@ def near_copies(t: Tables, level: float) -> CheckResult:
     found, survey = t.repeats, t.logged.survey
     seconds = survey.log.meta.tick_seconds
     if survey.stamp > found.near / 2 or found.near < 2:
-        return not_applicable(NAME, "times are too coarse to tell displays some seconds apart")
+        return not_applicable("times are too coarse to tell displays some seconds apart")
     if t.logged.propensities.tilted:
-        return not_applicable(
-            NAME, "displays are no even sample of the traffic, so the chance of an action is not known"
-        )
+        return not_applicable("displays are no even sample of the traffic, so the chance of an action is not known")
     rows = len(survey.log)
     if found.pairs[0] > CROWDED * rows:
-        return not_applicable(NAME, "too many displays share a vector within seconds to tell copies")
+        return not_applicable("too many displays share a vector within seconds to tell copies")
     far = max(float(found.same[1] / found.expected[1]), 1.0) if found.z[1] > 2.0 else 1.0
     far = max(far, _of_one_period(t))
     expected = found.expected[0] * far
@@ -161,7 +166,7 @@ def near_copies(t: Tables, level: float) -> CheckResult:
     share = math.ceil(1e4 * share / max(1.0 - share, 1e-9)) / 1e4  # the copies are displays themselves
     within = f"{found.near} rounds" if seconds is None else f"{NEAR_S:g} s"
     return CheckResult(
-        name=NAME, verdict="warn" if wrong else "pass", statistic=z, p_value=p, effect=excess,
+        verdict="warn" if wrong else "pass", statistic=z, p_value=p, effect=excess,
         shows=f"{share:.2%} of the displays again within {within}" if share < 1.0 else "",
         number=f"{found.same[0]:,.0f} repeats within {within}, {expected:,.0f} by chance, p {p_words(p)}",
         numbers={"near_pairs": found.pairs[0], "same_action": found.same[0], "expected": expected,
@@ -193,7 +198,107 @@ def _of_one_period(t: Tables) -> float:
 
 
 NEAR_COPIES = Check(
-    name=NAME,
+    name="near copies",
     finds="displays logged again some seconds later, beyond what chance makes",
     run=near_copies,
+)
+
+
+class _OrderTest(NamedTuple):
+    by: Literal["action", "context", "outcome"]
+    what: str
+    z: float
+    effect: float
+
+
+def order_within_ties(t: Tables, level: float) -> CheckResult:
+    """Test that displays with one time stand in random order: by action, by context, by outcome (normal, Holm).
+
+    Fewer than `CROWD` at a time may honestly stand in order, as the places of one page, whose contexts and outcomes
+    differ: by them, and by the actions of a logger that looks at contexts, only larger groups are tested.
+    """
+    ties, logged = t.ties, t.logged
+    n = len(logged.survey.log)
+    share, crowd = ties.tied / n, ties.crowd / max(ties.tied, 1.0)
+    numbers = {"tied_share": share, "displays_at_a_time": crowd}
+    if not ties.tied:
+        return not_applicable("no two displays share a time")
+    if share < FEW_TIED:
+        return _quiet(f"{share:.1%} of the displays share their time", numbers, "Too few for their order to matter.")
+    tests = _tests(t, crowd >= CROWD)
+    if not tests:
+        return not_applicable("too few displays share a time, or they are all alike, for a test")
+    adjusted = holm([normal_tail(test.z) for test in tests]).tolist()
+    p, (by, what, z, effect) = min(
+        zip(adjusted, tests, strict=True), key=lambda one: (one[0] > level or one[1].effect < WEAK, -one[1].effect)
+    )
+    numbers |= {"tests": len(tests), "z": z, "effect": effect}
+    many = f"{share:.0%} share their time, {crowd:,.0f} at a time"
+    if p > level or effect < WEAK:
+        least = min(adjusted)
+        random = "Displays with one time stand in random order, as far as it can tell."
+        return _quiet(f"{many}; smallest p {p_words(least)}", numbers, random, p_value=least)
+    grave = crowd >= CROWD and effect >= SERIOUS and by != "context"
+    verdict: Verdict = "fail" if grave else "warn"
+    return CheckResult(
+        verdict=verdict,
+        number=f"{what}, effect {effect:.2f}, p {p_words(p)}; {many}",
+        statistic=z,
+        p_value=p,
+        effect=effect,
+        numbers={**numbers, "where": what},
+        what=f"Displays with one time stand in the file in an order that goes with their {by} ({what}): the file was "
+        "sorted after the fact, or its times are cut too coarsely. A replay takes the order of the file for that of "
+        "time: it meets such displays in long runs, accepts few of them, and delays counted in displays are artefacts.",
+        remedy="Give times as fine as they were logged. Otherwise let chance order the displays of one time: leave out "
+        'ties = "file" under [time] of the spec, or pass a Log made by hand through evaluator.log.shuffle_ties.',
+    )
+
+
+def _tests(t: Tables, crowded: bool) -> list[_OrderTest]:
+    """Return each test: what is ordered, z, and its effect, 0 for chance, 1 for a complete order."""
+    ties, constant = t.ties, t.logged.constant is not None
+    tests = []
+    if constant or crowded:
+        if ties.repeats_variance >= _FEWEST / 4.0 and ties.pairs >= FEW_TIED * len(t.logged.survey.log):
+            beyond = ties.repeats - ties.usual
+            effect = beyond / max(ties.pairs - ties.usual, 1.0)
+            z = beyond / math.sqrt(ties.repeats_variance)
+            tests.append(_OrderTest("action", "action: equal ones side by side", z, effect))
+        for a, label in enumerate(t.logged.survey.log.labels):
+            if ties.varied[a] >= _FEWEST:
+                moments = ties.shift[a], ties.shift_variance[a], ties.varied[a]
+                what = f"action: {label} {_where(ties.shift[a])}"
+                tests.append(_OrderTest("action", what, *_shifted(*moments, ties.places)))
+    if ties.crowded >= FEW_TIED * len(t.logged.survey.log):
+        coordinates = t.logged.coordinates
+        for j in np.flatnonzero(ties.value_varied >= _FEWEST).tolist():
+            of_context, side = j < len(coordinates), _where(ties.value_shift[j])
+            what = f"outcome: conversions {side}"
+            if of_context:
+                told = coordinates.meaning[j]
+                what = f"{told.name}: {side}" if told.without else f"{told.name}: large values {side}"
+            shifted = _shifted(ties.value_shift[j], ties.value_variance[j], ties.value_varied[j], ties.crowd_places)
+            tests.append(_OrderTest("context" if of_context else "outcome", what, *shifted))
+    return tests
+
+
+def _where(shift: float) -> str:
+    return "first" if shift < 0 else "last"
+
+
+def _shifted(shift: float, variance: float, varied: float, places: float) -> tuple[float, float]:
+    """Return z, and the correlation with the place."""
+    return float(shift / math.sqrt(variance)), float(abs(shift) / math.sqrt(varied * places))
+
+
+def _quiet(number: str, numbers: dict[str, float], means: str, p_value: float | None = None) -> CheckResult:
+    return CheckResult(verdict="pass", number=number, numbers=numbers, what=means, p_value=p_value)
+
+
+ORDER_WITHIN_TIES = Check(
+    name="order within ties",
+    finds="files sorted by action, context or outcome within one time",
+    run=order_within_ties,
+    of_all=True,
 )

@@ -1,27 +1,38 @@
-"""Groups of conversions that lack short delays, or long ones, which the others have: days, or actions."""
+"""Whether delays are the same in all groups: of each day, of each action, and of displays still young.
+
+Of young displays this is what ``--immature correct`` takes for granted: delays depend on no more than the action.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.propensities import p_words
-from evaluator.checks.record import Check
-from evaluator.checks.result import CheckResult, not_applicable
+from evaluator.checks.result import Check, CheckResult, not_applicable
+from evaluator.checks.significance import FEWEST, chi_square_tail, p_words
 from evaluator.checks.tables import Tables
+from evaluator.delays.product_limit import GroupCDFs, group_cdfs
+from evaluator.engine.kernels.solving import squared_length
+from evaluator.estimates.simultaneous import holm
+from evaluator.log.column import grouping_columns, read_values, renumbered
+from evaluator.log.schema import to_numpy
 from evaluator.units import format_duration
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-OF_DAYS, OF_ACTIONS = "delays of each day", "delays of each action"
 FEWEST_CONVERSIONS = 50
 # Delays are cut at these quantiles of all, which no assignment to groups changes.
 _CUTS = (0.005, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
 # A group lacks what it has at most a third of, if that is so many conversions and so much of the group.
 THIRD, _FEWEST_USUAL, MISSING = 1.0 / 3.0, 5.0, 0.02
+# Change of the delays' place (0.5 for all) that matters; the fewest conversions, and how many are looked at.
+SHIFT, _FEWEST_CONVERSIONS, _ROWS = 0.02, 100, 20_000
+# A column of more values is a name rather than a group.
+_MOST_VALUES = 50
+# Conversions of a group whose mean place is told.
+_TOLD = 30
 
 
 class MissingDelays(NamedTuple):
@@ -53,17 +64,17 @@ def delays_of_days(t: Tables, level: float) -> CheckResult:
     """Test that no single day lacks short or long delays (hypergeometric, Bonferroni)."""
     timeline, follow = t.logged.timeline, t.logged.follow_up
     if timeline.ends is None:
-        return not_applicable(OF_DAYS, "the log counts rounds, or covers fewer than three days")
+        return not_applicable("the log counts rounds, or covers fewer than three days")
     day = timeline.period_of(t.logged.survey.display)
     whole = timeline.whole & (timeline.edges[1:] <= follow.mature)
     used = follow.counted(t.logged.survey.display) & whole[day]
     weekday = np.arange(timeline.periods) % 7 if timeline.period == "day" else None
     found = most_lacking(follow.delay[used], day[used], kin=weekday)
     if found is None:
-        return not_applicable(OF_DAYS, "too few conversions of whole days")
+        return not_applicable("too few conversions of whole days")
     name = timeline.name(found.group)
     return _finding(
-        OF_DAYS, t, found, level, name,
+        t, found, level, name,
         f"Conversions of {name} are written later or earlier than those of other days, or they were followed "
         "otherwise: a policy is told of them at the wrong time, and one law of delays does not hold for that day."
         + ("" if timeline.end - timeline.start >= 14 * 24 * timeline.hour else
@@ -79,10 +90,10 @@ def delays_of_actions(t: Tables, level: float) -> CheckResult:
     used = follow.counted(t.logged.survey.display)
     found = most_lacking(follow.delay[used], t.action[used])
     if found is None:
-        return not_applicable(OF_ACTIONS, "too few conversions of two actions")
+        return not_applicable("too few conversions of two actions")
     name = f"action {log.labels[found.group]}"
     return _finding(
-        OF_ACTIONS, t, found, level, name,
+        t, found, level, name,
         f"{name[0].upper()}{name[1:]} was followed for another time than the others, or its conversions come sooner "
         "or later: displays of one age tell more of one action than of another, and one law of delays, which policies "
         "that need one take for all, is wrong for it.",
@@ -161,21 +172,19 @@ def hypergeometric_tail(seen: int, population: int, marked: int, drawn: int) -> 
     return float(min(np.exp(logs).sum(), 1.0))
 
 
-def _finding(
-    name: str, t: Tables, found: MissingDelays, level: float, group: str, bad: str, remedy: str
-) -> CheckResult:
+def _finding(t: Tables, found: MissingDelays, level: float, group: str, bad: str, remedy: str) -> CheckResult:
     seconds = t.logged.survey.log.meta.tick_seconds
     wrong = found.group >= 0 and found.p <= level
     if found.group < 0:
         return CheckResult(
-            name=name, verdict="pass", number="none lacks short or long delays", p_value=1.0, effect=0.0,
+            verdict="pass", number="none lacks short or long delays", p_value=1.0, effect=0.0,
             what="Short and long delays are where they should be, as far as the log can tell.",
         )  # fmt: skip
     cut = f"{found.cut:,} rounds" if seconds is None else format_duration(found.cut * seconds)
     which = f"of less than {cut}" if found.short else f"of {cut} or more"
     number = f"{group}: {found.seen} delays {which}, {found.usual:.0f} usual, p {p_words(found.p)}"
     return CheckResult(
-        name=name, verdict="warn" if wrong else "pass", number=number, p_value=found.p,
+        verdict="warn" if wrong else "pass", number=number, p_value=found.p,
         effect=1.0 - found.seen / found.usual,
         numbers={"group": group, "short": found.short, "cut": found.cut, "seen": found.seen, "usual": found.usual},
         what=bad if wrong else "Short and long delays are where they should be, as far as the log can tell.",
@@ -183,5 +192,213 @@ def _finding(
     )  # fmt: skip
 
 
-DELAYS_OF_DAYS = Check(name=OF_DAYS, finds="conversions written late for a day", run=delays_of_days, by_kind=True)
-DELAYS_OF_ACTIONS = Check(name=OF_ACTIONS, finds="an action followed for less", run=delays_of_actions, by_kind=True)
+DELAYS_OF_DAYS = Check(
+    name="delays of each day", finds="conversions written late for a day", run=delays_of_days, by_kind=True
+)
+DELAYS_OF_ACTIONS = Check(
+    name="delays of each action", finds="an action followed for less", run=delays_of_actions, by_kind=True
+)
+
+
+class SeenConversions(NamedTuple):
+    """Conversions: delay, the longest that could have been seen, and the action, each of shape (n,)."""
+
+    delay: Ints
+    limit: Ints
+    action: Ints
+
+    def taken(self, rows: npt.NDArray[np.bool_]) -> SeenConversions:
+        """Return some of them."""
+        return SeenConversions(self.delay[rows], self.limit[rows], self.action[rows])
+
+
+class ConversionGroups(NamedTuple):
+    """Groups of conversions by something known at the display.
+
+    Parameters
+    ----------
+    by
+        What it is: a coordinate of the context, a column that the log keeps, or the period.
+    name, group, labels
+        Name of that, the group of each conversion, shape (n,), and the groups' names.
+    column
+        Name of the column that it is or was made of; empty where the log does not say, or there are several or none.
+    """
+
+    by: Literal["context", "column", "period"]
+    name: str
+    group: Ints
+    labels: list[str]
+    column: str = ""
+
+
+class _Tested(NamedTuple):
+    statistic: float
+    df: int
+    shift: float
+    worst: str
+    split: ConversionGroups
+    conversions: int
+
+
+def young_delays(t: Tables, level: float) -> CheckResult:
+    """Test that given the action, delays depend neither on the context nor on the time (log-rank, reverse time)."""
+    survey, follow = t.logged.survey, t.logged.follow_up
+    meta, n = survey.log.meta, len(survey.log)
+    until = follow.until  # where a stray conversion set the log's end: without it
+    if meta.observed_until is None or until is None:
+        return not_applicable("the log followed every display to its end: none is young")
+    window = meta.attribution_window
+    if window is not None and survey.displays_until(meta.observed_until - window) == n:
+        return not_applicable("every display was followed for the attribution window: none is young")
+    limit = until - survey.shown_at
+    limit = limit if window is None else np.minimum(limit, window)
+    rows = np.flatnonzero((follow.delay >= 0) & (follow.delay <= limit))
+    if len(rows) > _ROWS:
+        rows = rows[np.arange(_ROWS) * len(rows) // _ROWS]
+    if len(rows) < _FEWEST_CONVERSIONS or np.ptp(follow.delay[rows]) == 0:
+        return not_applicable("too few conversions, or all with one delay")
+    seen = SeenConversions(follow.delay[rows], limit[rows], t.action[rows])
+    cdfs = group_cdfs(*seen, n_groups=survey.log.n_actions)
+    tests = [test for split in _splits(t, rows) for test in [_test(seen, split, cdfs)] if test is not None]
+    tests += _of_periods(t, rows, seen, cdfs)
+    if not tests:
+        return not_applicable("no contexts, and too few conversions a period")
+    adjusted = holm([chi_square_tail(test.statistic, test.df) for test in tests]).tolist()
+    found = [(test.shift >= SHIFT and p <= level, p, test) for test, p in zip(tests, adjusted, strict=True)]
+    wrong, p, worst = min(found, key=lambda of: (not of[0], of[1], -of[2].shift))
+    in_time = worst.split.by == "period"
+    do = "Replay with `immature='drop'`" + ("." if in_time else " for policies that read contexts, or " + (
+        f"`immature='correct:{worst.split.name}'`." if worst.split.by == "column"
+        else f"keep the column {worst.split.column or 'behind it'} and correct by it: "
+        f"`immature='correct:{worst.split.column or 'COLUMN'}'`."
+    ))  # fmt: skip
+    cause = (
+        "Delays change with time, so that the young displays' are not those that the laws were fitted to, and "
+        "`immature='correct'` makes too much or too little of them."
+        if in_time
+        else "Given the action, some displays convert later than others: `immature='correct'` makes too little of the "
+        "young ones among them and too much of the others. Over all of an action's displays that cancels; for a policy "
+        "that chooses by the context it does not."
+    )
+    return CheckResult(
+        verdict="warn" if wrong else "pass",
+        number=f"mean place shifts by {worst.shift:.3f} by {worst.split.name}, p {p_words(p)}",
+        statistic=worst.statistic, p_value=p, effect=worst.shift,
+        numbers={"chi_square": worst.statistic, "degrees_of_freedom": worst.df, "largest_shift": worst.shift,
+                 "by": worst.split.name, "where": worst.worst, "conversions": worst.conversions, "tests": len(tests)},
+        what=cause if wrong else "Given the action, delays depend on nothing that was tested, as `immature='correct'` "
+        "takes for granted. Whether they depend on the action need not be tested: it corrects by action.",
+        remedy=do if wrong else "",
+    )  # fmt: skip
+
+
+def _splits(t: Tables, rows: Ints) -> list[ConversionGroups]:
+    """Return the groups by each coordinate of the contexts, and by each column that the log keeps."""
+    log, coordinates = t.logged.survey.log, t.logged.coordinates
+    displays, of = np.unique(t.logged.survey.display[rows], return_inverse=True)
+    out = []
+    if coordinates.column is not None:
+        read = log.take(displays, coordinates.reads)
+        values = coordinates.values({coordinates.column: to_numpy(read[coordinates.column])})[of]
+        for j, edges in enumerate(coordinates.edges):
+            names = [coordinates.bin_name(j, b) for b in range(len(edges) + 1)]
+            told, group = coordinates.meaning[j], coordinates.bins(j, values[:, j])
+            out.append(ConversionGroups("context", told.name, group, names, told.column))
+    for column in read_values(log, grouping_columns(log), displays):
+        if 1 < column.count <= _MOST_VALUES:
+            order = np.argsort(column.labels).tolist()
+            labels = [f"{column.by} {column.labels[i]}" for i in order]
+            group = renumbered(column.code, order, column.count).astype(np.int64)[of]
+            out.append(ConversionGroups("column", column.by, group, labels))
+    return out
+
+
+def _of_periods(t: Tables, rows: Ints, seen: SeenConversions, cdfs: GroupCDFs) -> list[_Tested]:
+    """Return the test by whole days, all of a day followed for as long: delays may go with the hour."""
+    timeline, until = t.logged.timeline, t.logged.follow_up.until
+    if timeline.about_a_day:  # hours of the day cannot be told from a change
+        return []
+    period = timeline.period_of(t.logged.survey.display[rows])
+    usable = timeline.whole[period]
+    limit = seen.limit
+    if timeline.ends is not None and until is not None:
+        limit = np.minimum(limit, until - timeline.ends[period])
+        usable &= seen.delay <= limit
+    some = SeenConversions(seen.delay, limit, seen.action).taken(usable)
+    names = [timeline.name(d) for d in range(timeline.periods)]
+    split = ConversionGroups("period", timeline.period, period[usable], names)
+    found = _test(some, split, cdfs) if len(some.delay) else None
+    return [] if found is None else [found]
+
+
+def _test(seen: SeenConversions, split: ConversionGroups, cdfs: GroupCDFs) -> _Tested | None:
+    """Return the log-rank test of one law in all groups given the action; None where there are not two to compare."""
+    observed, expected, variance = log_rank(seen, split.group, n_groups=len(split.labels))
+    told = expected >= FEWEST
+    if told.sum() < 2:
+        return None
+    # The groups that are too small make up one, whose share the others leave.
+    gap = (observed - expected)[told]
+    spread = variance[np.ix_(told, told)]
+    statistic, df = squared_length(gap, spread)
+    if df < 1:
+        return None
+    # Delays whose weight the log does not identify (`product_limit`) have no place.
+    most = np.maximum(cdfs(seen.limit, seen.action), 1e-300)
+    place = np.clip((cdfs(seen.delay, seen.action) + cdfs(seen.delay - 1, seen.action)) / (2 * most), 0.0, 1.0)
+    count = np.bincount(split.group, minlength=len(split.labels))
+    shift = np.bincount(split.group, place - place.mean(), len(split.labels)) / np.maximum(count, 1)
+    shift[count < _TOLD] = 0.0
+    worst = int(np.argmax(np.abs(shift)))
+    return _Tested(statistic, df, float(abs(shift[worst])), split.labels[worst], split, len(seen.delay))
+
+
+def log_rank(seen: SeenConversions, group: Ints, *, n_groups: int) -> tuple[Floats, Floats, Floats]:
+    """Return how many delays of each group there are, how many were to be expected, and the variance of the gap.
+
+    In reverse time, from long delays to short ones: at each delay d the conversions at risk are those with D <= d <= L,
+    whatever their limits; if one law holds for all of an action, those that are d are a random draw of them
+    (Lagakos, Barraj, De Gruttola 1988; Mantel, Haenszel over actions).
+
+    Parameters
+    ----------
+    seen
+        Conversions seen, with their delays and limits.
+    group
+        Group of each conversion, from 0, shape (n,).
+    n_groups
+        Number of groups G.
+
+    Returns
+    -------
+    observed, expected, variance
+        Delays of each group, those expected, and the covariance of the gaps, shapes (G,), (G,) and (G, G).
+    """
+    observed, expected, variance = np.zeros(n_groups), np.zeros(n_groups), np.zeros((n_groups, n_groups))
+    for action in np.unique(seen.action):
+        mine = seen.action == action
+        delay, limit, of = seen.delay[mine], seen.limit[mine], group[mine]
+        support, at = np.unique(delay, return_inverse=True)
+        ended = np.searchsorted(support, limit, side="right")
+        j = len(support)
+        events = np.bincount(at * n_groups + of, minlength=j * n_groups).reshape(j, n_groups)
+        left = np.bincount(ended * n_groups + of, minlength=(j + 1) * n_groups).reshape(j + 1, n_groups)[:-1]
+        at_risk = (np.cumsum(events, axis=0) - np.cumsum(left, axis=0)).astype(np.float64)
+        n, r = events.sum(axis=1), at_risk.sum(axis=1)
+        tells = r > np.maximum(n, 1)
+        events, at_risk, n, r = events[tells], at_risk[tells], n[tells], r[tells]
+        share = at_risk / r[:, None]
+        weight = n * (r - n) / (r - 1.0)
+        observed += events.sum(axis=0)
+        expected += n @ share
+        variance += np.diag(weight @ share) - (share * weight[:, None]).T @ share
+    return observed, expected, variance
+
+
+YOUNG_DELAYS = Check(
+    name="delays of young displays",
+    finds="delays that go with more than the action: the context, a kept column, the day",
+    run=young_delays,
+    by_kind=True,
+)

@@ -1,4 +1,4 @@
-"""Whether the log changes along its time: shares of the actions, conversion rates, delays."""
+"""Whether shares of actions, conversion rates and delays move with the period, the hour or the weekday."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.propensities import homogeneity, p_words, worst_numbers
-from evaluator.checks.record import Check
-from evaluator.checks.result import MOST_SHOWN, POWER, POWER_Z, CheckResult, not_applicable
-from evaluator.checks.significance import FEWEST, chi_square_tail, judge
+from evaluator.checks.absences import pause_cause
+from evaluator.checks.propensities import most_off
+from evaluator.checks.result import MOST_SHOWN, POWER, POWER_Z, Check, CheckResult, not_applicable
+from evaluator.checks.significance import (
+    FEWEST,
+    GroupTest,
+    chi_square_tail,
+    homogeneity,
+    judge,
+    p_words,
+    trend,
+    worst_numbers,
+)
 from evaluator.checks.tables import Tables
+from evaluator.checks.timeline import HOURS
 from evaluator.delays.study.changes import DelayDrift, delay_drift
 from evaluator.engine.kernels.solving import squared_length
 
 Floats = npt.NDArray[np.float64]
-
 # Changes of rates (root mean square, relative) and of the delays' place (0.5 without drift) that matter.
 RATE_CHANGE, DELAY_CHANGE = 0.05, 0.02
 FEWEST_CONVERSIONS, DELAY_ROWS = 50, 20_000
@@ -24,19 +33,20 @@ FEWEST_CONVERSIONS, DELAY_ROWS = 50, 20_000
 MOST_DELAYS_SHOWN = 5.0
 _FEWEST_DAYS = 3
 _SHORT = "fewer than three days: hours of the day cannot be told from a drift"
+# P-value above which shares do not change from period to period.
+_NO_DRIFT = 1e-3
 
 
 def share_drift(t: Tables, level: float) -> CheckResult:
     """Test that the actions' shares are the same in all periods (chi-square)."""
-    name = SHARE_DRIFT.name
     if t.logged.constant is None:
-        return not_applicable(name, "the propensities may change with time: calibration tests them by period")
+        return not_applicable("the propensities may change with time: calibration tests them by period")
     period = t.logged.timeline.period
     counts = t.counts[1 : 1 + t.logged.timeline.periods]
     counts = counts[counts.sum(axis=1) > 0]
     outcome = judge([homogeneity(counts, what=f"by {period}")], level)
     if outcome is None:
-        return not_applicable(name, "too few displays a period")
+        return not_applicable("too few displays a period")
     wrong = outcome.verdict != "pass"
     means, do = (
         "The logger changed its mind along the log, while its propensities are taken as constant: actions shown more "
@@ -45,7 +55,7 @@ def share_drift(t: Tables, level: float) -> CheckResult:
         "(`limit`).",
     )
     return CheckResult(
-        name=name, verdict=outcome.verdict,
+        verdict=outcome.verdict,
         number=f"shares vary by {outcome.effect:.1%} by {period}, p {p_words(outcome.p_value)}",
         statistic=outcome.worst.statistic, p_value=outcome.p_value, effect=outcome.effect,
         numbers=worst_numbers(outcome),
@@ -60,11 +70,11 @@ def rate_drift(t: Tables, level: float) -> CheckResult:
     drift. The statistic adds up observed minus expected converted displays over the actions (Cochran, Mantel,
     Haenszel), so that drifting shares of good and bad actions are no drift of rates.
     """
-    name, period, timeline = RATE_DRIFT.name, t.logged.timeline.period, t.logged.timeline
+    period, timeline = t.logged.timeline.period, t.logged.timeline
     if t.logged.propensities.weights is not None:
-        return not_applicable(name, "displays have weights: the rates in the log are not those of the traffic")
+        return not_applicable("displays have weights: the rates in the log are not those of the traffic")
     if timeline.about_a_day:
-        return not_applicable(name, _SHORT)
+        return not_applicable(_SHORT)
     display = t.logged.survey.display
     counted = t.logged.follow_up.counted(display)
     converted, at = np.unique(display[counted], return_index=True)
@@ -74,7 +84,7 @@ def rate_drift(t: Tables, level: float) -> CheckResult:
     seen, judged = seen[compared], t.mature[compared]
     shape = judged.shape
     if seen.sum() < FEWEST_CONVERSIONS:
-        return not_applicable(name, f"{seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
+        return not_applicable(f"{seen.sum():.0f} conversions; {FEWEST_CONVERSIONS} are the fewest")
     shown = judged.sum(axis=0)
     rate = seen.sum(axis=0) / np.maximum(shown, 1.0)
     expected = judged @ rate
@@ -89,7 +99,7 @@ def rate_drift(t: Tables, level: float) -> CheckResult:
     spread = np.diag(mature @ by_action) - (mature * (by_action / np.maximum(shown, 1.0))) @ mature.T
     df = len(left) - 1
     if df < 1:
-        return not_applicable(name, "all conversions are in one period")
+        return not_applicable("all conversions are in one period")
     # Visitors who come more than once within an hour: their outcomes go together, so totals of days spread more.
     dispersion = 1.0 if t.additive is None else t.additive.dispersion_in_all
     spread *= dispersion
@@ -105,7 +115,7 @@ def rate_drift(t: Tables, level: float) -> CheckResult:
         "highest": float(ratio.max()), "displays": int(mature.sum()), "conversions": int(seen.sum()),
     }  # fmt: skip
     return CheckResult(
-        name=name, verdict="warn" if wrong else "pass",
+        verdict="warn" if wrong else "pass",
         number=f"rates vary by {change:.1%} by {period}, p {p_words(p)}",
         statistic=statistic, p_value=p, effect=change, numbers=numbers, shows=_shown_by(df, noise, level),
         what=(f"From {ratio.min():.2f} to {ratio.max():.2f} times the expected. A replay takes displays as "
@@ -136,10 +146,10 @@ def _shown_by(df: int, noise: float, level: float) -> str:
 
 def delays_drift(t: Tables, level: float, seed: int) -> CheckResult:
     """Test that delays are the same in all periods, allowing for what each period could show (permutations)."""
-    name, period, timeline = DELAY_DRIFT.name, t.logged.timeline.period, t.logged.timeline
+    period, timeline = t.logged.timeline.period, t.logged.timeline
     survey, follow = t.logged.survey, t.logged.follow_up
     if timeline.about_a_day:
-        return not_applicable(name, _SHORT)
+        return not_applicable(_SHORT)
     delay, window = follow.delay, survey.log.meta.attribution_window
     days = timeline.period_of(survey.display)
     limit = None
@@ -153,7 +163,7 @@ def delays_drift(t: Tables, level: float, seed: int) -> CheckResult:
         usable &= delay <= limit
     delay, limit, days = delay[usable], None if limit is None else limit[usable], days[usable]
     if len(delay) < FEWEST_CONVERSIONS or delay.min() == delay.max():
-        return not_applicable(name, "too few conversions, or all with one delay")
+        return not_applicable("too few conversions, or all with one delay")
     found = delay_drift(
         delay, limit, days=days, longest=None if limit is None else float(np.median(limit)), false_alarms=level,
         permutations=math.ceil(2.0 / level), rows=DELAY_ROWS, seed=seed,
@@ -163,7 +173,7 @@ def delays_drift(t: Tables, level: float, seed: int) -> CheckResult:
     wrong = found.changed and shift >= DELAY_CHANGE
     since = timeline.name(min((found.change_after or 0) + 1, timeline.periods - 1))
     return CheckResult(
-        name=name, verdict="warn" if wrong else "pass",
+        verdict="warn" if wrong else "pass",
         number=f"mean place shifts by {shift:.3f} by {period}, p {p_words(found.p)}",
         statistic=found.statistic, p_value=found.p, effect=shift,
         numbers={"change_after": found.change_after, "largest_shift": shift, "permutations": found.permutations,
@@ -214,4 +224,78 @@ DELAY_DRIFT = Check(
     finds="delays that become longer or shorter along the log",
     run=delays_drift,
     by_kind=True,
+)
+
+
+def hours_and_weekdays(t: Tables, level: float) -> CheckResult:
+    """Test that actions have the same shares at all hours and weekdays (chi-square; waves of a day and half a day).
+
+    Where shares also change from one day to another at the same hour, or from one week to another on the same weekday,
+    hours and weekdays must differ by more than that: a logger that learned moved on while the clock did.
+    """
+    if t.logged.constant is None:
+        return not_applicable("the propensities may change with time: calibration tests them by hour and weekday")
+    n = float(len(t.logged.survey.log))
+    tests: list[GroupTest] = []
+    for table, (what, rows) in zip(t.rhythms, t.families_by("rhythm"), strict=True):
+        counts = t.counts[rows]
+        if np.count_nonzero(counts.sum(axis=1)) < 2:
+            continue  # the log's times are whole days
+        of_clock = [homogeneity(counts, what=what, rows=rows)]
+        if what == HOURS:
+            angle = 2.0 * np.pi * np.arange(24) / 24.0
+            waves = [(shape(k * angle), f"wave {i}") for k in (1, 2) for i, shape in enumerate((np.sin, np.cos), 2 * k)]
+            of_clock += [GroupTest(what, name, *trend(counts, wave), n, tuple(rows)) for wave, name in waves]
+        tests += [_beyond_drift(test, table.shown) for test in of_clock]
+    outcome = judge(tests, level)
+    if outcome is None:
+        return not_applicable("the log counts rounds or days, covers less than a day, or has too few displays")
+    wrong = outcome.verdict != "pass"
+    said, do = (pause_cause(t) if wrong else None) or (
+        most_off(t, outcome.worst.rows).strip(),
+        "Give the propensities of each time in a column or, where the logger looked at the clock only, let them be "
+        "estimated from it: put the hour and the weekday among the context columns of the spec, and read with "
+        "`propensity='estimate:context'`.",
+    )
+    means = (
+        "The logger followed the clock, while its propensities are taken as constant: an action shown at hours at "
+        f"which people buy looks better than it is. {said}"
+    )
+    return CheckResult(
+        verdict=outcome.verdict,
+        number=f"shares vary by {outcome.effect:.1%} by {outcome.worst.what}, p {p_words(outcome.p_value)}",
+        statistic=outcome.worst.statistic, p_value=outcome.p_value, effect=outcome.effect,
+        numbers=worst_numbers(outcome),
+        what=means if wrong else "The logger kept its shares at all hours and on all weekdays, as far as it can tell.",
+        remedy=do if wrong else "",
+    )  # fmt: skip
+
+
+def _beyond_drift(test: GroupTest, shown: Floats) -> GroupTest:
+    """Return a test, its statistic taken down to what has its p-value where groups also change from period to period.
+
+    Parameters
+    ----------
+    test
+        Test of one grouping by the clock, all periods together.
+    shown
+        Number of displays of each period, group and action, shape (P, G, A).
+    """
+    from scipy.special import chdtri, fdtrc
+
+    together = shown.sum(axis=0)
+    cells = shown.reshape(-1, shown.shape[2])
+    each, all_periods = (homogeneity(counts[counts.sum(axis=1) > 0], what="") for counts in (cells, together))
+    left, df = each.statistic - all_periods.statistic, each.df - all_periods.df
+    if df <= 0.0 or test.df <= 0.0 or chi_square_tail(left, df) > _NO_DRIFT:
+        return test
+    tail = float(fdtrc(test.df, df, test.statistic / test.df / (left / df)))
+    return test._replace(statistic=min(float(chdtri(test.df, max(tail, 1e-300))), test.statistic))
+
+
+RHYTHM = Check(
+    name="hours and weekdays",
+    finds="a logger that followed the clock although its propensities are constant",
+    run=hours_and_weekdays,
+    of_all=True,
 )

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from evaluator.checks.follow_up import JUDGED, MANY_MISSING
-from evaluator.checks.propensities import p_words
-from evaluator.checks.record import Check
-from evaluator.checks.result import CheckResult
+from evaluator.checks.result import Check, CheckResult
+from evaluator.checks.significance import p_words
 from evaluator.checks.tables import Tables
+from evaluator.checks.timeline import JUDGED, MANY_MISSING
 from evaluator.log.times import time_words, with_date
 from evaluator.units import format_duration, ticks_words
 
+Ints = npt.NDArray[np.int64]
 # Share of the displays beyond which leaving them out leaves another log.
 MANY_IMMATURE = 0.5
-NAME = "immature displays"
 
 
 def immature_displays(t: Tables) -> CheckResult:
     """Say how many displays were not followed long enough, and whether conversions stop where the log says they do."""
-    name, survey, follow = NAME, t.logged.survey, t.logged.follow_up
+    survey, follow = t.logged.survey, t.logged.follow_up
     meta, n = survey.log.meta, len(survey.log)
     until, window = meta.observed_until, meta.attribution_window
     immature = None
@@ -33,7 +33,7 @@ def immature_displays(t: Tables) -> CheckResult:
         return _none_judged(t, {**numbers, "immature_share": 1.0})
     if (len(follow.strays) or follow.stopped) and _coarse(t):
         return CheckResult(
-            name=name, verdict="warn", numbers=numbers, statistic=float(follow.beyond), p_value=follow.p_value,
+            verdict="warn", numbers=numbers, statistic=float(follow.beyond), p_value=follow.p_value,
             number=f"{follow.beyond:,} conversions ({missing:.1%}) fewer at the end than before", effect=missing,
             what="Times are as coarse as the delays, so that a last day of which the log holds a part cannot be told "
             "from conversions that are missing: young displays may count as failures.",
@@ -44,7 +44,7 @@ def immature_displays(t: Tables) -> CheckResult:
         return _strays(t, missing, numbers)
     if follow.stopped and not follow.by_day and until is not None and window is not None:
         return CheckResult(
-            name=name, verdict="pass", statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
+            verdict="pass", statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
             number=f"{(immature or 0) / n:.1%} were not followed for {_long(t, window)}; the end cannot be tested",
             numbers={**numbers, "immature_share": (immature or 0) / n},
             what=f"No conversion comes at the end, where {follow.beyond:,} were to be expected at any other time: in "
@@ -60,7 +60,7 @@ def immature_displays(t: Tables) -> CheckResult:
             " A log of about a day cannot tell that from a night in which no conversion comes."
         )  # fmt: skip
         return CheckResult(
-            name=name, verdict="fail" if missing >= MANY_MISSING and follow.by_day else "warn",
+            verdict="fail" if missing >= MANY_MISSING and follow.by_day else "warn",
             number=f"{follow.beyond:,} conversions ({missing:.1%}) missing after the last one, p "
                    f"{p_words(follow.p_value)}",
             statistic=float(follow.beyond), p_value=follow.p_value, effect=missing, numbers=numbers,
@@ -73,14 +73,14 @@ def immature_displays(t: Tables) -> CheckResult:
         )  # fmt: skip
     if until is not None and window is None:
         return CheckResult(
-            name=name, verdict="warn", number="no attribution window", numbers=numbers,
+            verdict="warn", number="no attribution window", numbers=numbers,
             what="The log stops looking at some time, but nothing says how long conversions take, so nothing says "
             "which displays are too young to be judged.",
             remedy="Give the spec an attribution_window, or every replay a `window`; `evaluate delays` recommends one.",
         )  # fmt: skip
     if immature is None:
         return CheckResult(
-            name=name, verdict="pass", number="none: displays were followed to their end", numbers=numbers,
+            verdict="pass", number="none: displays were followed to their end", numbers=numbers,
             statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
             what="Conversions go on after the last display as they did before, as far as the log can tell.",
         )  # fmt: skip
@@ -88,7 +88,7 @@ def immature_displays(t: Tables) -> CheckResult:
     many = share > MANY_IMMATURE
     long = _long(t, window or 0)
     return CheckResult(
-        name=name, verdict="warn" if many else "pass", number=f"{share:.1%} were not followed for {long}",
+        verdict="warn" if many else "pass", number=f"{share:.1%} were not followed for {long}",
         numbers={**numbers, "immature_share": share}, effect=share, statistic=float(follow.beyond),
         p_value=follow.p_value,
         what=f"{immature:,} displays are left out of a replay, or corrected by the delays of their action."
@@ -111,7 +111,7 @@ def _none_judged(t: Tables, numbers: dict[str, float | None]) -> CheckResult:
     value = str(shorter) if seconds is None else format_duration(shorter * seconds).replace(" ", "")
     cut = f"Take a shorter one, which cuts later conversions off: `attribution_window={value}` judges {JUDGED:.0%} of "
     return CheckResult(
-        name=NAME, verdict="fail", effect=1.0, numbers=numbers,
+        verdict="fail", effect=1.0, numbers=numbers,
         number=f"all: none was followed for {_long(t, window)}",
         what=f"The attribution window, {_long(t, window)}, is longer than any display was followed: the first one was "
         f"for {_long(t, until - timeline.start)}. No display can be judged, and replay refuses the log.",
@@ -132,7 +132,7 @@ def _strays(t: Tables, missing: float, numbers: dict[str, float | None]) -> Chec
     few = "A conversion comes" if len(when) == 1 else f"{len(when)} conversions come"
     named = ", ".join(str(d) for d in of.tolist())
     return CheckResult(
-        name=NAME, verdict="fail" if missing >= MANY_MISSING else "warn",
+        verdict="fail" if missing >= MANY_MISSING else "warn",
         number=f"stray at {lone}; {follow.beyond:,} ({missing:.1%}) missing before, p {p_words(follow.p_value)}",
         statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
         numbers={**numbers, "last_but_strays": last},
@@ -168,7 +168,7 @@ def _long(t: Tables, ticks: int) -> str:
 
 
 IMMATURE = Check(
-    name=NAME,
+    name="immature displays",
     finds="young displays, also where the log ends without saying so; strays; windows longer than the log",
     run=immature_displays,
     by_kind=True,

@@ -1,28 +1,31 @@
-"""What a check says: a verdict, numbers, what they mean for a replay, and what to do."""
+"""What a check is, and what it says: a verdict, numbers, what they mean for a replay, and what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from evaluator.checks.tables import Tables
 from evaluator.findings.finding import Finding
+from evaluator.log.column import Column
+from evaluator.log.set_kinds import has_eligibility
 from evaluator.results.json_documents import JsonPart, Numbers, Share, Text, in_document
 
 Verdict = Literal["pass", "warn", "fail", "not applicable"]
 # Verdicts that a reader must know, the worst first.
 ALARMS: tuple[Literal["fail", "warn"], ...] = ("fail", "warn")
-
 # A relative error of the propensities below the first changes no decision, one from the second on does: the bias of a
 # value is at most the root mean square relative error times the standard deviation of the rewards (Cauchy, Schwarz).
 TRIVIAL, SERIOUS = 0.02, 0.1
-
 # Probability with which what a check `shows` is found, and the normal quantile of it.
 POWER, POWER_Z = 0.8, 0.8416
 # How often defects of the sizes so computed were found, on logs of the least sure check (test_check_power).
 FOUND = 0.5
 # Half times that change a rate by more than this either way are not worth saying, nor known so well.
 MOST_SHOWN = 0.8
+_BY_WEIGHT: tuple[Verdict, ...] = (*ALARMS, "pass", "not applicable")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +60,8 @@ class CheckResult(JsonPart):
         Name of the check whose finding explains this one's alarm, which then does not apply; empty elsewhere.
     """
 
-    name: str
+    # `Check.find` fills it in.
+    name: str = ""
     verdict: Verdict
     number: str
     statistic: float | None = None
@@ -92,9 +96,9 @@ class CheckResult(JsonPart):
         )  # fmt: skip
 
 
-def not_applicable(name: str, reason: str) -> CheckResult:
+def not_applicable(reason: str) -> CheckResult:
     """Return the finding of a check that does not apply."""
-    return CheckResult(name=name, verdict="not applicable", number="", what=reason)
+    return CheckResult(verdict="not applicable", number="", what=reason)
 
 
 def with_causes(findings: Iterable[CheckResult]) -> tuple[CheckResult, ...]:
@@ -139,3 +143,85 @@ def judged(p_value: float, effect: float, level: float) -> Verdict:
     if p_value > level or effect < TRIVIAL:
         return "pass"
     return "fail" if effect >= SERIOUS else "warn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A check of a log.
+
+    Parameters
+    ----------
+    name
+        Name of the check in reports and options.
+    finds
+        Defect that the check finds: a cell of the table of checks.
+    run
+        Function that takes the tables of a log and, by name, what else it needs: ``level``, its share of the false
+        alarms; ``seed``, of its draws; ``clusters``, which displays hang together, None where the user named none;
+        ``users``, which displays are of one user, None where no column is known to say so.
+    tested
+        Whether its verdict rests on a test that takes a share of the false alarms; else it compares numbers with stated
+        thresholds.
+    instead_of
+        Name of a check of which this one takes the place: of the two at most one applies, so they need one share.
+    of_all
+        Whether it takes every action for eligible at every display: elsewhere it does not apply.
+    twins_have_it
+        Whether the twins that an audit draws have the defect too, because they take it over from the log.
+    by_kind
+        Whether it is of events, and so looks at those of each kind that counts as a reward, each with an equal part of
+        its share of the false alarms; else it looks at displays, at all rewards together, or at conversions.
+    """
+
+    name: str
+    finds: str
+    run: Callable[..., CheckResult]
+    tested: bool = True
+    instead_of: str = ""
+    of_all: bool = False
+    twins_have_it: bool = False
+    by_kind: bool = False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of what `run` takes beside the tables."""
+        return tuple(inspect.signature(self.run).parameters)[1:]
+
+    def find(
+        self, tables: Sequence[Tables], *, level: float, seed: int, clusters: Column | None, users: Column | None
+    ) -> CheckResult:
+        """Return what it finds in a log, of which there are tables of conversions, then of each kind that counts."""
+        if self.of_all and has_eligibility(tables[0].logged.survey.log):
+            why = "displays have their own eligible actions, and this takes every action for eligible at all of them"
+            return replace(not_applicable(why), name=self.name)
+        kinds = tables if self.by_kind else tables[:1]
+        given = {"level": level / len(kinds), "seed": seed, "clusters": clusters, "users": users}
+        found = [self.run(of, **{name: given[name] for name in self.needs}) for of in kinds]
+        return replace(_worst(found, [of.logged.kind for of in kinds]), name=self.name)
+
+
+def _worst(found: Sequence[CheckResult], kinds: Sequence[str]) -> CheckResult:
+    """Return what was found of several kinds of events as one result: the worst, and in words all that alarms.
+
+    P-values are those of the worst of all kinds (Bonferroni).
+    """
+    if len(found) == 1:
+        return found[0]
+
+    def rank(i: int) -> tuple[int, float]:
+        p = found[i].p_value
+        return _BY_WEIGHT.index(found[i].verdict), 1.0 if p is None else p
+
+    worst = min(range(len(found)), key=rank)
+    said = [i for i, one in enumerate(found) if one.verdict in ALARMS] or [worst]
+    about = [f"Of {kind}, whose events are called conversions here: " if kind else "" for kind in kinds]
+    names = [f"{kind}: " if kind else "" for kind in kinds]
+    one = found[worst]
+    return replace(
+        one,
+        number="; ".join(names[i] + found[i].number for i in said) if one.number else "",
+        p_value=None if one.p_value is None else min(one.p_value * len(found), 1.0),
+        numbers={**one.numbers, "kind": kinds[worst] or "conversions"},
+        what=" ".join(about[i] + found[i].what for i in said),
+        remedy=" ".join(dict.fromkeys(found[i].remedy for i in said if found[i].remedy)),
+    )

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from evaluator.checks.coordinates import cut_contexts
-from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.registry import CHECKS, OF_CONVERSIONS, number_tested
 from evaluator.checks.result import ALARMS, POWER_Z, CheckResult, Verdict, with_causes
 from evaluator.checks.tables import CheckInput, Tables, count, count_events, followed_displays
-from evaluator.checks.timeline import read_timeline
+from evaluator.checks.timeline import asked_of_timeline, follow_up, read_timeline
 from evaluator.errors import UnknownNameError, nearest
 from evaluator.estimates.enough import NEEDED, expected_rewards
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
-from evaluator.log.column import read_clusters
+from evaluator.log.column import read_clusters, read_users
 from evaluator.log.meta import PropensityKind
 from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once, with_rewards
 from evaluator.log.schema import to_numpy
-from evaluator.log.users import read_users
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import survey
 from evaluator.results.in_notebooks import ShownInNotebooks
@@ -181,7 +179,7 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
     """Return whether a log is fit for replay (`evaluator.check`); tell `advance` of every display once.
 
     Refunds are taken off the sale at once: tests of delays are of sales, tests of rewards of what is left of them.
-    Outcomes that count as rewards have tests of their own (`evaluator.checks.record.Check.by_kind`).
+    Outcomes that count as rewards have tests of their own (`evaluator.checks.result.Check.by_kind`).
     Cost: about seven passes of few columns, one of them with the contexts, and three for each outcome that counts;
     memory grows with the events only.
     """

@@ -277,3 +277,65 @@ def _log_tail(values: Floats, mean: float, variance: float) -> Floats:
     shape, scale = mean**2 / variance, variance / mean
     tail = gammaincc(shape, values / scale)
     return np.asarray(np.where(tail > 1e-290, np.log(np.maximum(tail, 1e-300)), -700.0 - values / scale))
+
+
+def homogeneity(counts: Floats, *, what: str, rows: Sequence[int] = ()) -> GroupTest:
+    """Return the test that several groups show the actions in the same shares, of a family of its own.
+
+    Parameters
+    ----------
+    counts
+        Number of displays of each group and action, shape (G, K).
+    what
+        What the groups differ by, in words.
+    rows
+        Rows of `Tables.groups` that they are, if they are.
+    """
+    sizes, n = counts.sum(axis=1), counts.sum()
+    shares = counts.sum(axis=0) / n
+    statistic = df = 0.0
+    for row, size in zip(counts, sizes, strict=True):
+        found, of = pearson(row, size * shares)
+        statistic += found
+        df += of * (1.0 - size / n)  # the shares are those of all groups together
+    return GroupTest(what, ("homogeneity", what), statistic, df, float(n), tuple(rows))
+
+
+def trend(counts: Floats, along: Floats | None = None) -> tuple[float, float]:
+    """Return the score statistic for shares that change along the bins (rows), and its degrees of freedom.
+
+    Parameters
+    ----------
+    counts
+        Number of displays of each bin and action, shape (G, K).
+    along
+        Value of each bin, shape (G,); None takes its middle among the displays.
+    """
+    size, shown = counts.sum(axis=1), counts.sum(axis=0)
+    n = size.sum()
+    middle = (np.cumsum(size) - size / 2.0) / n if along is None else along
+    middle = middle - (size * middle).sum() / n
+    spread = float((size * middle**2).sum() / n)
+    score = middle @ counts
+    rare = shown < 2.5 * FEWEST
+    shown, score = np.append(shown[~rare], shown[rare].sum()), np.append(score[~rare], score[rare].sum())
+    used = shown >= 2.5 * FEWEST
+    if spread <= 0.0 or used.sum() < 2:
+        return 0.0, 0.0
+    return float((score[used] ** 2 / shown[used]).sum() / spread), float(used.sum() - 1)
+
+
+def worst_numbers(outcome: TestOutcome) -> dict[str, float | str]:
+    """Return the numbers of an outcome by name."""
+    worst = outcome.worst
+    return {"where": worst.what, "chi_square": worst.statistic, "degrees_of_freedom": worst.df,
+            "relative_error": outcome.effect, "tests": outcome.tests}  # fmt: skip
+
+
+def p_words(p: float) -> str:
+    """Return a p-value as people read it.
+
+    >>> p_words(0.0312), p_words(1e-30)
+    ('0.031', '< 1e-9')
+    """
+    return "< 1e-9" if p < 1e-9 else f"{p:.2g}"

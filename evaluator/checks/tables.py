@@ -11,11 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.additive import ActionHours, AdditiveFit, action_hours, fit_additive
-from evaluator.checks.coordinates import CommonVectors, Coordinates, no_counts
-from evaluator.checks.follow_up import FollowUp
-from evaluator.checks.row_pairs import EqualRowPairs, NearPairs, hashes, near_ticks
+from evaluator.checks.coordinates import (
+    CommonVectors,
+    Coordinates,
+    EqualRowPairs,
+    NearPairs,
+    hashes,
+    near_ticks,
+    no_counts,
+)
 from evaluator.checks.tied_displays import TieSums
-from evaluator.checks.timeline import Timeline
+from evaluator.checks.timeline import FollowUp, Timeline
 from evaluator.engine.kernels.solving import squared_length
 from evaluator.log import Log
 from evaluator.log.eligible import sizes
@@ -294,7 +300,7 @@ def count(logged: CheckInput, advance: Callable[[int], None] = lambda displays: 
 
 
 def count_events(logged: CheckInput) -> Tables:
-    """Return the tables of a kind of events, with what `evaluator.checks.record.Check.by_kind` needs and no more.
+    """Return the tables of a kind of events, with what `evaluator.checks.result.Check.by_kind` needs and no more.
 
     Cost: a pass over times and actions.
     """

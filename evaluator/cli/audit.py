@@ -42,7 +42,7 @@ def audit_command(
     from evaluator.arguments import as_descriptions
     from evaluator.audits.run import run_audit, steps
     from evaluator.comparisons.log_places import place_of
-    from evaluator.log.users import LIKE_USERS
+    from evaluator.log.column import LIKE_USERS
     from evaluator.outputs.kept_folder import KeptJobs
     from evaluator.reports.result_files import write_audit
 

@@ -36,8 +36,7 @@ def check_command(
     Exit code 4 when a check failed.
     """
     from evaluator.checks.run import check_log
-    from evaluator.log.column import source_columns
-    from evaluator.log.users import LIKE_USERS
+    from evaluator.log.column import LIKE_USERS, source_columns
     from evaluator.reports.result_files import write_check
 
     options, codes = CheckOptions(**checking), o.codes_of(fail_on)

@@ -63,7 +63,7 @@ def compare_command(
     from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
     from evaluator.comparisons.variant_jobs import study_on
     from evaluator.comparisons.variant_runs import MOST, VariantRuns
-    from evaluator.log.users import LIKE_USERS
+    from evaluator.log.column import LIKE_USERS
     from evaluator.policies.static import LoggingPolicy
 
     dataset, codes = one_log(log, dataset), o.codes_of(fail_on)

@@ -12,8 +12,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from evaluator.checks.dependence import WEAR_OUT
 from evaluator.checks.steadiness import MANY_LOST, OUTAGES
-from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.comparisons.assumed_bound import PlausibleDifferences
 from evaluator.comparisons.differences import FoundDifferences, Pair, why_none
 from evaluator.comparisons.expected import FIRST_PART, expected_difference
@@ -388,7 +388,7 @@ def _of_outage(found: Mapping[str, Any]) -> Condition | None:
 
 def _of_users(found: Mapping[str, Any]) -> Condition | None:
     """Return whether what users saw before is known not to matter, or allowed for; None where no users are known."""
-    wear_out = next((of for of in found["checks"] if of["name"] == WEAR_OUT), None)
+    wear_out = next((of for of in found["checks"] if of["name"] == WEAR_OUT.name), None)
     column = None if wear_out is None else wear_out["numbers"].get("users")
     if wear_out is None or column is None:
         return None

@@ -20,8 +20,7 @@ from evaluator.comparisons.horizon import first_rounds
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import Codes, Floats
 from evaluator.estimates.weighted_difference import Influence, PairedValues, influence, paired_values
-from evaluator.log.column import Column
-from evaluator.log.users import read_users
+from evaluator.log.column import Column, read_users
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.expected_values import LOGGED, ResampledValues, expected_differences

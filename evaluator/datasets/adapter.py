@@ -45,9 +45,8 @@ from evaluator.datasets.spec import FileSpec
 from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.encoder import ContextEncoder
-from evaluator.log.events import CONVERSION, mark_kind
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.meta import EventKind, LogMeta
+from evaluator.log.meta import CONVERSION, EventKind, LogMeta, mark_kind
 
 # Rows whose display was listed before, of a first pass, which knows of none.
 _NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})

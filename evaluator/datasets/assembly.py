@@ -16,7 +16,7 @@ import pyarrow as pa
 from evaluator.datasets.candidate_sets import SET, SetSource
 from evaluator.datasets.canonical import DisplayWriter, displays_table
 from evaluator.datasets.contexts import CODE, ContextVectors
-from evaluator.datasets.intake import ACTION, COST, PROPENSITY, TIME, WEIGHT, Intake
+from evaluator.datasets.intake import ACTION, TIME, Intake
 from evaluator.datasets.labels import (
     KEPT,
     USED,
@@ -28,14 +28,14 @@ from evaluator.datasets.labels import (
     kept_propensities,
 )
 from evaluator.datasets.meta_file import DISPLAYS, part_name
+from evaluator.datasets.row_rules import COST, PROPENSITY, WEIGHT
 from evaluator.datasets.sorting import FILE_ROWS
 from evaluator.log import PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
-from evaluator.log.ragged_vectors import uneven_lists
-from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION
+from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION, uneven_lists
 from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
-from evaluator.log.traffic import summed
+from evaluator.log.times import summed
 from evaluator.threads import ahead, in_threads
 
 # Displays of a part of a log: whole row groups, so that parts hold what one file would.

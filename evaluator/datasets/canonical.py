@@ -39,12 +39,21 @@ from evaluator.datasets.row_breaches import QUARANTINE as BAD_ROWS
 from evaluator.errors import OutputExistsError, SourceError, UsageError
 from evaluator.log import Log, LogMeta, Selection, StoredLog
 from evaluator.log.eligible import SetCodes, any_eligible, packed, sizes
-from evaluator.log.events import CONVERSION, OUTCOME, code_kinds, mark_kind, merge_events
 from evaluator.log.fingerprint import BLOCKS, BlockHashes, fingerprint_of, stored_hash
-from evaluator.log.log_files import LogFile
-from evaluator.log.parquet import open_parquet, read_whole
-from evaluator.log.ragged_vectors import is_uneven, uneven_lists
-from evaluator.log.schema import ACTION_SET, ELIGIBLE, KIND, OWN_COLUMNS, WEIGHT, fixed_size_lists, is_number, to_numpy
+from evaluator.log.log_files import LogFile, open_parquet, read_whole
+from evaluator.log.meta import CONVERSION, OUTCOME, code_kinds, mark_kind, merge_events
+from evaluator.log.schema import (
+    ACTION_SET,
+    ELIGIBLE,
+    KIND,
+    OWN_COLUMNS,
+    WEIGHT,
+    fixed_size_lists,
+    is_number,
+    is_uneven,
+    to_numpy,
+    uneven_lists,
+)
 from evaluator.outputs.atomic import refuse_foreign
 from evaluator.units import is_whole
 

@@ -23,7 +23,7 @@ from evaluator.errors import EvaluatorError, ParameterError, SourceError, UsageE
 from evaluator.jobs.workers import in_folder, this_folder, this_worker
 from evaluator.log.column import BETWEEN, CROSS, label_of_part, parts_of
 from evaluator.log.delay_rows import DelayRows, delays_hash
-from evaluator.log.stamps import stamp_of
+from evaluator.log.times import stamp_of
 from evaluator.store_addresses import refuse_secret
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
 

@@ -16,15 +16,22 @@ from evaluator.datasets.labels import KEPT, Labels
 from evaluator.datasets.per_action_columns import PolicyActions
 from evaluator.datasets.reading_plan import ReadingPlan
 from evaluator.datasets.row_breaches import FILE, LINE, Breaches, CheckedRows
-from evaluator.datasets.row_rules import LeftOut, TimeOrder, check_cells, check_displays, says_converted
+from evaluator.datasets.row_rules import (
+    PROPENSITY,
+    ROLES,
+    WEIGHT,
+    LeftOut,
+    TimeOrder,
+    check_cells,
+    check_displays,
+    says_converted,
+)
 from evaluator.datasets.sorting import Spool, TieShuffler
 from evaluator.datasets.time_guesses import TimeGuesses
 from evaluator.datasets.vw.decision_frames import FORMATS
 from evaluator.threads import behind
 
-TIME, ACTION, PROPENSITY = "time", "action", "propensity"
-# What no column of the spool's other parts can be called.
-WEIGHT, COST = "display.weight", "display.cost"
+TIME, ACTION = "time", "action"
 
 
 class Intake:
@@ -194,17 +201,15 @@ class Intake:
         self.last_time = int(times.to_numpy().max(initial=self.last_time))
         action = self.labels.codes(frame[display.action])
         columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {TIME: times, ACTION: action}
-        if display.propensity_column is not None:
-            columns[PROPENSITY] = frame[display.propensity_column].cast(pl.Float64)
-        elif SET_PROPENSITY in frame.columns:
+        if SET_PROPENSITY in frame.columns:
             columns[PROPENSITY] = frame[SET_PROPENSITY]
+        for role in ROLES:
+            if (name := role.column(plan.spec)) is not None:
+                columns[role.name] = frame[name].cast(pl.Float64)
         if self.sets is not None:
             columns[SET] = self.sets.codes(frame, self.labels)
-        if display.weight is not None:
-            columns[WEIGHT] = frame[display.weight].cast(pl.Float64)
+        if WEIGHT in columns:
             self._weighted = self._weighted or bool((columns[WEIGHT] != 1.0).any())
-        if display.cost is not None:
-            columns[COST] = frame[display.cost].cast(pl.Float64)
         for name, labels in self.keep.items():
             columns[KEPT + name] = labels.codes(frame[plan.kept[name]])
         for name in self.numbers:

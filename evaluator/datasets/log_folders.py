@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 from evaluator.datasets.sources.objects import ObjectFile
 from evaluator.datasets.sources.stores import Store, StoredObject, open_store
 from evaluator.errors import EvaluatorError
-from evaluator.log.log_files import LogFile, opened, size_of
-from evaluator.log.parquet import damaged
+from evaluator.log.log_files import LogFile, damaged, opened, size_of
 from evaluator.outputs.checksums import checksum
 from evaluator.store_addresses import as_given, is_address
 

@@ -25,10 +25,9 @@ from evaluator.datasets.row_breaches import Breaches
 from evaluator.datasets.spec import FileSpec
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log import Log
-from evaluator.log.events import merge_events, with_kind
-from evaluator.log.meta import EventKind
+from evaluator.log.log_tables import beyond_bound, bounds_of
+from evaluator.log.meta import EventKind, merge_events, with_kind
 from evaluator.log.schema import EVENTS, to_numpy
-from evaluator.log.table_breaches import beyond_bound, bounds_of
 from evaluator.log.times import with_date
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole, ticks_words
 

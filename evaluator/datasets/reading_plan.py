@@ -17,6 +17,7 @@ from evaluator.datasets.options import ReadingOptions, share_of
 from evaluator.datasets.outcomes import asked_window
 from evaluator.datasets.per_action_columns import PerAction, find_per_action
 from evaluator.datasets.row_breaches import SHOWN
+from evaluator.datasets.row_rules import ROLES
 from evaluator.datasets.sorting import SortedChunks, Spool
 from evaluator.datasets.sources.files import SourceFile
 from evaluator.datasets.sources.part import TablePart
@@ -26,9 +27,8 @@ from evaluator.datasets.vw.decision_frames import FORMATS, has_times
 from evaluator.datasets.zones import ZonesSeen
 from evaluator.errors import UsageError
 from evaluator.log import Log
-from evaluator.log.column import CROSS, parts_of
+from evaluator.log.column import CROSS, LIKE_USERS, like_users, parts_of
 from evaluator.log.schema import OWN_COLUMNS, kept_columns
-from evaluator.log.users import LIKE_USERS, like_users
 
 # Rows read beyond a limit at first, to see where the displays of its last time end.
 MARGIN = 10_000
@@ -257,9 +257,7 @@ def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
     roles: list[tuple[str | None, Kind]] = [
         (spec.display.action, "category"),
-        (spec.display.propensity_column, "float"),
-        (spec.display.weight, "float"),
-        (spec.display.cost, "float"),
+        *((role.column(spec), "float") for role in ROLES),
         (spec.display.id, "text"),
         (spec.display.eligible, "labels"),
     ]

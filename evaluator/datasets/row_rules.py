@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,58 @@ BEYOND = ("a time beyond 2^62 ticks", "check the column and time.unit, or quaran
 # Of logs whose rows are left out whatever their outcome, this share at most are said to depend on it (Fisher's exact
 # test keeps its level), and fewer are refused: the share left out must be large too.
 LEVEL = 1e-3
+
+
+# What the pass over the displays calls their numbers, as no column of the source is called.
+PROPENSITY, WEIGHT, COST = "propensity", "display.weight", "display.cost"
+
+
+class Role(NamedTuple):
+    """A number of every display that ``[display]`` of a spec may name a column of.
+
+    Parameters
+    ----------
+    name
+        What the pass over the displays calls it.
+    key
+        Attribute of ``[display]`` that names its column.
+    rules
+        What may be wrong with cells, and which of them, float64, break that rule, null where they keep it.
+    repair
+        What to do about one.
+    """
+
+    name: str
+    key: str
+    rules: tuple[tuple[str, Callable[[pl.Series], pl.Series]], ...]
+    repair: str
+
+    def column(self, spec: FileSpec) -> str | None:
+        """Return its column, None where the log has none."""
+        found: str | None = getattr(spec.display, self.key)
+        return found
+
+
+ROLES = (
+    Role(
+        PROPENSITY,
+        "propensity_column",
+        (
+            ("propensity missing or nan", lambda p: p.is_null() | p.is_nan()),
+            ("propensity 0 although the action was shown", lambda p: p == 0),
+            ("negative propensity", lambda p: p < 0),
+            ("propensity above 1", lambda p: (p > 1) & p.is_not_nan()),
+        ),
+        "give the probability with which the logger showed the action",
+    ),
+    Role(
+        WEIGHT,
+        "weight",
+        (("no weight above 0", lambda w: ~(w.is_finite() & (w > 0)).fill_null(False)),),
+        WEIGHT_REPAIR,
+    ),
+    Role(COST, "cost", ((NO_COST, lambda cost: ~cost.is_between(0.0, MOST_VALUE).fill_null(False)),), COST_REPAIR),
+)
 
 
 def beyond_clocks(times: pl.Series) -> pl.Series:
@@ -91,24 +144,11 @@ def check_displays(
         # Contexts are float32, where 1e39 is no number.
         finite = frame[column].cast(pl.Float32).is_finite().fill_null(True)
         rows.add(column, sound & ~finite, "not finite", "fill the cell")
-    if display.propensity_column is not None:
-        p = frame[display.propensity_column].cast(pl.Float64)
-        for bad, problem in (
-            (p.is_null() | p.is_nan(), "propensity missing or nan"),
-            (p == 0, "propensity 0 although the action was shown"),
-            (p < 0, "negative propensity"),
-            ((p > 1) & p.is_not_nan(), "propensity above 1"),
-        ):
-            rows.add(display.propensity_column, sound & bad, problem,
-                     "give the probability with which the logger showed the action")  # fmt: skip
-    if display.weight is not None:
-        w = frame[display.weight].cast(pl.Float64)
-        rows.add(display.weight, sound & ~(w.is_finite() & (w > 0)).fill_null(False), "no weight above 0",
-                 WEIGHT_REPAIR)  # fmt: skip
-    if display.cost is not None:
-        cost = frame[display.cost].cast(pl.Float64)
-        rows.add(display.cost, sound & ~cost.is_between(0.0, MOST_VALUE).fill_null(False), NO_COST,
-                 COST_REPAIR)  # fmt: skip
+    for role in ROLES:
+        if (name := role.column(spec)) is not None:
+            cells = frame[name].cast(pl.Float64)
+            for problem, breaks in role.rules:
+                rows.add(name, sound & breaks(cells), problem, role.repair)
     if display.id is not None:
         rows.add(display.id, sound & frame[display.id].is_null(), "missing", "give every display an id")
         again = np.zeros(frame.height, dtype=np.bool_)

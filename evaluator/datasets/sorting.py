@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.datasets import frames as scan
-from evaluator.log.ties import tie_keys, tie_order, tied
+from evaluator.log.contract import tie_keys, tie_order, tied
 
 # So many rows are sorted in memory.
 RANGE_ROWS = 500_000

@@ -40,9 +40,8 @@ from evaluator.datasets.sources.files import find_files
 from evaluator.datasets.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.errors import SourceError
 from evaluator.log import EventKind, Log
-from evaluator.log.bounds import extremes
 from evaluator.log.eligible import distinct_bits, members, packed
-from evaluator.log.reward_kinds import has_costs
+from evaluator.log.reward_kinds import extremes, has_costs
 from evaluator.log.schema import ACTION_SET, COST, ELIGIBLE, kept_columns, to_numpy
 from evaluator.log.set_kinds import EligibleByPart
 from evaluator.options.keywords import ReadingKeywords

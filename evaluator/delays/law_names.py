@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+# A star that Markdown takes for no emphasis.
+_NEEDED = "\\*"
+
 
 class LawNumber(NamedTuple):
     """A number of a law's word, such as 500 in ``geometric:500``.
@@ -180,10 +183,6 @@ def grammar() -> str:
     """
     forms = [form for name, law in LAWS.items() for form in law.words(name)]
     return f"{', '.join(forms[:-1])} or {forms[-1]}"
-
-
-# A star that Markdown takes for no emphasis.
-_NEEDED = "\\*"
 
 
 def table() -> list[str]:

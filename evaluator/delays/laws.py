@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, ndtr, pdtr
 
-from evaluator.delays.cdf import DelayCDF, stating_the_rest
+from evaluator.delays.cdf import DelayCDF, law_moments, stating_the_rest
 from evaluator.delays.law_names import LAWS, NamedLaw, grammar
-from evaluator.delays.moments import law_moments
 from evaluator.errors import DataError, ParameterError
 from evaluator.escape import shortened
 

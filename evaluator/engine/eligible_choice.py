@@ -37,20 +37,12 @@ _AHEAD = 16
 class Among(NamedTuple):
     """Displays that show the policy's choice among their eligible actions, and what is held from one to the next.
 
-    Parameters
-    ----------
-    random_ties
-        Whether equal scores go by a random order of the round's; else by the lower index.
-    tie_key
-        Key of the round's order among equal scores, shape (1,); -2 before it is drawn.
-    rival
-        Action that won or beat the logged one last, shape (1,): where it is eligible it is asked first, which changes
-        how fast, never what is answered.
-    thin
-        Whether few of many actions are eligible in the batch, by its first display, shape (1,).
-    row, full
-        What was found of some displays ahead, from the first of them on: the row of the logged action's vector, -1
-        where no policy can choose it, and which of the set's first 64 words are not empty, each of shape (16,).
+    Equal scores go by a random order of the round's with `random_ties`, else by the lower index. Of shape (1,): the
+    key of that order, -2 before it is drawn; the action that won or beat the logged one last (`rival`), which is asked
+    first where it is eligible: that changes how fast, never what is answered; and whether few of many actions are
+    eligible in the batch, by its first display (`thin`). Then what was found of some displays ahead, from the first of
+    them on, each of shape (16,): the row of the logged action's vector, -1 where no policy can choose it, and which of
+    the set's first 64 words are not empty (`full`).
     """
 
     random_ties: bool

@@ -113,23 +113,9 @@ show_greedily_interpreted = _show_greedily
 class FrozenPolicy:
     """A policy that no longer learns.
 
-    Parameters
-    ----------
-    policy
-        Description of the policy.
-    state
-        State of the policy, which is copied and never changed.
-    n_actions
-        Number of actions K.
-    displays
-        Number of displays that it will be asked about: the more, the fewer draws each.
-    wanted
-        Kind of choice that is wanted, ``greedy`` or ``exploring``; a policy without estimates explores whatever is
-        wanted.
-    seed, repeat
-        Numbers that fix its random stream, which is no other's.
-    has_sets
-        Whether each display has its own eligible actions.
+    Its state is copied and never changed. The more displays it will be asked about, the fewer draws each. It is
+    greedy or exploring as `wanted`; a policy without estimates explores whatever is wanted. `seed` and `repeat` fix its
+    random stream, which is no other's; `has_sets` says whether each display has its own eligible actions.
 
     Attributes
     ----------
@@ -173,13 +159,7 @@ class FrozenPolicy:
 
         They do not depend on how the displays are cut into batches.
 
-        Parameters
-        ----------
-        vectors
-            Vectors of the displays, as in `evaluator.replays.rounds.batch.Batch`: shape (n, K, d), (n, 1, d), or (1,
-            ...) for all.
-        n
-            Number of displays.
+        `vectors` are as in `evaluator.replays.rounds.batch.Batch`: shape (n, K, d), (n, 1, d), or (1, ...) for all.
 
         Raises
         ------
@@ -199,18 +179,8 @@ class FrozenPolicy:
     ) -> Floats:
         """Return the probabilities of the actions at the next displays, shape (n, K), 0 where one is not eligible.
 
-        Parameters
-        ----------
-        vectors
-            Vectors of the displays for all K actions: shape (n, K, d), (n, 1, d), or (1, ...) for all.
-        rows, eligible
-            Vectors, shape (1, rows, d), and eligible actions of the displays as a batch has them
-            (`evaluator.replays.rounds.batch.Batch`).
-
-        Raises
-        ------
-        PolicyError
-            As of `probabilities`.
+        `vectors` are those of the displays for all K actions, shape (n, K, d), (n, 1, d), or (1, ...) for all; `rows`,
+        shape (1, rows, d), and `eligible` are as a batch has them. Errors are those of `probabilities`.
         """
         n = len(eligible.of)
         eligible = read_only_sets(eligible)
@@ -272,20 +242,9 @@ class FrozenPolicy:
 def shares_among(shares: Floats, eligible: EligibleActions, *, strict: bool) -> tuple[Floats, int]:
     """Return what probabilities become where some actions are not eligible, shape (n, K).
 
-    Parameters
-    ----------
-    shares
-        Probabilities before that, shape (n, K) or (1, K).
-    eligible
-        Eligible actions of n displays.
-    strict
-        Whether a display whose eligible actions have no probability is an error; else they have the same.
-
-    Returns
-    -------
-    tuple
-        Probabilities, each row over the eligible actions in proportion, and the number of the first display that is an
-        error, -1 without one.
+    `shares` are the probabilities before that, shape (n, K) or (1, K), of n displays. A display whose eligible actions
+    have no probability is an error if `strict`; else they have the same. Each row is over the eligible actions in
+    proportion; beside them comes the number of the first display that is an error, -1 without one.
     """
     n, k = len(eligible.of), shares.shape[1]
     bits = (eligible.word[eligible.of] & eligible.playable).view(np.uint8)

@@ -47,32 +47,17 @@ BATCH = 65_536
 class Replay:
     """What a replay did.
 
-    Parameters
-    ----------
-    displays
-        Numbers of the accepted displays, round by round, shape (T,).
-    read
-        Number of logged displays that the sampler went through; those not accepted were rejected.
-    generated, delivered, expired, pending
-        Numbers of conversions of the accepted displays: all; revealed; later than the window; still to come after round
-        T. generated = delivered + expired + pending.
-    dry
-        Action whose queue ran dry and ended the replay; -1 otherwise.
-    state
-        State of the policy after the last round.
-    prepared
-        Whether `state` has already begun a further round, for which the log held no display.
-    rng
-        Random stream of the policy, after its last draw.
-    calendar
-        Conversions that are pending, with rewards as the policy will be told them; None when there was no round.
-    waiting
-        Action that the policy, not a contextual one, waited for when the displays ended; -1 where it waited for none.
-    choices
-        Choice of the policy at every display read, shape (read,); None where it was not recorded.
-    tie_key
-        Key of the order among equal scores of the round that has begun, where displays have their own eligible actions;
-        -2 where it is not drawn.
+    `displays` are the numbers of the accepted displays, round by round, shape (T,), of `read` ones that the sampler
+    went through. Of the conversions of the accepted displays `generated` counts all, `delivered` those revealed,
+    `expired` those later than the window and `pending` those still to come after round T: generated = delivered +
+    expired + pending. `dry` is the action whose queue ran dry and ended the replay, else -1.
+
+    What follows is handed on: the `state` of the policy after the last round, whether it has already begun a further
+    round, for which the log held no display (`prepared`), its random stream after its last draw, and the pending
+    conversions with rewards as the policy will be told them (`calendar`; None when there was no round). `waiting` is
+    the action that a policy, not a contextual one, waited for when the displays ended, else -1; `choices` are those at
+    every display read, shape (read,), None where they were not recorded; `tie_key` is the key of the order among equal
+    scores of the round that has begun, where displays have their own eligible actions, else -2.
     """
 
     displays: npt.NDArray[np.int64]
@@ -94,16 +79,9 @@ class Replay:
 class Begun(NamedTuple):
     """A policy that has lived before its replay, handed over for good.
 
-    Parameters
-    ----------
-    state, rounds, prepared, pending
-        State, number of rounds lived, whether the next one has begun, and conversions still to be revealed.
-    rng
-        Random stream of the policy; None for that of the seed and repeat.
-    last
-        Number of the last round that the replay may reach.
-    tie_key
-        Key of the order among equal scores of the round that has begun; -2 where it is not drawn.
+    That is its state, the number of rounds lived, whether the next one has begun, and conversions still to be revealed;
+    its random stream, None for that of the seed and repeat; the number of the last round that the replay may reach; and
+    the key of the order among equal scores of the round that has begun, -2 where it is not drawn.
     """
 
     state: Any
@@ -143,7 +121,8 @@ class MatchingReplay:
         self._setting = setting
         self._unit = reward_unit(policy, setting)
         self._rng = policy_stream(seed, repeat) if begun is None or begun.rng is None else begun.rng
-        self._choices: list[npt.NDArray[np.int32]] | None = [] if recorded else None
+        self._recorded = recorded
+        self._choices: list[npt.NDArray[np.int32]] = []
         self._state = policy.start(setting) if begun is None else begun.state
         self._progress = loop.no_progress()
         self._pending: PendingConversions | None = None
@@ -172,10 +151,10 @@ class MatchingReplay:
         pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
         before = int(self._progress.rounds[0])
         accepted = np.empty(len(batch.action), np.int64)
-        choices = None if self._choices is None else np.empty(len(batch.action), np.int32)
+        choices = np.empty(len(batch.action), np.int32) if self._recorded else None
         with blamed(self._policy, self._setting.n_actions, self._progress.rounds):
             seen = self._step(*self._arguments(batch, pending, accepted, choices))
-        if self._choices is not None and choices is not None:
+        if choices is not None:
             self._choices.append(choices[:seen])
         self._pending = pending
         self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
@@ -186,7 +165,7 @@ class MatchingReplay:
     def coming(self, batch: Batch) -> LoopCall:
         """Return the call that reading such a batch will make, so that its loop can be compiled before."""
         batch = _as_told(batch, self._unit)
-        choices = None if self._choices is None else np.empty(0, np.int32)
+        choices = np.empty(0, np.int32) if self._recorded else None
         pending = nothing_pending(1, batch.vectors.shape[2])
         return LoopCall(self._policy.name, self._step, self._arguments(batch, pending, np.empty(0, np.int64), choices))
 
@@ -212,7 +191,7 @@ class MatchingReplay:
         elif done.prepared and not self._policy.contextual:
             with blamed(self._policy, self._setting.n_actions):
                 done = replace(done, waiting=choose(self._state, np.zeros((1, 0))))
-        if self._choices is None:
+        if not self._recorded:
             return done
         return replace(done, choices=np.concatenate([np.zeros(0, np.int32), *self._choices]))
 
@@ -285,23 +264,9 @@ def begin(
 ) -> MatchingReplay | QueueReplay:
     """Return a replay that is ready to read.
 
-    Parameters
-    ----------
-    policy
-        Description of the policy: a `Policy`, or a wrapped Python class.
-    setting
-        Setting that the policy is told; its window and horizon are those of the replay.
-    sampler
-        Name of the sampler: rejection or keep (match display by display), queue, or logged.
-    seed, repeat
-        Numbers that fix the policy's stream.
-    safe
-        Whether the queue sampler stops at the rarest action's displays, which no outcome moves, instead of the horizon.
-    recorded
-        Whether the policy is asked at every display read, thinned out or not, and its choices are kept (not under
-        queue).
-    begun
-        Policy that has lived before, which the replay goes on with (not under queue); None for a new one.
+    A queue stops at the rarest action's displays, which no outcome moves, if `safe`, instead of the horizon. The others
+    can be `recorded`: then the policy is asked at every display read, thinned out or not, and its choices are kept; and
+    they can go on with a policy that has `begun`.
 
     Raises
     ------
@@ -387,16 +352,8 @@ def choose_sampler(policy: Any, requested: str | None, *, even: bool, known: boo
     By default rejection for contextual policies; for others keep under an even logger, where its end depends on no
     outcome, else rejection, whose end never does; keep where there are no propensities to reject by.
 
-    Parameters
-    ----------
-    policy
-        Description of the policy.
-    requested
-        Name of the sampler that the user asked for; None chooses.
-    even
-        Whether the logger shows every action equally often.
-    known
-        Whether propensities are known or estimated.
+    The user asked for `requested`, None for none; the logger shows every action equally often if `even`, and its
+    propensities are known or estimated if `known`.
 
     Raises
     ------

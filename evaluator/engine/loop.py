@@ -70,18 +70,9 @@ class Followed(NamedTuple):
 class Queues(NamedTuple):
     """Displays that wait to be served, each action's in a queue of its own.
 
-    Parameters
-    ----------
-    display
-        Numbers of the displays, action by action, shape (n,).
-    heads, ends
-        Place in `display` at which what waits of each action begins, and at which it ends (excluded), shape (K,).
-    passed
-        Place of the first display of each action that may have been passed over, shape (K,).
-    served
-        Whether each place of `display` has been served, shape (n,).
-    dry
-        Action whose queue ran dry, shape (1,); -1 while none has.
+    `display` are their numbers, action by action, shape (n,). What waits of an action lies there from `heads` to `ends`
+    (excluded), and the first one that may have been passed over at `passed`, each of shape (K,). `served` says of each
+    place whether it has been served; `dry` is the action whose queue ran dry, shape (1,), -1 while none has.
     """
 
     display: npt.NDArray[np.int64]

@@ -22,22 +22,11 @@ LONGEST_RING = 1 << 20
 class PendingConversions(NamedTuple):
     """The calendar, and what each of its slots holds.
 
-    Parameters
-    ----------
-    first, last
-        First slot of each round's list, -1 when empty, and the last one of those that are not, shape (2^k,): a ring of
-        rounds, longer than any delay or as long as `LONGEST_RING`.
-    following
-        Next slot of the same list, -1 at its end; shape (slots,).
-    free
-        Slots not in use are free[size[0]:], shape (slots,).
-    size
-        Number of conversions that are pending, shape (1,).
-    due, delay, action, value
-        Round in which the conversion of each slot is revealed, its delay in rounds, its action and its value, shape
-        (slots,).
-    vector
-        The shown action's vector of each slot, shape (slots, d).
+    A ring of rounds, shape (2^k,), longer than any delay or as long as `LONGEST_RING`: the first slot of each round's
+    list, -1 when empty, and the last one of those that are not. Of each slot, shape (slots,): the next of the same
+    list, -1 at its end (`following`), and of its conversion the round in which it is revealed (`due`), its delay in
+    rounds, action and value, and the shown action's vector, shape (slots, d). Slots not in use are ``free[size[0]:]``;
+    `size` is the number of conversions that are pending, shape (1,).
     """
 
     first: npt.NDArray[np.int32]

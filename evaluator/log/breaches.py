@@ -11,8 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log.eligible import SETS, width
-from evaluator.log.log_tables import LogTables
-from evaluator.log.ragged_vectors import is_uneven
+from evaluator.log.log_tables import (
+    LogTables,
+    check_events,
+    missing_sets,
+    set_breaches,
+    uneven_sets,
+    worst_of_lists,
+    wrong_lists,
+)
 from evaluator.log.schema import (
     ACTION_SET,
     ACTIONS,
@@ -27,16 +34,9 @@ from evaluator.log.schema import (
     VECTORS,
     WEIGHT,
     is_target,
+    is_uneven,
     per_action,
     to_numpy,
-)
-from evaluator.log.table_breaches import (
-    check_events,
-    missing_sets,
-    set_breaches,
-    uneven_sets,
-    worst_of_lists,
-    wrong_lists,
 )
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE
 

@@ -15,9 +15,18 @@ from evaluator.errors import DataError
 from evaluator.log.column import read_values
 from evaluator.log.contract import Log
 from evaluator.log.schema import WEIGHT, to_numpy
-from evaluator.log.stamps import stamp_of
-from evaluator.log.times import DAY, TENTH, TENTHS, Periods, has_days, part_of, tenths, ticks_a_day
-from evaluator.log.traffic import TrafficCount
+from evaluator.log.times import (
+    DAY,
+    TENTH,
+    TENTHS,
+    Periods,
+    TrafficCount,
+    has_days,
+    part_of,
+    stamp_of,
+    tenths,
+    ticks_a_day,
+)
 from evaluator.units import SECONDS, Tick
 
 Ints = npt.NDArray[np.int64]

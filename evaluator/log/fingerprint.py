@@ -18,12 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evaluator.log.contract import Log
-from evaluator.log.events import CONVERSION, choose_kinds, outcomes_of
-from evaluator.log.log_files import LogFile
-from evaluator.log.meta import LogMeta
-from evaluator.log.parquet import open_parquet, part_batches
-from evaluator.log.ragged_vectors import is_uneven
-from evaluator.log.schema import BATCH, is_sets, to_numpy
+from evaluator.log.log_files import LogFile, open_parquet, part_batches
+from evaluator.log.meta import CONVERSION, LogMeta, choose_kinds, outcomes_of
+from evaluator.log.schema import BATCH, is_sets, is_uneven, to_numpy
 from evaluator.log.stored import StoredLog
 from evaluator.streams import STEP, mixed
 

@@ -14,11 +14,8 @@ import pyarrow as pa
 from evaluator.errors import SourceError
 from evaluator.log.contract import Log
 from evaluator.log.eligible import any_eligible, chosen_sets, sizes, to_codes
-from evaluator.log.events import CONVERSION
-from evaluator.log.log_files import LogFile, file_state, file_states
-from evaluator.log.meta import LogMeta
-from evaluator.log.parquet import damaged, one_batch, open_parquet, part_batches
-from evaluator.log.ragged_vectors import chosen_lists, is_uneven
+from evaluator.log.log_files import LogFile, damaged, file_state, file_states, one_batch, open_parquet, part_batches
+from evaluator.log.meta import CONVERSION, LogMeta
 from evaluator.log.schema import (
     ACTION_SET,
     BATCH,
@@ -26,13 +23,15 @@ from evaluator.log.schema import (
     POSITION,
     WEIGHT,
     Columns,
+    chosen_lists,
     fixed_size_lists,
+    is_uneven,
     per_action,
     read,
     take_rows,
     to_numpy,
 )
-from evaluator.log.traffic import summed
+from evaluator.log.times import summed
 
 # Rows read at a time however few of them are kept.
 _MOST_READ = 8 * BATCH

@@ -93,14 +93,8 @@ class Need(StrEnum):
     def missing(self, policy: str, *, because: str = "", instead: str = "") -> ParameterError:
         """Return the error of a setting that lacks it.
 
-        Parameters
-        ----------
-        policy
-            Name of the policy that needs it.
-        because
-            Clause that says what would happen without it.
-        instead
-            Clause that names another way out, beside giving it.
+        `because` is a clause that says what would happen without it, `instead` one that names another way out, beside
+        giving it.
 
         Examples
         --------
@@ -207,11 +201,6 @@ def parameter(
 ) -> Any:
     """Declare a parameter: its default, what it does, and its range (`above`/`below` exclude the bound)."""
     return option(default, help, above=above, at_least=at_least, below=below, at_most=at_most)
-
-
-def range_text(field: dataclasses.Field[Any]) -> str:
-    """Return a parameter's range as text, empty when unbounded."""
-    return declaration(field).range_text
 
 
 @dataclass(frozen=True, kw_only=True)

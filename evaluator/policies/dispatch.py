@@ -119,8 +119,8 @@ def implement(
     """
     own = None if choose is None else inlinable(choose)
     _implementations[state] = StateFunctions(
-        begin=begin or _begin_nothing,
-        begin_among=begin_among or begin or _begin_nothing,
+        begin=begin or _nothing,
+        begin_among=begin_among or begin or _nothing,
         score=score,
         score_among=score_among or score,
         index=index or _missing,
@@ -129,9 +129,9 @@ def implement(
         choose_among=own or _no_choice_among,
         wins=lazy_match if ranking and not own else _chosen_wins,
         held_choice=_no_choice_for_all if own else _choice_for_all,
-        shown=shown or _not_shown,
-        told=told or _not_told,
-        told_sum=told_sum or _not_summed,
+        shown=shown or _nothing,
+        told=told or _nothing,
+        told_sum=told_sum or _nothing,
         estimate=estimate,
     )
 
@@ -284,19 +284,7 @@ def _missing(*asked: Any) -> Any:
     raise NotImplementedError("the policy does not say")
 
 
-def _begin_nothing(state: Any, rng: np.random.Generator) -> None:
-    pass
-
-
-def _not_shown(state: Any, vectors: Vectors, action: int) -> None:
-    pass
-
-
-def _not_told(state: Any, vector: Vectors, action: int, delay: int, value: float) -> None:
-    pass
-
-
-def _not_summed(state: Any, total: float) -> None:
+def _nothing(state: Any, *asked: Any) -> None:
     pass
 
 
@@ -324,11 +312,11 @@ def _chosen_wins(state: Any, vectors: Vectors, action: int, n_actions: int) -> A
 
 
 # What compiled loops name of every policy, and ask of those alone that have it.
-def _no_score(state: Any, vectors: Vectors, action: int) -> float:
+def _no_score(state: Any, *asked: Any) -> float:
     return 0.0
 
 
-def _no_choice_among(state: Any, vectors: Vectors, eligible: npt.NDArray[np.int32]) -> int:
+def _no_choice_among(state: Any, *asked: Any) -> int:
     return -1
 
 

@@ -42,15 +42,10 @@ NO_ESTIMATE = -np.inf
 class Indices(NamedTuple):
     """The last computed index of each arm.
 
-    Parameters
-    ----------
-    value, slope, log_t
-        Index and its derivative in log t when last computed, and the log t of that round, of each arm, shape (K,);
-        value is infinite when the arm has changed since.
-    leader
-        Arm that won last, shape (1,): computed first; it changes how fast, never what is answered.
-    random_ties
-        Whether equals are drawn from; else the lowest index wins.
+    `value` and `slope` are index and its derivative in log t when last computed, and `log_t` the log t of that round,
+    shape (K,); a value is infinite when the arm has changed since. `leader` is the arm that won last, shape (1,):
+    computed first, which changes how fast, never what is answered. Equals are drawn from with `random_ties`; else the
+    lowest index wins.
     """
 
     value: npt.NDArray[np.float64]
@@ -119,18 +114,9 @@ def _computed(state: Any, indices: Indices, k: int, log_t: float) -> float:
 def delayed_index(conversions: float, effective: float, stretch: float, beta: float, kl: bool) -> float:
     """Return the index of an arm that has been pulled.
 
-    Parameters
-    ----------
-    conversions, effective
-        Value S of the arm's conversions, and effective number N~ of its pulls.
-    stretch
-        Ratio N / N~ for DelayedUCB, 1 for the discarding policies, whose pulls are all of one weight. Without effect on
-        KL.
-    beta
-        Exploration term beta.
-    kl
-        Whether the index is max{q in [S/N~, 1]: N~ d_Pois(S/N~, q) <= beta} instead of S/N~ + sqrt(stretch beta / (2
-        N~)).
+    S and N~ are the value of its conversions and the effective number of its pulls; `stretch` is the ratio N / N~ for
+    DelayedUCB, 1 for the discarding policies, whose pulls are all of one weight. Without `kl` the index is
+    S/N~ + sqrt(stretch beta / (2 N~)), with it max{q in [S/N~, 1]: N~ d_Pois(S/N~, q) <= beta}.
     """
     if effective <= 0.0:
         return 1.0 if kl else NOTHING_DUE
@@ -184,18 +170,9 @@ def implement_index(
 ) -> None:
     """Register a state with `indices` and a `choice`: its index, log t, and what it does in a way of its own.
 
-    Parameters
-    ----------
-    state
-        Class of the state.
-    index
-        Function ``index(state, k, log_t) -> (value, slope)``.
-    log_t
-        Function ``log_t(state)`` of the round's decision.
-    begin
-        Function ``begin(state, rng)`` that is called before the arm with the largest index is found.
-    **own
-        Other functions of the state, as `evaluator.policies.dispatch.implement` takes them.
+    ``index(state, k, log_t) -> (value, slope)`` is arm k's, ``log_t(state)`` that of the round's decision, and
+    ``begin(state, rng)`` is called before the arm with the largest index is found. Other functions are as
+    `evaluator.policies.dispatch.implement` takes them.
     """
 
     def begin_and_choose(state: Any, rng: np.random.Generator) -> None:

@@ -145,7 +145,7 @@ def as_policy(cls: type, parameters: dict[str, Any]) -> Any:
 
 def describe(name: str) -> PolicyDescription:
     """Return what `evaluate policies show` prints: summary, paper, needs, parameters with ranges and defaults."""
-    from evaluator.policies.base import ParameterDescription, Policy, PolicyDescription, range_text
+    from evaluator.policies.base import ParameterDescription, Policy, PolicyDescription
 
     cls = type(resolve(name))
     if not issubclass(cls, Policy):
@@ -167,37 +167,12 @@ def describe(name: str) -> PolicyDescription:
                 name=f.name,
                 type=_type_text(hints[f.name]),
                 default=None if f.default is dataclasses.MISSING else f.default,
-                range=range_text(f),
+                range=declaration(f).range_text,
                 help=declaration(f).help,
             )
             for f in dataclasses.fields(cls)
         ),
     )
-
-
-def table() -> list[str]:
-    """Return the table of the package's policies in Markdown: contexts read, what each does about delays, source."""
-    rows = ["| policy | reads contexts | what it does about delays | source |", "|---|---|---|---|"]
-    for said in map(describe, POLICIES):
-        source = citation(said.paper)
-        reads = "yes" if said.contextual else "no"
-        rows.append(f"| `{said.name}` | {reads} | {said.delays} | {source + ' ' if source else ''}|")
-    return rows
-
-
-def citation(paper: str) -> str:
-    """Return the first work that a policy's `paper` names, as tables cite it.
-
-    >>> citation("Auer, Cesa-Bianchi, Fischer 2002, Figure 1"), citation("Garivier, Cappe 2011, Algorithm 1")
-    ('Auer et al. 2002', 'Garivier, Cappe 2011')
-    """
-    if "heuristic" in paper:
-        return "heuristic"
-    work = re.match(r"(?P<authors>\D+) (?P<year>\d{4})", paper)
-    if work is None:
-        return paper
-    authors = work["authors"].split(", ")
-    return f"{', '.join(authors) if len(authors) < 3 else f'{authors[0]} et al.'} {work['year']}"
 
 
 def _plain(name: str) -> str:

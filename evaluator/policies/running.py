@@ -25,14 +25,7 @@ def blamed(policy: Any, n_actions: int, rounds: npt.NDArray[np.int64] | None = N
     What is compiled meanwhile is compiled for it. Numba gives back no array that a compiled function still holds when
     an exception leaves it: each replay that fails so loses one such array for the life of the process.
 
-    Parameters
-    ----------
-    policy
-        Description of the policy.
-    n_actions
-        Number of actions K.
-    rounds
-        Number of rounds that the policy has lived, shape (1,); None where they are not counted.
+    `rounds` is the number of rounds that the policy has lived, shape (1,); None where they are not counted.
     """
     try:
         with compiling_for(policy.name):
@@ -103,19 +96,8 @@ def is_ours(policy: Any) -> bool:
 def refuse_choosing_among(policy: Any, where: str, *, live: bool = False) -> None:
     """Raise where a policy's definition has no answer to some of its actions being eligible.
 
-    Parameters
-    ----------
-    policy
-        Description of the policy.
-    where
-        Clause that says where they are not.
-    live
-        Whether there is no log, whose columns a policy could read.
-
-    Raises
-    ------
-    ParameterError
-        Naming those that have one.
+    `where` is a clause that says where they are not; `live` says that there is no log, whose columns a policy could
+    read. The `ParameterError` names policies that have an answer.
     """
     if not policy.among:
         raise ParameterError(

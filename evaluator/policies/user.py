@@ -129,27 +129,12 @@ class UserPolicy:
 
 
 class UserState(NamedTuple):
-    """A user's policy on its way.
+    """A user's policy on its way: `spec`, by which messages name it, and the instance of the user's class.
 
-    Parameters
-    ----------
-    spec
-        Name of the class and its parameters, by which messages name it.
-    policy
-        Instance of the user's class.
-    contextual, takes_round
-        Whether the policy is asked at every display, and whether `choose` takes the number of the round.
-    estimating
-        Whether the class has the method `estimates`.
-    n_actions
-        Number of actions K.
-    choice, rng
-        Choice held this round, and random stream of the policy, each a list of one; None before the first round.
-    round
-        Number of the round, from 1 on, a list of one.
-    asked, again
-        Number of times the policy was asked in this round, and altogether after the first time in a round, lists of
-        one.
+    It is asked at every display if `contextual`, its `choose` takes the number of the round if `takes_round`, and it
+    has the method `estimates` if `estimating`. Lists of one hold the choice of this round and the random stream, None
+    before the first round; the number of the round, from 1 on; and how often the policy was asked in this round, and
+    altogether after the first time in a round (`again`).
     """
 
     spec: str

@@ -14,10 +14,18 @@ from evaluator.engine.log_replay import SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
-from evaluator.log.bounds import CapLoss, with_bounds, with_cap
 from evaluator.log.column import Column, read_clusters, read_groups
-from evaluator.log.relabel_actions import in_order
-from evaluator.log.reward_kinds import cost_events, events_of, has_costs, refuse_counted, with_rewards
+from evaluator.log.reward_kinds import (
+    CapLoss,
+    cost_events,
+    events_of,
+    has_costs,
+    refuse_counted,
+    with_bounds,
+    with_cap,
+    with_rewards,
+)
+from evaluator.log.vectors_of_displays import in_order
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve

@@ -15,8 +15,8 @@ from evaluator.errors import ParameterError, UsageError
 from evaluator.findings.codes import OUTSIDE_LEARNED_REWARDS, UNKNOWN_TRAINING
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
-from evaluator.log.relabel_actions import in_order
 from evaluator.log.schema import to_numpy
+from evaluator.log.vectors_of_displays import in_order
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.file import content_hash
 from evaluator.replays.learned.policy import LearnedPolicy, load_policy

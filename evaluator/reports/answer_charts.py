@@ -70,10 +70,10 @@ def left_chart(report: CheckReport) -> Spec | None:
 
 def tests_chart(report: CheckReport) -> Spec | None:
     """Return the p-value of each test with the limit from which it counts: a row an alarm, one for all that passed."""
+    from evaluator.checks.dependence import WEAR_OUT
     from evaluator.checks.registry import number_tested
-    from evaluator.checks.wear_out import NAME as WEAR_OUT
 
-    users = "users" in report[WEAR_OUT].numbers
+    users = "users" in report[WEAR_OUT.name].numbers
     level = report.options.false_alarms / number_tested(clustered=report.options.cluster_by is not None, users=users)
     tested = [one for one in report.checks if one.p_value is not None and one.verdict in _ALARM]
     alarms = sorted((one for one in tested if one.verdict != "pass"), key=lambda one: one.verdict)[: MOST_ROWS - 1]

@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from evaluator.checks.overlap import NAME as OVERLAP
+from evaluator.checks.dependence import WEAR_OUT
+from evaluator.checks.overlap import OVERLAP
 from evaluator.checks.result import FOUND, POWER, CheckResult, Verdict
 from evaluator.checks.run import CheckReport, InReplay
-from evaluator.checks.wear_out import NAME as WEAR_OUT
 from evaluator.estimates.enough import missing
 from evaluator.reports.document import (
     Block,
@@ -128,7 +128,7 @@ def _answer(report: CheckReport, layout: Layout) -> Section:
     tiles = _tiles(report) if layout.page and report.replay.enough else []
     sentences: list[Wordable] = [*_first(alarms[0], several=len(alarms) > 1, number=layout.page)] if alarms else []
     if not tiles:
-        sentences.append(_describe_replay(report.replay, report[OVERLAP].numbers.get("rounds_without_rarest")))
+        sentences.append(_describe_replay(report.replay, report[OVERLAP.name].numbers.get("rounds_without_rarest")))
     if not (tiles and alarms):
         sentences.append(_tests(report))
     passed = counted(len(report.having("pass")), "check")
@@ -187,9 +187,8 @@ def _describe_replay(replay: InReplay, without_rarest: float | None) -> str:
         "conversions"
     )
     if not replay.enough and without_rarest is not None:
-        return (
-            f"{size}: a few small propensities leave no more, and about {without_rarest:,.0f} without them ({OVERLAP})."
-        )
+        rest = f"about {without_rarest:,.0f} without them ({OVERLAP.name})"
+        return f"{size}: a few small propensities leave no more, and {rest}."
     if not replay.enough:
         return f"{size}: {missing(replay.rewards)}."
     if math.isnan(replay.smallest_uplift):
@@ -205,7 +204,7 @@ def _detectable(report: CheckReport) -> list[Block]:
         chances = f"with a chance of {FOUND:.0%} to {POWER:.0%}"
         blocks.append(paragraph(f"Had it been in the log, each of these would have been found {chances}:"))
         blocks.append(Bullets(tuple(map(words, sizes))))
-    known = "users" in report[WEAR_OUT].numbers
+    known = "users" in report[WEAR_OUT.name].numbers
     users = "" if known else ", or, without a column of users, effects of their earlier displays"
     wrong = "or conversions on a wrong display" if known else "conversions on a wrong display"
     blocks.append(paragraph(f"What no log shows, no check finds: an unmeasured cause, {wrong}{users}."))

@@ -6,10 +6,9 @@ import math
 from typing import NamedTuple
 
 from evaluator.delays.study.changes import POWER, DelayDrift
-from evaluator.delays.study.joint_checks import CalibrationPart
-from evaluator.delays.study.joint_rate import JointStudy
+from evaluator.delays.study.fitting import narrow_components
+from evaluator.delays.study.joint_rate import CalibrationPart, JointStudy
 from evaluator.delays.study.result import FEWEST, DelayStudy
-from evaluator.delays.study.spikes import narrow_components
 from evaluator.delays.study.words import since_words
 from evaluator.delays.study.words import words as duration
 from evaluator.log.times import Periods

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluator.delays.fitted_law import DelayFit
+from evaluator.delays.families import DelayFit
 from evaluator.delays.study.goodness import SCALES
 from evaluator.delays.study.heterogeneity import LEVELS
 from evaluator.delays.study.joint_rate import JointStudy
-from evaluator.delays.study.records import PeriodRate
 from evaluator.delays.study.result import DelayStudy
-from evaluator.delays.study.words import between
+from evaluator.delays.study.words import PeriodRate, between
 from evaluator.delays.study.words import words as duration
 from evaluator.log.delay_rows import DelayRows
 from evaluator.reports.delay_sentences import (

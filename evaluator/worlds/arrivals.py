@@ -24,19 +24,10 @@ _FEWEST_DAYS, _LEVEL, _FEWEST = 2.0, 1e-3, 10.0
 
 @dataclass(frozen=True, eq=False)
 class DisplayTimes:
-    """Arrival times that twins and live runs take theirs from.
+    """Arrival times that twins and live runs take theirs from, N of them in ticks, not decreasing.
 
-    Parameters
-    ----------
-    times
-        Arrival times in ticks, N of them, not decreasing: those of the log's displays, repeated where twins are
-        longer.
-    displays
-        Number of displays of the log, which come first in `times`.
-    rate
-        Mean rate of the traffic, in displays per tick.
-    end
-        Last of the times.
+    They are those of the log's displays, so many of them, which repeat where twins are longer. The `rate` is the mean
+    one in displays per tick, and `end` the last of the times.
     """
 
     times: DisplayColumn
@@ -124,17 +115,11 @@ def fit_hours(plan: ReplayPlan, converted: Ints, traffic: DisplayTimes | None) -
     """Return by how much rates follow the hour, each action's own rate allowed for; nothing where chance does as well.
 
     With O_h conversions in hour h where the actions shown make E_h expected, and mu the rate of all, O_h / E_h has
-    variance (1 - mu) / E_h by chance alone. The factors 1 + sqrt(w_h) (O_h / E_h - 1), w_h = tau² / (tau² +
-    (1 - mu) / E_h), are spread as the true ones are, as the rates of `evaluator.worlds.rates.rates_by_action`.
+    variance (1 - mu) / E_h by chance alone. The factors 1 + sqrt(w_h) (O_h / E_h - 1), w_h = tau² / (tau² + (1 - mu) /
+    E_h), are spread as the true ones are, as the rates of `evaluator.worlds.rates.rates_by_action`.
 
-    Parameters
-    ----------
-    plan
-        Plan of a replay; its used displays are judged.
-    converted
-        Numbers of the used displays that converted, increasing, shape (c,).
-    traffic
-        Arrival times of the log's displays; None where the log counts rounds.
+    Judged are the used displays of the plan; `converted` are the numbers of those that converted, increasing, shape
+    (c,).
     """
     seconds = plan.log.meta.tick_seconds
     if traffic is None or seconds is None or seconds > _HOUR_S or not plan.maturity.known:

@@ -28,13 +28,6 @@ class DisplayColumn:
     """Numbers of displays, written once from the first display to the last, then read by any thread, in pieces.
 
     A long column lies in a temporary file without a name, uncompressed, which ends with it.
-
-    Parameters
-    ----------
-    n
-        Number of displays.
-    kind
-        Type of the numbers.
     """
 
     def __init__(self, n: int, kind: npt.DTypeLike) -> None:

@@ -1,7 +1,7 @@
 """The event laws of twins, fitted to a log: delays, refunds, costs, and the outcomes that count as rewards.
 
 Delays are fitted as a replay corrects young displays: right-truncated where a display was not followed to its end, by
-action where the log can tell the actions apart (`evaluator.delays.by_group`).
+action where the log can tell the actions apart (`evaluator.delays.product_limit`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.by_group import GroupCDFs, group_cdfs
+from evaluator.delays.product_limit import GroupCDFs, group_cdfs
 from evaluator.errors import DataError
 from evaluator.log import Log
 from evaluator.log.meta import REFUNDS, EventKind

@@ -363,32 +363,16 @@ def live_call(
 
 
 def play_live(policy: Any, setting: Setting, world: LiveWorld, horizon: int, **parts: Any) -> Floats:
-    """Let a policy play live.
+    """Let a policy play live on rounds drawn from a world, T of them; it is told `setting` before the first.
 
-    Parameters
-    ----------
-    policy, setting
-        The policy that plays, and what it is told before its first round.
-    world
-        What the rounds are drawn from.
-    horizon
-        Number of rounds T.
-    **parts
-        ``own``, ``luck``: random streams of the policy and of the world. Further parts of `live_call`, None where a run
-        has none: ``rounds`` drawn before; ``fresh`` vectors; ``sets``; ``money``; ``weights`` of the T rounds in C
-        sums, by the delay law of what is shown, shape (C, R, T), R = 1 where all laws are alike, and ``of_money``;
-        ``regrets``, into which the regret is noted.
+    Further parts are those of `live_call`, None where a run has none: ``own`` and ``luck``, random streams of the
+    policy and of the world; ``rounds`` drawn before; ``fresh`` vectors; ``sets``; ``money``; ``weights`` of the T
+    rounds in C sums, by the delay law of what is shown, shape (C, R, T), R = 1 where all laws are alike, and
+    ``of_money``; ``regrets``, into which the regret is noted.
 
-    Returns
-    -------
-    numpy.ndarray
-        Weighted rewards, shape (C,): sum over the rounds s of weights[c, s] times the conversion rate of what was
-        shown, less refunds and costs where they count.
-
-    Raises
-    ------
-    PolicyError
-        A policy of the user's own raised an error.
+    It returns the weighted rewards, shape (C,): sum over the rounds s of weights[c, s] times the conversion rate of
+    what was shown, less refunds and costs where they count. PolicyError says that a policy of the user's own raised an
+    error.
     """
     with blamed(policy, setting.n_actions):
         call = live_call(policy, setting, world, horizon, **parts)

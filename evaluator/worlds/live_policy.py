@@ -42,22 +42,10 @@ class LiveSpan(NamedTuple):
 
 
 class LivePolicy:
-    """A policy in a truth.
+    """A policy in a truth; `claim` says what counts of its rounds.
 
-    Parameters
-    ----------
-    truth, policy
-        Truth that it plays in, and its description.
-    claim
-        What counts of its rounds.
-    lengths, common
-        Numbers of rounds of its runs, and the number at which policies are compared.
-    reach
-        Longest delay in rounds that the policy may hear of.
-    arrivals
-        First and last of the displays of a twin that its rounds are among.
-    told_costs
-        Whether the policy is told what displays cost.
+    Its runs have `lengths` rounds, and policies are compared at `common` ones. It may hear of delays of `reach` rounds,
+    and its rounds are among the displays of a twin from the first to the last of `arrivals`.
     """
 
     def __init__(

@@ -12,8 +12,7 @@ import pyarrow as pa
 from evaluator.engine.kernels.solving import solved, standard_of
 from evaluator.log import Log
 from evaluator.log.eligible import Bits, pack, to_bits, unpack
-from evaluator.log.ragged_vectors import is_uneven
-from evaluator.log.schema import ELIGIBLE, to_numpy
+from evaluator.log.schema import ELIGIBLE, is_uneven, to_numpy
 from evaluator.log.vectors_of_displays import display_vectors
 from evaluator.replays.rounds.batch import EligibleSets
 from evaluator.replays.rounds.fitted import choice_weights, context_model

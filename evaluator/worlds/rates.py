@@ -75,14 +75,8 @@ def rates_by_action(converted: Floats, shown: Floats) -> Rates:
 def rates_by_vector(vectors: Floats, converted: npt.NDArray[np.bool_], asked: Floats) -> Rates:
     """Return rates from the actions' own vectors, one model for all actions: linear or logistic, whichever fits better.
 
-    Parameters
-    ----------
-    vectors
-        Vectors of the actions shown, one a display, shape (n, d).
-    converted
-        Whether each display converted, shape (n,).
-    asked
-        Vectors of all actions in the contexts for which rates are wanted, shape (P, K, d).
+    Displays showed actions with these `vectors`, shape (n, d), and `converted` or not, shape (n,); rates are `asked` of
+    the vectors of all actions in some contexts, shape (P, K, d).
     """
     standard = standard_of(vectors)
     x, y = standard.with_constant(vectors), converted.astype(np.float64)
@@ -114,18 +108,12 @@ def rates_by_context(
 ) -> Rates:
     """Return rates by context and action: a logistic model of the context, and each action's own departure from it.
 
-    The departures have a normal prior whose variance is chosen on held-out displays, every second one: at 0 all
-    actions are alike. Differences that the log cannot tell from chance are therefore small in the truth, and what
-    there is to learn about actions is understated rather than invented.
+    The departures have a normal prior whose variance is chosen on held-out displays, every second one: at 0 all actions
+    are alike. Differences that the log cannot tell from chance are therefore small in the truth, and what there is to
+    learn about actions is understated rather than invented.
 
-    Parameters
-    ----------
-    context, action, converted
-        Context, shown action and outcome of each display, shapes (n, d), (n,) and (n,).
-    asked
-        Contexts for which rates are wanted, shape (P, d).
-    n_actions
-        Number of actions K.
+    Each display has a context, shape (n, d), an action and an outcome, shape (n,); rates are `asked` of contexts, (P,
+    d).
     """
     centre, scale = _centre_and_scale(context)
     varies = np.flatnonzero(np.isfinite(scale))

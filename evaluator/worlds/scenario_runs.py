@@ -47,26 +47,11 @@ class RunOutcome(NamedTuple):
 class ScenarioRuns:
     """All that a run depends on, but for its number.
 
-    Parameters
-    ----------
-    policies, settings
-        Descriptions of the policies, and what each is told before its first round.
-    shared
-        Setting that the policies share, before what each reads.
-    world
-        World of the runs, as it is before any policy.
-    dimension
-        Length of the vectors that each round draws anew; 0 where it draws none.
-    truth
-        What regrets are counted by.
-    parts
-        Parts of a run with the same eligible actions; None where all actions always are.
-    sets
-        Parts as the loop reads them for each policy.
-    told_zeros
-        Policies that are told of zeros.
-    seed
-        Seed of all runs.
+    `settings` is what each policy is told before its first round, and `shared` what all are told, before what each
+    reads; `world` is that of the runs, as it is before any policy. Vectors that each round draws anew have length
+    `dimension`, 0 where it draws none. `parts` are those of a run with the same eligible actions, None where all always
+    are, and `sets` the same as the loop reads them for each policy. `told_zeros` names the policies that are told of
+    zeros.
     """
 
     policies: Sequence[Any]

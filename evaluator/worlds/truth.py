@@ -14,9 +14,8 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import DataError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import unpack
-from evaluator.log.ragged_vectors import is_uneven
 from evaluator.log.reward_kinds import rewards_alone
-from evaluator.log.schema import ELIGIBLE, TARGET
+from evaluator.log.schema import ELIGIBLE, TARGET, is_uneven
 from evaluator.log.vectors_of_displays import display_vectors, readable_vectors
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import members
-from evaluator.log.events import CONVERSION, merge_events, with_kind
-from evaluator.log.ragged_vectors import uneven_lists
+from evaluator.log.meta import CONVERSION, merge_events, with_kind
 from evaluator.log.schema import (
     BATCH,
     COST,
@@ -23,12 +22,14 @@ from evaluator.log.schema import (
     Columns,
     fixed_size_lists,
     read,
+    uneven_lists,
 )
 from evaluator.streams import Stream, child_streams, seed_sequence
 from evaluator.worlds.arrivals import DisplayTimes
 from evaluator.worlds.disk_column import DisplayColumn, spans
 from evaluator.worlds.event_laws import EventLaw, LogCosts
 from evaluator.worlds.logger import TwinSets
+from evaluator.worlds.scenarios.problem import event_table
 from evaluator.worlds.truth import LogTruth
 
 Ints = npt.NDArray[np.int64]
@@ -164,18 +165,10 @@ class TwinDisplays:
 
 
 class TwinLog(Log):
-    """The log of a twin.
+    """The log of a twin, whose displays are made of what was `drawn`; batches of a longer one take no more memory.
 
-    Whatever goes through its displays in batches needs no more memory for a longer one.
-
-    Parameters
-    ----------
-    drawn
-        What its displays are made of.
-    passed, kept
-        Number of these displays that come before the log's first one, and of those that belong to it.
-    events, actions, meta, counted
-        Tables and metadata, as in `Log`, in memory.
+    `passed` of the drawn displays come before the log's first one, and `kept` belong to it. Tables of events and
+    actions, and metadata, are those of a `Log`, in memory.
     """
 
     drawn: TwinDisplays
@@ -331,7 +324,7 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
     if until is not None:
         seen = when <= until
         display, when, value = display[seen], when[seen], value[seen]
-    conversions = pa.table({"display_id": pa.array(display), "time": pa.array(when), "value": pa.array(value)})
+    conversions = event_table(display, when, value)
     events, kinds = [conversions], []
     for number, one in enumerate(outcomes):
         own = None if one.beyond is None else int(drawn.times(n - 1, n)[0]) + one.beyond
@@ -354,8 +347,7 @@ def _outcome_events(
         parts.append((first + found.display, drawn.times(first, end)[found.display] + found.wait, found.value))
     display, when, value = (np.concatenate(of) for of in zip(*parts, strict=True))
     seen = np.ones(len(when), np.bool_) if until is None else when <= until
-    table = {"display_id": pa.array(display[seen]), "time": pa.array(when[seen]), "value": pa.array(value[seen])}
-    return with_kind(pa.table(table), one.kind.name)
+    return with_kind(event_table(display[seen], when[seen], value[seen]), one.kind.name)
 
 
 def _draw_part(truth: LogTruth, drawn: TwinDisplays, streams: _Streams, edges: Floats, first: int, end: int) -> _Events:

@@ -12,7 +12,7 @@ import evaluator
 from evaluator.errors import EvaluatorError
 from evaluator.log import Log
 from evaluator.log.eligible import pack, unpack
-from evaluator.log.ragged_vectors import uneven_lists
+from evaluator.log.schema import uneven_lists
 from evaluator.worlds.live_parts import LiveWorld
 from evaluator.worlds.live_policy import LiveSpan, draw_rounds
 from evaluator.worlds.logger import TwinSets, best_order_value

@@ -16,7 +16,7 @@ import numpy as np
 
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.changes import delay_drift
-from evaluator.delays.study.criteria import compare_families
+from evaluator.delays.study.fitting import compare_families
 from evaluator.delays.study.goodness import goodness_of_fit
 from evaluator.delays.study.heterogeneity import heterogeneity
 from evaluator.delays.study.tail import tail_index

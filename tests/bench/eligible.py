@@ -18,8 +18,7 @@ import pyarrow as pa
 from evaluator.api import plan
 from evaluator.log import Log
 from evaluator.log.eligible import packed
-from evaluator.log.ragged_vectors import uneven_lists
-from evaluator.log.schema import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists, uneven_lists
 from evaluator.replays.one_scan import replay_all
 from tests.logs import build_log
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from evaluator.checks.wear_out import earlier
+from evaluator.checks.dependence import earlier
 from evaluator.log import Log
 from tests.checks.shops import DAY, HOUR, shop
 from tests.logs import in_rounds

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from evaluator import Log, check, plan
-from evaluator.checks.follow_up import asked_of_timeline, follow_up
 from evaluator.checks.result import CheckResult, with_causes
-from evaluator.checks.timeline import read_timeline
+from evaluator.checks.timeline import asked_of_timeline, follow_up, read_timeline
 from evaluator.errors import DataError
 from evaluator.log.schema import to_numpy
 from evaluator.log.times import Periods

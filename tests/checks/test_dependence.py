@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator import check
-from evaluator.checks.dependence import NAME, design_effects
+from evaluator.checks.dependence import DEPENDENCE, design_effects
 from evaluator.checks.registry import number_tested
 from evaluator.log.column import Column
 from tests.cli.runs import evaluate
@@ -78,30 +78,30 @@ def test_false_alarms_are_as_rare_as_stated(sizes: np.ndarray, rate: float) -> N
 
 def test_the_check_says_how_much_wider_intervals_are_to_be() -> None:
     log = Crowd(name="small", users=60, displays=50).log(1)
-    found = check(log, cluster_by="user")[NAME]
+    found = check(log, cluster_by="user")[DEPENDENCE.name]
     assert found.verdict == "warn"
     # rho = .2² / (.4 * .6 + what rates of actions add) about, and 49 others hang together with a display.
     assert found.numbers["correlation"] == pytest.approx(0.16, abs=0.06)
     assert found.statistic == pytest.approx(1 + 49 * found.numbers["correlation"], rel=0.05)
     assert f"{found.statistic**0.5:.2g} times as wide" in found.what
     assert "`cluster_by='user'`" in found.remedy
-    assert check(log)[NAME].verdict == "not applicable"
-    assert "`cluster_by`" in check(log)[NAME].what
+    assert check(log)[DEPENDENCE.name].verdict == "not applicable"
+    assert "`cluster_by`" in check(log)[DEPENDENCE.name].what
 
 
 def test_a_clean_log_passes_and_few_clusters_are_not_judged() -> None:
     log = bernoulli_log(3000, (0.2, 0.6), mean_delay=5.0, seed=1)
-    assert check(log, cluster_by="every:50")[NAME].verdict == "pass"
-    few = check(log, cluster_by="every:500")[NAME]
+    assert check(log, cluster_by="every:50")[DEPENDENCE.name].verdict == "pass"
+    few = check(log, cluster_by="every:500")[DEPENDENCE.name]
     assert few.verdict == "not applicable"
     assert "worth 6.0 clusters" in few.what
     never = replace(log, events=log.conversions.slice(0, 0))
     user = pa.array(np.arange(3000).astype(str))
     never = replace(never, displays=never.displays.append_column("user", user))
-    assert check(never, cluster_by="user")[NAME].verdict == "not applicable"
+    assert check(never, cluster_by="user")[DEPENDENCE.name].verdict == "not applicable"
 
 
 def test_the_command_takes_it() -> None:
     run = evaluate("check", "--limit", "3000", "--cluster-by", "every:100", "--json")
     assert run.code == 0, run.err
-    assert {f["name"]: f["verdict"] for f in run.json["checks"]}[NAME] == "pass"
+    assert {f["name"]: f["verdict"] for f in run.json["checks"]}[DEPENDENCE.name] == "pass"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import evaluator
-from evaluator.checks.eligibility_after_displays import NAME, what_follows
+from evaluator.checks.eligibility_after_rewards import ELIGIBILITY_AFTER_DISPLAYS, what_follows
 from evaluator.log import Log
 from tests.logs import build_log
 
@@ -35,11 +35,11 @@ def stock_log(seed: int, *, away: int = 300, sells: float = 0.3, kept: bool = Fa
 
 
 def test_stock_that_runs_out_is_found_and_the_same_by_chance_is_not() -> None:
-    found = evaluator.check(stock_log(1))[NAME]
+    found = evaluator.check(stock_log(1))[ELIGIBILITY_AFTER_DISPLAYS.name]
     assert found.verdict == "warn"
     assert "eligible less often after it was shown" in found.what
     assert "would have met other sets" in found.what
-    quiet = evaluator.check(stock_log(1, kept=True))[NAME]
+    quiet = evaluator.check(stock_log(1, kept=True))[ELIGIBILITY_AFTER_DISPLAYS.name]
     assert quiet.verdict == "pass"
 
 
@@ -72,5 +72,5 @@ def test_displays_of_one_time_are_not_later_than_each_other() -> None:
 def test_it_does_not_apply_without_sets_or_to_a_few_displays() -> None:
     log = stock_log(1, n=1_000)
     plain = replace(log, displays=log.displays.drop_columns("eligible"))
-    assert evaluator.check(plain)[NAME].verdict == "not applicable"
-    assert "too few" in evaluator.check(stock_log(1, n=150))[NAME].what
+    assert evaluator.check(plain)[ELIGIBILITY_AFTER_DISPLAYS.name].verdict == "not applicable"
+    assert "too few" in evaluator.check(stock_log(1, n=150))[ELIGIBILITY_AFTER_DISPLAYS.name].what

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import evaluator
-from evaluator.checks.eligibility_after_rewards import NAME
+from evaluator.checks.eligibility_after_rewards import ELIGIBILITY_AFTER_REWARDS
 from evaluator.log import Log
 from tests.logs import build_log
 
@@ -36,17 +36,17 @@ def log_of(decides: str) -> Log:
     ("decides", "said"), [("worst", "withdrawn for doing badly"), ("best", "run out once they have sold")]
 )
 def test_eligibility_after_displays_outcomes_are_warned_of(decides: str, said: str) -> None:
-    found = evaluator.check(log_of(decides))[NAME]
+    found = evaluator.check(log_of(decides))[ELIGIBILITY_AFTER_REWARDS.name]
     assert found.verdict == "warn"
     assert said in found.what
     assert "spans between decisions" in found.remedy
 
 
 def test_sets_by_chance_pass_and_constant_ones_do_not_apply() -> None:
-    assert evaluator.check(log_of("chance"))[NAME].verdict == "pass"
+    assert evaluator.check(log_of("chance"))[ELIGIBILITY_AFTER_REWARDS.name].verdict == "pass"
     never = np.tile(np.arange(K) < 3, (100, 1))
     constant = build_log(time=np.arange(100), action=np.arange(100) % 3, eligible=never, n_actions=K)
-    found = evaluator.check(constant)[NAME]
+    found = evaluator.check(constant)[ELIGIBILITY_AFTER_REWARDS.name]
     assert (found.verdict, found.p_value) == ("not applicable", None)
     without = build_log(time=np.arange(100), action=np.arange(100) % 3, n_actions=3)
-    assert "always eligible" in evaluator.check(without)[NAME].what
+    assert "always eligible" in evaluator.check(without)[ELIGIBILITY_AFTER_REWARDS.name].what

@@ -8,9 +8,9 @@ from scipy import optimize, stats
 
 from evaluator import check
 from evaluator.checks.additive import fit_additive
+from evaluator.checks.coordinates import NearPairs
 from evaluator.checks.delay_groups import hypergeometric_tail, most_lacking
 from evaluator.checks.result import CheckResult
-from evaluator.checks.row_pairs import NearPairs
 from evaluator.checks.significance import poisson_tail
 from tests.checks.awkward import by_hour, launched, site
 from tests.checks.makers import MAKERS

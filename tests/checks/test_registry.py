@@ -8,9 +8,8 @@ import pytest
 
 from evaluator import check
 from evaluator.checks import registry, run
-from evaluator.checks.record import Check
 from evaluator.checks.registry import CHECKS, number_tested, table
-from evaluator.checks.result import CheckResult
+from evaluator.checks.result import Check, CheckResult
 from evaluator.checks.tables import Tables
 from tests.checks.defects import DEFECTS
 from tests.checks.makers import MAKERS

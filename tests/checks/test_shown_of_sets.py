@@ -12,7 +12,7 @@ import pytest
 import evaluator
 from evaluator.log import Log
 from evaluator.log.eligible import unpack
-from evaluator.log.ragged_vectors import uneven_lists
+from evaluator.log.schema import uneven_lists
 from tests.logs import build_log
 
 K, N = 6, 6_000

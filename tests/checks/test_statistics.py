@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluator.checks.coordinates import cut_contexts
-from evaluator.checks.follow_up import asked_of_timeline, follow_up
-from evaluator.checks.propensities import homogeneity
-from evaluator.checks.row_pairs import EqualRowPairs, hashes
-from evaluator.checks.significance import chi_square_tail, normal_tail, pearson, weighted_pearson
+from evaluator.checks.coordinates import EqualRowPairs, cut_contexts, hashes
+from evaluator.checks.significance import chi_square_tail, homogeneity, normal_tail, pearson, weighted_pearson
 from evaluator.checks.tables import CheckInput, Tables, VectorMoments, count
-from evaluator.checks.timeline import read_timeline
+from evaluator.checks.timeline import asked_of_timeline, follow_up, read_timeline
 from evaluator.estimates.simultaneous import holm
 from evaluator.log.contract import Log
 from evaluator.log.schema import to_numpy

@@ -12,11 +12,11 @@ import pytest
 
 import evaluator
 from evaluator import check
+from evaluator.checks.dependence import WEAR_OUT, _fitted, _left, earlier
 from evaluator.checks.registry import number_tested
-from evaluator.checks.wear_out import NAME, _fitted, _left, earlier
 from evaluator.comparisons.verdict import Verdict
 from evaluator.log import Log
-from evaluator.log.users import read_users
+from evaluator.log.column import read_users
 from evaluator.replays.findings.assumptions import UNWORN
 from tests.checks.visits import Visits
 from tests.datasets.sources import dataset
@@ -58,25 +58,25 @@ def test_the_fit_is_that_of_a_dense_model() -> None:
 
 def test_a_log_that_wears_out_is_not_fit_and_one_that_does_not_is() -> None:
     worn, fresh = check(WORN.log(1)), check(FRESH.log(1))
-    assert worn[NAME].verdict == "fail"
-    assert "of the same action" in worn[NAME].what
-    assert "looks too good here" in worn[NAME].what
+    assert worn[WEAR_OUT.name].verdict == "fail"
+    assert "of the same action" in worn[WEAR_OUT.name].what
+    assert "looks too good here" in worn[WEAR_OUT.name].what
     assert fresh.fit
-    assert fresh[NAME].verdict == "pass"
-    assert "earlier displays" in fresh[NAME].shows
+    assert fresh[WEAR_OUT.name].verdict == "pass"
+    assert "earlier displays" in fresh[WEAR_OUT.name].shows
 
 
 def test_the_false_alarms_are_shared_with_it_only_where_users_are_known() -> None:
     assert number_tested(clustered=False, users=True) == number_tested(clustered=False) + 1
-    assert check(FRESH.log(1, named=False))[NAME].verdict == "not applicable"
+    assert check(FRESH.log(1, named=False))[WEAR_OUT.name].verdict == "not applicable"
 
 
 def test_what_cannot_be_told_is_not_tested() -> None:
     log = bernoulli_log(2_000, [0.2, 0.3], mean_delay=10, seed=1)
-    single = check(with_column(log, "user_id", np.arange(2_000)))[NAME]
+    single = check(with_column(log, "user_id", np.arange(2_000)))[WEAR_OUT.name]
     assert (single.verdict, single.numbers) == ("not applicable", {"users": "user_id", "earlier": 0})
     rare = bernoulli_log(2_000, [0.005, 0.005], mean_delay=10, seed=1)
-    found = check(with_column(rare, "user_id", np.arange(2_000) % 300))[NAME]
+    found = check(with_column(rare, "user_id", np.arange(2_000) % 300))[WEAR_OUT.name]
     assert found.verdict == "not applicable"
     assert "Fewer than 50 conversions" in found.what
 
@@ -136,7 +136,7 @@ def test_users_of_a_source_need_not_be_named(tmp_path: Path) -> None:
     shown = zip(*(log.displays[c].to_pylist() for c in ("display_id", "time", "action", "user")), strict=True)
     rows = [f"{time},{action},{sold.get(i, '')},{user}" for i, time, action, user in shown]
     spec = dataset(tmp_path, ["t,ad,sold,user", *rows], display={"propensity_kind": "uniform"})
-    assert check(spec)[NAME].verdict == "fail"
+    assert check(spec)[WEAR_OUT.name].verdict == "fail"
     found = evaluator.compare(spec, ["random", "fixed:action=4"], ship_if="uplift > 0").verdict
     assert found is not None
     assert {of.name: of.met for of in found.conditions}["users"] is False

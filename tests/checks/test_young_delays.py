@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from evaluator import check
+from evaluator.checks.delay_groups import YOUNG_DELAYS, SeenConversions, log_rank
 from evaluator.checks.significance import chi_square_tail
-from evaluator.checks.young_delays import NAME, SeenConversions, log_rank
 from tests.logs import bernoulli_log
 from tests.statistical.young_logs import DAY, Young
 
@@ -50,7 +50,7 @@ def test_a_slower_group_is_found() -> None:
 
 
 def test_delays_by_a_column_are_found_and_repaired_by_it() -> None:
-    found = check(Young(device=2.5, displays=12_000).draw(1))[NAME]
+    found = check(Young(device=2.5, displays=12_000).draw(1))[YOUNG_DELAYS.name]
     assert (found.verdict, found.numbers["by"]) == ("warn", "device")
     assert "`immature='correct:device'`" in found.remedy
     assert "for a policy that chooses by the context it does not" in found.what
@@ -62,22 +62,22 @@ def test_delays_that_change_with_time_are_found() -> None:
     shown = log.column("time")[of]
     sooner = np.where(shown > 4 * DAY, shown + (when - shown) // 3, when)
     changed = log.conversions.set_column(1, "time", [sooner])
-    found = check(type(log)(log.displays, changed, log.actions, log.meta))[NAME]
+    found = check(type(log)(log.displays, changed, log.actions, log.meta))[YOUNG_DELAYS.name]
     assert (found.verdict, found.numbers["by"]) == ("warn", "day")
     assert found.remedy == "Replay with `immature='drop'`."
 
 
 @pytest.mark.parametrize("delays", [(0.2, 1.0), (0.5, 0.5)])
 def test_delays_by_action_are_no_finding(delays: tuple[float, float]) -> None:
-    found = check(Young(delays=delays, displays=12_000).draw(3))[NAME]
+    found = check(Young(delays=delays, displays=12_000).draw(3))[YOUNG_DELAYS.name]
     assert found.verdict == "pass"
     assert "corrects by action" in found.what
 
 
 def test_without_young_displays_there_is_nothing_to_correct() -> None:
-    assert "none is young" in check(bernoulli_log(3000, [0.2, 0.3], mean_delay=10, seed=1))[NAME].what
+    assert "none is young" in check(bernoulli_log(3000, [0.2, 0.3], mean_delay=10, seed=1))[YOUNG_DELAYS.name].what
     log = Young(displays=3000).draw(4)
     old = log.with_meta(observed_until=int(log.column("time")[-1]) + 3 * DAY)
-    assert "none is young" in check(old)[NAME].what
+    assert "none is young" in check(old)[YOUNG_DELAYS.name].what
     few = Young(displays=300, rates=(0.1, 0.1)).draw(5)
-    assert "too few conversions" in check(few)[NAME].what
+    assert "too few conversions" in check(few)[YOUNG_DELAYS.name].what

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.checks.wear_out import earlier
+from evaluator.checks.dependence import earlier
 from evaluator.log import Log
 from tests.checks.shops import DAY, HOUR
 from tests.logs import build_log

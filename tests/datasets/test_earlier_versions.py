@@ -15,8 +15,8 @@ from evaluator.datasets.canonical import write_canonical
 from evaluator.datasets.meta_file import EVENTS, META, OUTCOMES, SCHEMA_VERSION, _checksum, read_meta
 from evaluator.errors import SourceError
 from evaluator.log import Log
-from evaluator.log.events import mark_kind
 from evaluator.log.fingerprint import content_hash
+from evaluator.log.meta import mark_kind
 from tests.datasets.earlier import rewrite
 from tests.datasets.parted import write_parts
 from tests.logs import build_log, with_outcome

@@ -17,11 +17,10 @@ from evaluator.datasets.delay_file import read_delay_file
 from evaluator.datasets.options import DelayFileOptions
 from evaluator.errors import SourceError, UsageError
 from evaluator.log import StoredLog
-from evaluator.log.column import read_clusters
+from evaluator.log.column import LIKE_USERS, read_clusters
 from evaluator.log.delay_rows import delay_rows
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import kept_columns
-from evaluator.log.users import LIKE_USERS
 from tests.cli.runs import evaluate
 from tests.datasets.sources import dataset, write_spec
 

@@ -17,7 +17,7 @@ from evaluator.datasets import frames as scan
 from evaluator.datasets.sorting import TieShuffler, spools
 from evaluator.errors import LogError
 from evaluator.log import shuffle_ties
-from evaluator.log.ties import tie_order
+from evaluator.log.contract import tie_order
 from tests.datasets.sources import dataset, write_rows
 from tests.logs import build_log
 

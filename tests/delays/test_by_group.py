@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.delays import by_group
-from evaluator.delays.by_group import group_cdfs
-from evaluator.delays.product_limit import product_limit
+from evaluator.delays.product_limit import group_cdfs, product_limit
 
 Ints = npt.NDArray[np.int64]
 LONGEST, SPAN = 3_000, 6_000
@@ -124,8 +122,8 @@ def test_groups_followed_for_different_times_are_not_taken_for_unlike() -> None:
 def test_thinned_steps_bias_nothing(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     seen = Seen.draw((3000, 3000), (200.0, 1000.0), 5)
     whole = group_cdfs(*seen, n_groups=2)
-    monkeypatch.setattr(by_group, "_CELLS", steps)
-    monkeypatch.setattr(by_group, "_FEWEST_STEPS", 16)
+    monkeypatch.setattr("evaluator.delays.product_limit._CELLS", steps)
+    monkeypatch.setattr("evaluator.delays.product_limit._FEWEST_STEPS", 16)
     few = group_cdfs(*seen, n_groups=2)
     assert len(few.grid) <= max(steps // 3, 16) < len(whole.grid)
     # Conversions whose limit comes before the next kept delay are not used: another sample, nearly the same.

@@ -21,9 +21,8 @@ from evaluator.datasets.canonical import write_canonical
 from evaluator.datasets.delay_file import place_of_file, read_delay_file
 from evaluator.datasets.options import DelayFileOptions
 from evaluator.delays.study import goodness, permuted_groups, studied_rows, tail
-from evaluator.delays.study.criteria import LawJob
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
-from evaluator.delays.study.fitting import fit_sample
+from evaluator.delays.study.fitting import LawJob, fit_sample
 from evaluator.delays.study.goodness import BootstrapsJob, delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.options import DelayOptions

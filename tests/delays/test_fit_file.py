@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.families import FAMILIES
+from evaluator.delays.families import FAMILIES, DelayFit
 from evaluator.delays.fit_file import SCHEMA, law_cdf, load_fit, save_fit, steps_cdf
-from evaluator.delays.fitted_law import DelayFit
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.fitting import fit_family
 from evaluator.errors import DataError, ParameterError

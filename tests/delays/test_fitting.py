@@ -11,8 +11,7 @@ from scipy import integrate, stats
 
 from evaluator.delays.families import FAMILIES, family_named
 from evaluator.delays.study import fitting
-from evaluator.delays.study.criteria import compare_families
-from evaluator.delays.study.fitting import fit_family
+from evaluator.delays.study.fitting import compare_families, fit_family
 from evaluator.delays.study.likelihood import sample_of
 from evaluator.delays.study.mixture import mixture_score
 from evaluator.errors import DataError, ParameterError, UnknownNameError

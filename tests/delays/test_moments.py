@@ -12,7 +12,7 @@ import pytest
 
 from evaluator import load_policy, replay, simulate
 from evaluator.api import plan
-from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.cdf import DelayCDF, DelayMoments
 from evaluator.delays.fit_file import save_fit
 from evaluator.delays.laws import (
     CDF_STEPS,
@@ -29,7 +29,6 @@ from evaluator.delays.laws import (
     told_cdf,
     uniform,
 )
-from evaluator.delays.moments import DelayMoments
 from evaluator.delays.study.fitting import fit_family
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting

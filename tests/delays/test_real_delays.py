@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.study.criteria import compare_families
+from evaluator.delays.study.fitting import compare_families
 from evaluator.delays.study.goodness import goodness_of_fit
 from evaluator.delays.study.heterogeneity import heterogeneity
 from evaluator.delays.usable import usable_rows

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluator.delays.study.fitting import fit_family
+from evaluator.delays.study.fitting import fit_family, narrow_components, spikes
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.run import study_rows
-from evaluator.delays.study.spikes import narrow_components, spikes
 from evaluator.log.delay_rows import DelayRows
 from evaluator.reports.delay_sentences import spike_sentences, tail_sentence
 

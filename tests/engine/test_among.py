@@ -17,8 +17,7 @@ from evaluator.engine import loop
 from evaluator.errors import ParameterError, PolicyError
 from evaluator.log import Log
 from evaluator.log.eligible import pack
-from evaluator.log.ragged_vectors import uneven_lists
-from evaluator.log.schema import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists, uneven_lists
 from evaluator.policies.registry import POLICIES, resolve
 from tests.logs import build_log
 

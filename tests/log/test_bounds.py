@@ -10,7 +10,7 @@ import pytest
 from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import ParameterError
 from evaluator.log import Log
-from evaluator.log.bounds import with_bounds, with_cap
+from evaluator.log.reward_kinds import with_bounds, with_cap
 from evaluator.log.schema import to_numpy
 from tests.logs import build_log
 

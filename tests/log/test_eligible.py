@@ -19,9 +19,8 @@ from evaluator.log import Log, find_breaches, shuffle_ties
 from evaluator.log import eligible as sets_of
 from evaluator.log.eligible import SETS, chosen_sets, holds, members, pack, sizes, to_bits, unpack
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.ragged_vectors import uneven_lists
-from evaluator.log.relabel_actions import in_order
-from evaluator.log.schema import to_numpy
+from evaluator.log.schema import to_numpy, uneven_lists
+from evaluator.log.vectors_of_displays import in_order
 from tests.logs import build_log
 
 N = 300

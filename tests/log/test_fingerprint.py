@@ -16,8 +16,7 @@ from evaluator.datasets import assembly, canonical, convert, load
 from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.log import Log, fingerprint
 from evaluator.log.fingerprint import BlockHashes, content_hash
-from evaluator.log.ragged_vectors import uneven_lists
-from evaluator.log.schema import fixed_size_lists
+from evaluator.log.schema import fixed_size_lists, uneven_lists
 from tests.datasets.parted import write_parts
 from tests.datasets.sources import write_spec
 from tests.logs import linear_log

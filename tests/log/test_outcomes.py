@@ -16,9 +16,9 @@ from evaluator.datasets.canonical import first_displays, only_actions, open_cano
 from evaluator.datasets.meta_file import EVENTS
 from evaluator.errors import LogError, SourceError, UnknownNameError
 from evaluator.log import EventKind, Log, StoredLog, find_breaches, shuffle_ties
-from evaluator.log.events import mark_kind
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.relabel_actions import in_order
+from evaluator.log.meta import mark_kind
+from evaluator.log.vectors_of_displays import in_order
 from tests.logs import build_log, with_outcome
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from evaluator.errors import SourceError
 from evaluator.log import log_files
-from evaluator.log.log_files import AT_ONCE, KEPT, ReadAhead, RemoteFile, opened, pieces
-from evaluator.log.parquet import open_parquet
+from evaluator.log.log_files import AT_ONCE, KEPT, ReadAhead, RemoteFile, open_parquet, opened, pieces
 
 DATA = bytes(i * i % 251 for i in range(5000))
 SPANS = st.lists(st.tuples(st.integers(0, 4990), st.integers(1, 300)), max_size=30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -10,7 +11,7 @@ from evaluator.datasets import names
 from evaluator.datasets.resolve import dataset_spec
 from evaluator.datasets.spec import ScenarioSpec
 from evaluator.delays import law_names
-from evaluator.policies import registry as policies
+from evaluator.policies.registry import POLICIES, describe
 
 
 def datasets() -> list[str]:
@@ -23,8 +24,32 @@ def datasets() -> list[str]:
     return rows
 
 
+def policy_table() -> list[str]:
+    """Return the table of the package's policies in Markdown: contexts read, what each does about delays, source."""
+    rows = ["| policy | reads contexts | what it does about delays | source |", "|---|---|---|---|"]
+    for said in map(describe, POLICIES):
+        source = _citation(said.paper)
+        reads = "yes" if said.contextual else "no"
+        rows.append(f"| `{said.name}` | {reads} | {said.delays} | {source + ' ' if source else ''}|")
+    return rows
+
+
+def _citation(paper: str) -> str:
+    """Return the first work that a policy's `paper` names, as tables cite it.
+
+    ``Auer, Cesa-Bianchi, Fischer 2002, Figure 1`` is cited as ``Auer et al. 2002``.
+    """
+    if "heuristic" in paper:
+        return "heuristic"
+    work = re.match(r"(?P<authors>\D+) (?P<year>\d{4})", paper)
+    if work is None:
+        return paper
+    authors = work["authors"].split(", ")
+    return f"{', '.join(authors) if len(authors) < 3 else f'{authors[0]} et al.'} {work['year']}"
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
-    "policies": policies.table,
+    "policies": policy_table,
     "checks": checks.table,
     "delays": law_names.table,
     "datasets": datasets,

@@ -12,7 +12,7 @@ import pytest
 from evaluator import audit, compare, replay
 from evaluator.log import Log
 from evaluator.log.reward_kinds import cost_events, with_rewards
-from evaluator.log.stamps import delays_within_stamps
+from evaluator.log.times import delays_within_stamps
 from evaluator.policies import resolve
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay

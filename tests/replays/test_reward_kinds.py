@@ -19,7 +19,7 @@ from evaluator.datasets.summary import log_facts
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import EvaluatorError, LogError, ParameterError
 from evaluator.log import EventKind, Log
-from evaluator.log.events import merge_events, with_kind
+from evaluator.log.meta import merge_events, with_kind
 from evaluator.log.schema import to_numpy
 from evaluator.worlds.estimand import claims_of
 from evaluator.worlds.live_loop import play_live

@@ -14,8 +14,8 @@ from evaluator import audit, compare, load, load_policy, plan, replay, simulate
 from evaluator.comparisons.kept import question_key
 from evaluator.errors import EvaluatorError, ParameterError, UsageError
 from evaluator.log import Log
-from evaluator.log.relabel_actions import in_order
 from evaluator.log.schema import fixed_size_lists, to_numpy
+from evaluator.log.vectors_of_displays import in_order
 from evaluator.policies import dispatch
 from evaluator.replays.learned.file import content_hash, state_arrays
 from evaluator.replays.learned.policy import LearnedPolicy

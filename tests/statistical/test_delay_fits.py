@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.delays.study.criteria import compare_families
-from evaluator.delays.study.fitting import fit_family
+from evaluator.delays.study.fitting import compare_families, fit_family
 from tests.delays.laws import TRUTHS, truncated_draws
 from tests.delays.test_fitting import PLAIN, check_fitting_in_bins
 

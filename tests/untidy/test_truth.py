@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluator.log.ties import SEED, shuffle_ties, tie_order
+from evaluator.log.contract import SEED, shuffle_ties, tie_order
 from tests.untidy.defects import rows_of
 from tests.untidy.kinds import KINDS
 from tests.untidy.live import play_live

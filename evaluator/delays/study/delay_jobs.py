@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from evaluator.delays.fitted_law import DelayFit
+from evaluator.delays.families import DelayFit
 from evaluator.jobs.run_jobs import Job, Results, run_jobs
 from evaluator.outputs.kept_folder import KeptJobs
 

@@ -1,20 +1,28 @@
-"""Maximum likelihood of a family of delay laws under right truncation, with standard errors."""
+"""Maximum likelihood of families of delay laws under right truncation, which one a log speaks for, and spikes.
+
+A spike is a delay at which many conversions come at once: the rule of a system, a timeout, a nightly job, and no law.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import exp
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluator.delays.families import Family, Parameters, family_named
-from evaluator.delays.fitted_law import DelayFit, Rounding
-from evaluator.delays.study.likelihood import TruncatedSample, sample_of
+from evaluator.delays.families import FAMILIES, DelayFit, Family, Parameters, Rounding, family_named
+from evaluator.delays.product_limit import tally
+from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
+from evaluator.delays.study.likelihood import Optimum, TruncatedSample, maximise, sample_of
 from evaluator.delays.study.mixture import SMALLEST_SIGMA, mixture_score, mixture_start
-from evaluator.delays.study.newton import Optimum, maximise
-from evaluator.delays.usable import Floats
+from evaluator.delays.usable import Floats, Ints
 from evaluator.engine.kernels.solving import inverted
 from evaluator.errors import ParameterError
+from evaluator.results.json_documents import several
 
 # A sample of four times as many terms is fitted in so many bins before: where components of a mixture overlap, Newton's
 # method takes a hundred steps along a ridge, for which it need not go over all rows.
@@ -29,6 +37,11 @@ _RIDGE = (
     "no maximum: the likelihood rises as the law moves beyond what the log can see, so that its parameters are not "
     "identified; its shape within the log, and the AIC, are those of the limit"
 )
+# A delay of fewer stamps is shared by many for no other reason than that stamps are coarse.
+_TOLD_APART = 50
+_FEWEST = 10
+# Beside a spike: delays that differ by a tenth at most.
+_NEAR = 0.1
 
 
 def fit_family(
@@ -236,4 +249,163 @@ def _described(sample: TruncatedSample, family: Family, transform: _Logarithms |
         longest=sample.longest,
         converged=converged,
         notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True)
+class FamilyComparison:
+    """Fits of several families to one sample (`compare_families`).
+
+    Parameters
+    ----------
+    fits
+        Fits of the families in order of AIC, best first.
+    best
+        Name of the family with the smallest AIC.
+    margin
+        Difference of its AIC to the next one above it; inf if alone. Below about 2 the two are hardly told apart
+        (Burnham, Anderson 2002, Section 2.6).
+    skipped
+        Families left out, each with the reason.
+    """
+
+    fits: Annotated[tuple[DelayFit, ...], several]
+    best: str
+    margin: float
+    skipped: dict[str, str]
+
+    @property
+    def best_fit(self) -> DelayFit:
+        """The fit with the smallest AIC."""
+        return self.fits[0]
+
+
+def compare_families(
+    delays: ArrayLike,
+    limits: ArrayLike | None = None,
+    *,
+    families: Iterable[str] | None = None,
+    rounding: Rounding | None = None,
+    seed: int = 0,
+) -> FamilyComparison:
+    """Return the fits of families, ordered by AIC (Akaike 1974).
+
+    Parameters
+    ----------
+    delays, limits, rounding, seed
+        Delays and limits, shape (n,), in ticks, and options, as for `evaluator.delays.study.fitting.fit_family`.
+    families
+        Names of the families to fit; None takes all. Families that cannot have brought forth such delays are skipped,
+        with the reason; so is the geometric law where it is the exponential one (rounded down delays from 0 on).
+
+    Raises
+    ------
+    DataError
+        There are no delays, or impossible ones.
+    ParameterError
+        No family is left to fit.
+    UnknownNameError
+        There is no such family.
+
+    Examples
+    --------
+    >>> comparison = compare_families([1, 4, 2, 30, 0, 7], families=["exponential", "lomax", "pareto"])
+    >>> comparison.best, comparison.skipped
+    ('exponential', {'pareto': 'a Pareto delay is never 0 (lomax is the Pareto law from 0 on)'})
+    """
+    return compare_sample(sample_of(delays, limits, rounding=rounding), families=families, seed=seed)
+
+
+@dataclass(frozen=True)
+class LawJob(DelayJob):
+    """The fit of a family, with the seed of the starting points of a mixture."""
+
+    of: ClassVar[str] = "laws"
+    items: ClassVar[tuple[int, ...]] = (0,)
+
+    family: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Name of the job in messages."""
+        return f"The fit of the {self.family} law"
+
+    def compute(self, opened: TruncatedSample, item: int) -> DelayFit:
+        """Return the fit."""
+        return fit_sample(opened, self.family, seed=self.seed)
+
+
+def compare_sample(
+    sample: TruncatedSample, *, families: Iterable[str] | None = None, seed: int = 0, workers: DelayWorkers = HERE
+) -> FamilyComparison:
+    """Return what `compare_families` returns, from an aggregated sample, fitted by some workers."""
+    names = list(FAMILIES if families is None else families)
+    skipped = {}
+    applicable = []
+    for name in names:
+        reason = inapplicable(sample, name)
+        if name == "geometric" and "exponential" in names and sample.smallest < 1 and not reason:
+            reason = "the exponential law on whole ticks"
+        if reason:
+            skipped[name] = reason
+        else:
+            applicable.append(name)
+    if not applicable:
+        raise ParameterError(f"No family is left of {', '.join(names)}.", remedy="; ".join(skipped.values()))
+    found: list[DelayFit] = [fit for (fit,) in workers.found([LawJob(name, seed) for name in applicable], sample)]
+    # Stable: of equal ones the first named, which has fewer parameters.
+    fits = sorted(found, key=lambda fit: fit.aic)
+    margin = fits[1].aic - fits[0].aic if len(fits) > 1 else float("inf")
+    return FamilyComparison(fits=tuple(fits), best=fits[0].family, margin=margin, skipped=skipped)
+
+
+class Spike(NamedTuple):
+    """A delay (ticks), and the share of the conversions seen that have exactly it, or that a mixture gives it."""
+
+    delay: float
+    share: float
+
+
+def spikes(delays: Ints, stamp: int) -> tuple[Spike, ...]:
+    """Return delays that ten conversions or more share, and more than have any other delay within a tenth of it.
+
+    Parameters
+    ----------
+    delays
+        Delays of the conversions in ticks, shape (n,).
+    stamp
+        Ticks that the time stamps tell apart; only delays of at least fifty of them are looked at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> spikes(np.concatenate((np.full(40, 3600), np.arange(1, 61) * 97)), 1)
+    (Spike(delay=3600.0, share=0.4),)
+    """
+    support, counts = tally(delays)
+    below = counts.cumsum()
+    found = []
+    for at in (counts >= _FEWEST).nonzero()[0].tolist():
+        delay = float(support[at])
+        low, high = support.searchsorted([(1.0 - _NEAR) * delay, (1.0 + _NEAR) * delay], side="right")
+        near = int(below[high - 1] - (below[low - 1] if low else 0)) - int(counts[at])
+        if delay >= _TOLD_APART * stamp and counts[at] > near:
+            found.append(Spike(delay, float(counts[at] / delays.size)))
+    return tuple(found)
+
+
+def narrow_components(fit: DelayFit) -> tuple[Spike, ...]:
+    """Return the components of a mixture that are as narrow as the fit lets them be: ties, no subpopulation.
+
+    Those with a sigma of log delay below twice the least one, or narrower than a time stamp.
+    """
+    if not fit.family.startswith(MIXTURE):
+        return ()
+    k = len(fit.parameters) // 3
+    of = list(fit.parameters.values())
+    return tuple(
+        Spike(exp(mu), weight)
+        for weight, mu, sigma in zip(of[:k], of[k : 2 * k], of[2 * k :], strict=True)
+        if sigma < 2.0 * SMALLEST_SIGMA or sigma * exp(mu) < fit.width
     )

@@ -10,11 +10,10 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluator.delays.fitted_law import DelayFit, Rounding
+from evaluator.delays.families import DelayFit, Rounding
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.study.criteria import FamilyComparison, compare_sample
 from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
-from evaluator.delays.study.fitting import MIXTURE, beyond_note, fit_sample
+from evaluator.delays.study.fitting import MIXTURE, FamilyComparison, beyond_note, compare_sample, fit_sample
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.delays.usable import Ticks, checked_delays
 from evaluator.errors import ParameterError

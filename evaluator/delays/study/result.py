@@ -1,4 +1,4 @@
-"""How late conversions come: everything that `evaluate delays` says about a log."""
+"""How late conversions come: everything that `evaluate delays` says about a log, with its Arrow tables."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from typing import Annotated, ClassVar
 import pyarrow as pa
 
 from evaluator.delays.nonparametric import NonparametricFit
-from evaluator.delays.study import result_tables
 from evaluator.delays.study.changes import DelayDrift
 from evaluator.delays.study.goodness import FamilyChoice
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity
 from evaluator.delays.study.joint_rate import JointStudy
-from evaluator.delays.study.newest import NewestDelays
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.records import PeriodRate, Quantile, StudyWindow
 from evaluator.delays.study.tail import TailIndex
-from evaluator.delays.study.window_advice import WindowAdvice
-from evaluator.delays.study.words import between, words
+from evaluator.delays.study.window_advice import NewestDelays, WindowAdvice
+from evaluator.delays.study.words import PeriodRate, Quantile, StudyWindow, between, words
 from evaluator.log.delay_rows import DelayRows
 from evaluator.log.times import PeriodName
 from evaluator.results.in_notebooks import ShownInNotebooks
@@ -33,10 +30,12 @@ from evaluator.results.json_documents import (
     omitted,
     several,
 )
+from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, arrow_table
 from evaluator.units import Tick
 
 # Fewer conversions say nothing of a law's shape, and are no group of their own.
 FEWEST = 50
+_CURVE = ("cdf", "naive", "low", "high", "band_low", "band_high")
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,37 +156,76 @@ class DelayStudy(JsonDocument, ShownInNotebooks):
     @property
     def cdf_table(self) -> pa.Table:
         """The CDF, one row a step: delay, cdf, naive, and the ends of the pointwise and of the simultaneous band."""
-        return result_tables.cdf_table(self.fit)
+        return pa.table({"delay": self.fit.delays, **{name: getattr(self.fit, name) for name in _CURVE}})
 
     @property
     def quantile_table(self) -> pa.Table:
         """`quantiles`: level, naive, corrected, low, high."""
-        return result_tables.quantile_table(self.quantiles)
+        columns = dict.fromkeys(("level", "naive", "corrected", "low", "high"), NUMBER)
+        return arrow_table(columns, (vars(quantile) for quantile in self.quantiles))
 
     @property
     def law_table(self) -> pa.Table:
         """The laws that were fitted, the best by AIC first, with their parameters."""
-        return result_tables.law_table(self.choice)
+        columns = {
+            "family": TEXT, "aic": NUMBER, "bic": NUMBER, "log_likelihood": NUMBER, "free_parameters": COUNT,
+            "conversions": COUNT, "parameters": pa.map_(TEXT, NUMBER), "converged": FLAG,
+        }  # fmt: skip
+        fits = () if self.choice is None else self.choice.comparison.fits
+        return arrow_table(columns, ({**vars(fit), "parameters": list(fit.parameters.items())} for fit in fits))
 
     @property
     def window_table(self) -> pa.Table:
         """`windows`: ticks, rounds, the share of the conversions that each keeps with its ends, the share it loses."""
-        return result_tables.window_table(self.windows)
+        columns = {"window": TEXT, **dict.fromkeys(("ticks", "rounds", "keeps", "low", "high", "loses"), NUMBER)}
+        rows = [
+            {
+                "window": window.text, "ticks": window.ticks, "rounds": window.rounds, "keeps": window.share.tau,
+                "low": window.share.low, "high": window.share.high, "loses": window.share.lost,
+            }
+            for window in self.windows
+        ]  # fmt: skip
+        return arrow_table(columns, rows)
 
     @property
     def group_table(self) -> pa.Table:
         """Quantiles of each group's delays: group, conversions, level, naive, corrected, low, high."""
-        return result_tables.group_table(self.groups)
+        rows = (
+            {"group": group.label, "conversions": group.conversions, **vars(quantile)}
+            for group in self.groups
+            for quantile in group.quantiles
+        )
+        names = dict.fromkeys(("level", "naive", "corrected", "low", "high"), NUMBER)
+        return arrow_table({"group": TEXT, "conversions": COUNT, **names}, rows)
 
     @property
     def group_cdf_table(self) -> pa.Table:
         """The CDF of each group: group, delay, cdf, low, high."""
-        return result_tables.group_cdf_table(self.groups)
+        parts = [
+            pa.table(
+                {
+                    "group": pa.array([group.label] * group.fit.delays.size, pa.string()),
+                    "delay": group.fit.delays,
+                    **{name: getattr(group.fit, name) for name in ("cdf", "low", "high")},
+                }
+            )
+            for group in self.groups
+        ]
+        names = {"group": TEXT, "delay": NUMBER, "cdf": NUMBER, "low": NUMBER, "high": NUMBER}
+        return pa.concat_tables(parts) if parts else arrow_table(names, [])
 
     @property
     def period_table(self) -> pa.Table:
         """Conversion rates and quantiles of the delays by period."""
-        return result_tables.period_table(self.rates, self.drift)
+        levels = () if self.drift is None else self.drift.levels
+        quantiles = [f"q{100 * level:g}" for level in levels]
+        days = {} if self.drift is None else {day.day: day.quantiles for day in self.drift.days}
+        columns = {"period": COUNT, "displays": COUNT, "conversions": COUNT, "seen": NUMBER, "corrected": NUMBER}
+        rows = [
+            {**vars(rate), **dict(zip(quantiles, map(float, days.get(rate.period, ())), strict=False))}
+            for rate in self.rates
+        ]
+        return arrow_table({**columns, **dict.fromkeys(quantiles, NUMBER)}, rows)
 
     def __repr__(self) -> str:
         median = next(q for q in self.quantiles if q.level == 0.5)

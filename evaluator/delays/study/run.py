@@ -8,22 +8,19 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.families import FAMILIES
-from evaluator.delays.fitted_law import DelayFit
+from evaluator.delays.families import FAMILIES, DelayFit
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
 from evaluator.delays.study.changes import DelayDrift, delay_drift
 from evaluator.delays.study.delay_jobs import DelayWorkers, StepsByPart
 from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choose_law
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity_of
 from evaluator.delays.study.joint_rate import check_joint, study_joint
-from evaluator.delays.study.newest import NewestDelays, newest_delays
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.records import PeriodRate, StudyWindow, quantiles_of
 from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.studied_rows import Spread, StudiedRows
 from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
-from evaluator.delays.study.window_advice import advise_window, window_shares
-from evaluator.delays.study.words import mixture, sight, words
+from evaluator.delays.study.window_advice import NewestDelays, advise_window, newest_delays, window_shares
+from evaluator.delays.study.words import PeriodRate, StudyWindow, mixture, quantiles_of, sight, words
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows

@@ -25,19 +25,8 @@ def check_score(score: float, action: int) -> None:
 def argmax(scores: npt.NDArray[np.float64], random_ties: bool, rng: np.random.Generator) -> int:
     """Return the index of the largest score; among equals a uniformly random one, or the lowest index.
 
-    Parameters
-    ----------
-    scores
-        Score of each action, shape (K,).
-    random_ties
-        Whether equals are drawn from, by reservoir sampling: one draw for each further equal, none without ties.
-    rng
-        Random stream of the policy.
-
-    Raises
-    ------
-    NanScoreError
-        A score is NaN.
+    Scores are those of each action, shape (K,). Equals are drawn from by reservoir sampling: one draw for each further
+    equal, none without ties. A score that is NaN raises `NanScoreError`.
     """
     best = 0
     equals = 1
@@ -70,13 +59,7 @@ def goes_first(a: int, b: int, key: int) -> bool:
 
     The order follows from the key alone, so a round's choice is held with its randomness while one draw, not a shuffle
     of K actions, is spent on it, and nothing is computed unless two scores tie.
-
-    Parameters
-    ----------
-    a, b
-        Indices of the two actions.
-    key
-        Key of the round's order, from `tie_key`, or `LOWEST_FIRST`.
+    The key is that of `tie_key`, or `LOWEST_FIRST`.
     """
     if key < 0:
         return a < b

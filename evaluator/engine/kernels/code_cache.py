@@ -58,12 +58,7 @@ _KEPT_VERSIONS = 4
 class CodeCache(Cache):  # type: ignore[misc]  # Numba has no types
     """What Numba asks for the compiled code of one function, and gives it to.
 
-    Parameters
-    ----------
-    function
-        Function whose compiled code is cached.
-    folder
-        Folder in which the code is kept; what lies there is run.
+    The code is kept in `folder`, and what lies there is run.
     """
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:

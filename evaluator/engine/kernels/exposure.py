@@ -20,34 +20,19 @@ if TYPE_CHECKING:
 
 
 class Exposure(NamedTuple):
-    """Effective number of pulls N~ of each arm, and what keeps it up to date.
+    """Effective number of pulls N~ of each arm, shape (K,), and what keeps it up to date.
 
-    Parameters
-    ----------
-    effective
-        Effective number N~ of pulls of each arm, shape (K,).
-    pulls
-        Number N of pulls of each arm, shape (K,).
-    rounds
-        Number of pulls of all arms so far, shape (1,).
-    history
-        Last pulls, a ring of 2^k long enough for the oldest age that still changes a weight, shape (2^k, 2): arm, and
-        number of pulls of that arm right before.
-    ages
-        Ages at which the CDF rises, in rounds, up to the window, shape (J,). Empty when geometric.
-    weights
-        Weight of a pull before each of these ages, and after the last, shape (J + 1,).
-    steps_within
-        Number of steps of the CDF at each age or below, shape (ages[-1] + 1,).
-    reach
-        Oldest age, in rounds, at which a weight may still change, min(window, horizon), shape (1,).
-    ratio
-        Ratio P(D > a + 1) / P(D > a) of geometric delays, shape (1,); 0 when the CDF is a list of steps.
-    missing, frozen
-        Mass still to come of each arm's pulls within the window, and number of its older ones, for geometric delays,
-        shape (K,).
-    fresh, last
-        Missing mass of a pull at age 0, and at the age `window`, for geometric delays, shape (1,).
+    `pulls` N of each arm, and `rounds` of all, shape (1,). `history` are the last pulls, a ring of 2^k long enough for
+    the oldest age that still changes a weight, shape (2^k, 2): arm, and number of pulls of that arm right before.
+    `reach` is that age, min(window, horizon), shape (1,).
+
+    Of a CDF that is a list of steps: the `ages` at which it rises, in rounds, up to the window, shape (J,), the
+    `weights` of a pull before each of these and after the last, shape (J + 1,), and the number of steps at each age or
+    below (`steps_within`), shape (ages[-1] + 1,).
+
+    Of geometric delays: the `ratio` P(D > a + 1) / P(D > a), shape (1,), 0 for a list of steps; the mass still to come
+    of each arm's pulls within the window (`missing`), and the number of its older ones (`frozen`), shape (K,); the
+    missing mass of a pull at age 0, and at the age `window` (`fresh`, `last`), shape (1,).
     """
 
     effective: npt.NDArray[np.float64]
@@ -73,16 +58,8 @@ class Exposure(NamedTuple):
 def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> Exposure:
     """Return N~ before the first pull.
 
-    Parameters
-    ----------
-    n_actions
-        Number of arms K.
-    window
-        Window m in rounds; ages beyond it no longer change a weight.
-    horizon
-        Largest number of rounds that may come, which bounds the ring.
-    cdf
-        Delay CDF on the clock of the rounds.
+    `window` and `horizon` are in rounds: ages beyond the window no longer change a weight, and the horizon bounds the
+    ring. The CDF is that on the clock of the rounds.
     """
     reach = min(window, horizon)
     arms = np.zeros(n_actions)

@@ -114,14 +114,8 @@ def prefetch(vectors: npt.NDArray[Any], ahead: int, r: int) -> None:
 def prefetch_logged(vectors: npt.NDArray[Any], action: npt.NDArray[np.int32], i: int) -> None:
     """Ask for the logged action's row of the display that follows display i by `DISPLAYS_AHEAD`.
 
-    Parameters
-    ----------
-    vectors
-        Vectors of all displays, shape (n, K, d) or (n, 1, d).
-    action
-        Logged action of each display, shape (n,); -1 where a display is left out.
-    i
-        Number of the display that is being looked at.
+    `vectors` are those of all displays, shape (n, K, d) or (n, 1, d), `action` the logged ones, shape (n,), -1 where a
+    display is left out.
     """
 
 

@@ -8,9 +8,8 @@ from typing import Any
 from evaluator.engine.log_replay import SamplerName
 from evaluator.findings import codes
 from evaluator.findings.finding import Finding
-from evaluator.log.bounds import CapLoss
 from evaluator.log.column import Column
-from evaluator.log.reward_kinds import has_costs
+from evaluator.log.reward_kinds import CapLoss, has_costs
 from evaluator.log.schema import POSITION, WEIGHT
 from evaluator.policies.base import Need
 from evaluator.replays.options import ReplayOptions

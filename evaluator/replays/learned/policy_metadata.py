@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.moments import DelayMoments
+from evaluator.delays.cdf import DelayCDF, DelayMoments
 from evaluator.engine.eligible_choice import NO_KEY
 from evaluator.engine.kernels.argmax import LOWEST_FIRST
 from evaluator.errors import DataError, ParameterError, SourceError

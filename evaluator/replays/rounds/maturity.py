@@ -7,8 +7,9 @@ corrected for what was not yet: divided by the probability of having seen it.
 *Correction.* A conversion of a display followed for l is seen if its delay is at most l, so that the sum over what was
 seen, divided by tau(l), has the mean of what comes in the end: if tau is the delay CDF of that display. Delays depend
 on the action (some are bought at once, others after a week), so tau is that of the display's action, or of its action
-and other columns known at the display (`evaluator.delays.by_group`). Whether a display is used depends on its follow-up
-alone, never on its action: a replay that read the young displays of quick actions only would meet another mix of them.
+and other columns known at the display (`evaluator.delays.product_limit`). Whether a display is used depends on its
+follow-up alone, never on its action: a replay that read the young displays of quick actions only would meet another mix
+of them.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.by_group import GroupCDFs, group_cdfs
+from evaluator.delays.product_limit import GroupCDFs, group_cdfs
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.column import cross, read_values
 from evaluator.log.meta import SALES
 from evaluator.log.reward_kinds import RewardKind
 from evaluator.log.schema import to_numpy
-from evaluator.log.stamps import COARSE_S
+from evaluator.log.times import COARSE_S
 from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow
 from evaluator.replays.rounds.survey import Survey
 from evaluator.units import NO_WINDOW, ticks_words

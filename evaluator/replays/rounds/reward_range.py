@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.log.bounds import extremes
-from evaluator.log.reward_kinds import cost_events
+from evaluator.log.reward_kinds import cost_events, extremes
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.survey import Survey
 

@@ -24,8 +24,17 @@ from evaluator.errors import LogError, ParameterError, nearest
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
 from evaluator.log.eligible import SetCodes, joined_codes, members, sizes
-from evaluator.log.ragged_vectors import is_uneven
-from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, FEATURES, NAMED_TARGET, Columns, is_target, to_numpy
+from evaluator.log.schema import (
+    ACTION_SET,
+    BATCH,
+    ELIGIBLE,
+    FEATURES,
+    NAMED_TARGET,
+    Columns,
+    is_target,
+    is_uneven,
+    to_numpy,
+)
 from evaluator.log.vectors_of_displays import TakenActions, readable_vectors
 from evaluator.replays.rounds.batch import Batch, EligibleActions, eligible_actions
 from evaluator.streams import Stream, random_stream

@@ -13,8 +13,7 @@ from evaluator.errors import LogError
 from evaluator.log import Log, LogMeta
 from evaluator.log.reward_kinds import RewardKind, cost_events, reward_kinds
 from evaluator.log.schema import POSITION, to_numpy
-from evaluator.log.stamps import FEW_SHARE, TOLD_APART, delays_within_stamps
-from evaluator.log.traffic import Counts, TrafficCount, counted_by
+from evaluator.log.times import FEW_SHARE, TOLD_APART, Counts, TrafficCount, counted_by, delays_within_stamps
 from evaluator.log.vectors_of_displays import Dwarfing, dwarfing_column
 from evaluator.streams import STEP, mixed
 
@@ -43,7 +42,7 @@ class Survey:
         Sums of 1/p and of 1/p² over the displays of each action, shape (2, K); nan on a log without propensities.
     rate
         Number of displays of the traffic per tick; nan when all displays share one time. The traffic is the log itself,
-        or what `evaluator.log.traffic` counts; a sampling rate of the log's metadata is left to the clock.
+        or what `evaluator.log.times` counts; a sampling rate of the log's metadata is left to the clock.
     kept
         Share of the traffic's displays that are in the log; 1 where the log is all of it.
     display
@@ -54,7 +53,7 @@ class Survey:
         Time of that display in ticks, shape (c,).
     delay
         Delay of each conversion in displays of the traffic, shape (c,): how many follow its display no later than it;
-        where stamps are coarse beside the delays, drawn within them (`evaluator.log.stamps`).
+        where stamps are coarse beside the delays, drawn within them (`evaluator.log.times`).
     limit
         Longest delay that would have been seen of each conversion, in displays of the traffic, shape (c,): how many
         follow its display no later than the end of its follow-up. None where every display was followed to its end.

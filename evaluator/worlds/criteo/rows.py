@@ -111,17 +111,7 @@ class Users(NamedTuple):
 
 
 def plan_users(twin: TwinParameters, rows: int, per_journey: Ints, rng: np.random.Generator) -> Users:
-    """Deal the rows out to users.
-
-    Parameters
-    ----------
-    twin, rows
-        Parameters of the twin, and its number of rows.
-    per_journey
-        Number of rows of each conversion, shape (J,); one user has them all.
-    rng
-        Source of randomness.
-    """
+    """Return the users of a twin with so many rows, given the number of rows of each conversion, shape (J,)."""
     per_user = _rows_per_user(twin, rows)
     of_journey = _choose(per_user, per_journey, rng)
     per_user[of_journey] -= per_journey.astype(np.int32)

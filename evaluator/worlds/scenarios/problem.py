@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -39,6 +40,7 @@ TICK: Tick = "ms"
 # Numbers of a log's contexts, all of which are in memory: 8 GB.
 LARGEST = 10**9
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 DAY_S = 86_400
 # The rate is taken as constant for so long.
 STEP_S = 60
@@ -345,43 +347,60 @@ def draw_log(problem: Problem, *, displays: int | None = None, seed: int | None 
     shown = np.arange(n)
     converted = np.flatnonzero(rewards.random(n) < expected[shown, action])
     delay = _delays(laws, action[converted], waits.random(n)[converted])
-    converted, delay = converted[delay != NEVER], delay[delay != NEVER]
-
     time, unit, tick = _times(problem.arrivals, n, arrivals)
+    converted, when = come(converted, time[converted], delay, unit)
+    return generated_log(
+        time,
+        action,
+        propensities[shown, action],
+        columns,
+        event_table(converted, when, np.ones(len(converted))),
+        [str(i) for i in range(k)],
+        name=problem.name,
+        tick=tick,
+        propensity="uniform" if is_uniform(problem) else "logged",
+        reward_max=1.0,
+        counts={"displays": n, "conversions": len(converted)},
+    )
 
+
+def generated_log(
+    time: Ints,
+    action: Ints,
+    chance: Floats,
+    columns: dict[str, pa.Array],
+    events: pa.Table,
+    labels: Sequence[str],
+    **meta: Any,
+) -> Log:
+    """Return a log of drawn displays and events, with the fingerprint of what it holds; `meta` is of `LogMeta`."""
+    displays = {
+        "display_id": pa.array(np.arange(len(time)), pa.int64()),
+        "time": pa.array(time, pa.int64()),
+        "action": pa.array(action, pa.int32()),
+        "propensity": pa.array(chance, pa.float64()),
+        **columns,
+    }
+    actions = {"action": pa.array(range(len(labels)), pa.int32()), "label": pa.array(labels, pa.string())}
     log = Log(
-        displays=pa.table(
-            {
-                "display_id": pa.array(shown, pa.int64()),
-                "time": pa.array(time, pa.int64()),
-                "action": pa.array(action, pa.int32()),
-                "propensity": pa.array(propensities[shown, action], pa.float64()),
-                **columns,
-            }
-        ),
-        events=pa.table(
-            {
-                "display_id": pa.array(converted, pa.int64()),
-                "time": pa.array(time[converted] + np.minimum(delay, LONGEST // unit) * unit, pa.int64()),
-                "value": pa.array(np.ones(len(converted)), pa.float64()),
-            }
-        ),
-        actions=pa.table(
-            {
-                "action": pa.array(range(k), pa.int32()),
-                "label": pa.array([str(i) for i in range(k)], pa.string()),
-            }
-        ),
-        meta=LogMeta(
-            name=problem.name,
-            tick=tick,
-            propensity="uniform" if is_uniform(problem) else "logged",
-            reward_max=1.0,
-            counts={"displays": n, "conversions": len(converted)},
-            notes=("Synthetic log: its truth is known.",),
-        ),
+        displays=pa.table(displays),
+        events=events,
+        actions=pa.table(actions),
+        meta=LogMeta(notes=("Synthetic log: its truth is known.",), **meta),
     ).validated()
     return log.with_meta(fingerprint=content_hash(log))
+
+
+def come(of: Ints, since: Ints, delay: Ints, unit: int) -> tuple[Ints, Ints]:
+    """Return which of some displays their event comes to, and when: a delay in units after the times `since`."""
+    comes = delay != NEVER
+    return of[comes], since[comes] + np.minimum(delay[comes], LONGEST // unit) * unit
+
+
+def event_table(display: Ints, when: Ints, value: Floats) -> pa.Table:
+    """Return the table of some events, shape (c,) each."""
+    kinds = {"display_id": pa.int64(), "time": pa.int64(), "value": pa.float64()}
+    return pa.table({name: pa.array(of, kinds[name]) for name, of in zip(kinds, (display, when, value), strict=True)})
 
 
 def log_streams(count: int, seed: int) -> list[np.random.Generator]:

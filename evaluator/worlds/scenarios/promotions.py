@@ -9,15 +9,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
-from evaluator.log import EventKind, Log, LogMeta
+from evaluator.log import EventKind, Log
 from evaluator.log.eligible import pack, unpack
-from evaluator.log.events import merge_events, with_kind
-from evaluator.log.fingerprint import content_hash
+from evaluator.log.meta import merge_events, with_kind
 from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists, to_numpy
 from evaluator.results.json_documents import Finite, NotNegative
 from evaluator.units import SECONDS
-from evaluator.worlds.scenarios.problem import DAY_S, TICK, arrival_times, log_streams, scenario_laws, size_and_seed
+from evaluator.worlds.scenarios.problem import (
+    DAY_S,
+    TICK,
+    arrival_times,
+    come,
+    event_table,
+    generated_log,
+    log_streams,
+    scenario_laws,
+    size_and_seed,
+)
 from evaluator.worlds.scenarios.scenario import Promotion, PromotionsScenario
 
 UNSUBSCRIBE = "unsubscribe"
@@ -78,11 +86,11 @@ def generate_promotions(
     action = (edges <= (logger.random(n) * edges[:, -1])[:, None]).sum(axis=1)
 
     sold = np.flatnonzero(sold_u < chance[shown, action])
-    sold, sold_at = _come(sold, time[sold], sale, sale_u, unit)
+    sold, sold_at = come(sold, time[sold], sale.draw(sale_u[sold]), unit)
     returns = back_u[sold] < refunded[action[sold]]
-    back, back_at = _come(sold[returns], sold_at[returns], refund, refund_u, unit)
+    back, back_at = come(sold[returns], sold_at[returns], refund.draw(refund_u[sold[returns]]), unit)
     left = np.flatnonzero(left_u < unsubscribes[action])
-    left, left_at = _come(left, time[left], unsubscribe, unsubscribe_u, unit)
+    left, left_at = come(left, time[left], unsubscribe.draw(unsubscribe_u[left]), unit)
 
     # A sale comes before its refund, for that is how they are put together.
     of = np.concatenate([sold, back])
@@ -90,43 +98,31 @@ def generate_promotions(
     value = np.concatenate([price[action[sold]], -price[action[back]]])
     kept = 1 - refunded * refund.reach
     context = np.column_stack([customer[:, None] == np.arange(len(kinds)), older]) / 2**0.5
-    log = Log(
-        displays=pa.table(
-            {
-                "display_id": pa.array(shown, pa.int64()),
-                "time": pa.array(time, pa.int64()),
-                "action": pa.array(action, pa.int32()),
-                "propensity": pa.array(weight[action] / edges[:, -1], pa.float64()),
-                "context": fixed_size_lists(context),
-                "expected_reward": fixed_size_lists(chance * (sale.reach * price * kept)),
-                COST: pa.array(cost[action], pa.float64()),
-                CUSTOMER: pa.array(np.array(kinds)[customer], pa.string()),
-                AGE: pa.array(age, pa.int64()),
-                ELIGIBLE: pack(sets),
-            }
+    return generated_log(
+        time,
+        action,
+        weight[action] / edges[:, -1],
+        {
+            "context": fixed_size_lists(context),
+            "expected_reward": fixed_size_lists(chance * (sale.reach * price * kept)),
+            COST: pa.array(cost[action], pa.float64()),
+            CUSTOMER: pa.array(np.array(kinds)[customer], pa.string()),
+            AGE: pa.array(age, pa.int64()),
+            ELIGIBLE: pack(sets),
+        },
+        merge_events(
+            event_table(of[order], np.concatenate([sold_at, back_at])[order], value[order]),
+            with_kind(event_table(left, left_at, np.ones(len(left))), UNSUBSCRIBE),
         ),
-        events=merge_events(
-            _events(of[order], np.concatenate([sold_at, back_at])[order], value[order]),
-            with_kind(_events(left, left_at, np.ones(len(left))), UNSUBSCRIBE),
-        ),
-        actions=pa.table(
-            {
-                "action": pa.array(range(len(promotions)), pa.int32()),
-                "label": pa.array([promotion.label for promotion in promotions], pa.string()),
-            }
-        ),
-        meta=LogMeta(
-            name=name,
-            tick=TICK,
-            propensity="logged",
-            reward_max=float(price.max()),
-            reward_min=0.0,
-            counts={"displays": n, "sales": len(sold), "refunds": len(back), "unsubscribes": len(left)},
-            notes=("Synthetic log: its truth is known.",),
-            outcomes=(EventKind(name=UNSUBSCRIBE, value_max=1.0),),
-        ),
-    ).validated()
-    return log.with_meta(fingerprint=content_hash(log))
+        [promotion.label for promotion in promotions],
+        name=name,
+        tick=TICK,
+        propensity="logged",
+        reward_max=float(price.max()),
+        reward_min=0.0,
+        counts={"displays": n, "sales": len(sold), "refunds": len(back), "unsubscribes": len(left)},
+        outcomes=(EventKind(name=UNSUBSCRIBE, value_max=1.0),),
+    )
 
 
 def _flies(promotion: Promotion, day: Floats) -> npt.NDArray[np.bool_]:
@@ -135,23 +131,6 @@ def _flies(promotion: Promotion, day: Floats) -> npt.NDArray[np.bool_]:
         return np.ones(len(day), np.bool_)
     stretches = [(day >= f.start) & (day < (np.inf if f.until is None else f.until)) for f in promotion.flights]
     return np.asarray(np.logical_or.reduce(stretches), np.bool_)
-
-
-def _come(of: Ints, since: Ints, law: DelayLaw, uniform: Floats, unit: int) -> tuple[Ints, Ints]:
-    """Return which of some displays their event comes to, and when: a delay after the times `since`."""
-    delay = law.draw(uniform[of])
-    comes = delay != NEVER
-    return of[comes], since[comes] + np.minimum(delay[comes], LONGEST // unit) * unit
-
-
-def _events(of: Ints, when: Ints, value: Floats) -> pa.Table:
-    return pa.table(
-        {
-            "display_id": pa.array(of, pa.int64()),
-            "time": pa.array(when, pa.int64()),
-            "value": pa.array(value, pa.float64()),
-        }
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
