@@ -1,7 +1,6 @@
 """Every replay compares what it accepted with what it should have, and the log's actions with their propensities.
 
-Whether a replay accepted displays of every set alike: the sizes of their sets against those of the log.
-
+*Sets of eligible actions.* A replay must accept displays of every set alike: their sizes are compared with the log's.
 Rejection with one c accepts each display with probability c, whatever its set. A c for each set, waiting for a matching
 display, and propensities of 1/K where actions were chosen among |E| all accept small sets more often than large ones:
 one mistake, which the mean size of the accepted sets shows where the values themselves may not.

@@ -1,4 +1,7 @@
-"""One scan of a log for many replays: every piece is read once and handed to all of them, in threads."""
+"""One scan of a log for many replays: every piece is read once and handed to all of them, in threads.
+
+A run is one repeat of one plan: what it replayed, what it was thinned to, and what it earned.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything a replay decides before its first round; `--dry-run` prints it."""
+"""Everything a replay decides before its first round, and the document of it that `--dry-run` prints."""
 
 from __future__ import annotations
 

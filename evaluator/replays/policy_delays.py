@@ -1,12 +1,11 @@
 """The delay CDF of a log on a replay's clock, and what of it a policy is told.
 
-What was known of the delays before the replayed period began: no hindsight for policies that need a CDF.
+A policy may be told the delays of the whole log, or those known before the replayed period began: no hindsight.
 
-How many of the conversions come within some time, and how far a log can see.
-
-A log that stops looking holds the short delays of its last displays only, so that the share of the *seen* conversions
-within some time is too high. The shares here are those of the delay CDF corrected for that. They are shares of what
-comes within the longest follow-up of any display: of conversions later than that no log knows.
+*Shares of the conversions.* A log that stops looking holds the short delays of its last displays only, so that the
+share of the *seen* conversions within some time is too high. The shares here are those of the delay CDF corrected for
+that. They are shares of what comes within the longest follow-up of any display: of conversions later than that no log
+knows.
 """
 
 from __future__ import annotations

@@ -2,15 +2,11 @@
 
 Whoever wrote the file: reading it runs none of its code, and takes no more memory than a small multiple of its size.
 
-Arrays in a file that anybody may have written: no pickle, and no more memory than the file itself takes.
+*Arrays.* A file is a zip archive of ``.npy`` members, as `numpy.savez` writes it. Members are stored as they are, so
+that what a file unpacks to is what it weighs. Those of earlier versions are compressed, and held to `LARGEST_UNPACKED`.
 
-A file is a zip archive of ``.npy`` members, as `numpy.savez` writes it. Members are stored as they are, so that what a
-file unpacks to is what it weighs. Those of earlier versions are compressed, and held to `LARGEST_UNPACKED`.
-
-A policy's state as arrays by their names, and back.
-
-A state is started for the setting that a file states, and filled with the file's arrays. A setting is a few numbers,
-which may be any: what it would start is found out by starting smaller ones first.
+*State.* A state is started for the setting that a file states, and filled with the file's arrays. A setting is a few
+numbers, which may be any: what it would start is found out by starting smaller ones first.
 """
 
 from __future__ import annotations

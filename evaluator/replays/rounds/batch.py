@@ -1,4 +1,4 @@
-"""Logged rounds as the arrays that the replay's loops read."""
+"""Logged rounds, and their eligible actions, as the arrays that the replay's loops read; how a log's sets vary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replay's clock: how many rounds lie between a display and its conversion.
+"""The replay's clock and window: how many rounds lie between a display and its conversion, and which are revealed.
 
 Replay thins the stream, so counting delays in the log's own time makes feedback look faster than it would be live. On
 the *traffic clock* one accepted display is one round of live traffic: a delay is the number of logged displays
@@ -6,12 +6,11 @@ between a display and its conversion (the traffic the policy would have served m
 The *wall clock* is the same with a share equal to the acceptance rate: right for a rollout on that share of the
 traffic, and for no other.
 
-The system's cut-off: which conversions a policy is told of, and what the policy is told of the cut-off.
-
-A window in rounds is cut in rounds: by the number of displays that came meanwhile. A window given as a duration is cut
-in time: by the conversion's own delay, whether it came in a busy hour or a quiet one. At the mean rate of the traffic
-both are the same; with a rhythm, growth or bursts they are not, and a duration turned into rounds by the mean rate
-would reveal late conversions of quiet hours and hide early ones of busy hours.
+The *window* is the system's cut-off: it says which conversions a policy is told of. A window in rounds is cut in
+rounds: by the number of displays that came meanwhile. A window given as a duration is cut in time: by the conversion's
+own delay, whether it came in a busy hour or a quiet one. At the mean rate of the traffic both are the same; with a
+rhythm, growth or bursts they are not, and a duration turned into rounds by the mean rate would reveal late conversions
+of quiet hours and hide early ones of busy hours.
 
 Policies count rounds. Under a duration they are told m = the largest number of rounds that the duration spans anywhere
 in the log, so that no conversion is revealed after m rounds, and a display m rounds old is closed for sure: whoever

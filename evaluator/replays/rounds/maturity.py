@@ -2,15 +2,14 @@
 
 A display can be judged once the log has followed it for the attribution window or, where the log names none, for the
 policy's window, in time or in displays as that is cut. Younger displays are left out, or kept with what was seen
-corrected for what was not yet (`evaluator.replays.rounds.maturity`).
+corrected for what was not yet: divided by the probability of having seen it.
 
-Young displays corrected: what was seen of them, divided by the probability of having seen it.
-
-A conversion of a display followed for l is seen if its delay is at most l, so that the sum over what was seen, divided
-by tau(l), has the mean of what comes in the end: if tau is the delay CDF of that display. Delays depend on the action
-(some are bought at once, others after a week), so tau is that of the display's action, or of its action and other
-columns known at the display (`evaluator.delays.product_limit`). Whether a display is used depends on its follow-up
-alone, never on its action: a replay that read the young displays of quick actions only would meet another mix of them.
+*Correction.* A conversion of a display followed for l is seen if its delay is at most l, so that the sum over what was
+seen, divided by tau(l), has the mean of what comes in the end: if tau is the delay CDF of that display. Delays depend
+on the action (some are bought at once, others after a week), so tau is that of the display's action, or of its action
+and other columns known at the display (`evaluator.delays.product_limit`). Whether a display is used depends on its
+follow-up alone, never on its action: a replay that read the young displays of quick actions only would meet another mix
+of them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Probabilities with which the logging policy showed what it showed.
+"""Probabilities with which the logging policy showed what it showed, and how a log is thinned by them.
 
-Thinning by propensities: it turns any log with known propensities into one logged uniformly.
-
-Accepting a display with probability c / propensity leaves every action shown with probability c whatever the context:
-plain matching is exact on what remains. For contextual policies c must be one number for the whole log (a per-context
-or per-action c tilts the contexts). For the others a c for each action is enough and keeps more; where an action's
-propensity never changes it keeps everything.
+Thinning turns any log with known propensities into one logged uniformly. Accepting a display with probability c /
+propensity leaves every action shown with probability c whatever the context: plain matching is exact on what remains.
+For contextual policies c must be one number for the whole log (a per-context or per-action c tilts the contexts). For
+the others a c for each action is enough and keeps more; where an action's propensity never changes it keeps everything.
 """
 
 from __future__ import annotations

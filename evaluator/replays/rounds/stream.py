@@ -1,11 +1,10 @@
-"""A log as the batches a replay reads.
+"""A log as the batches a replay reads, in its own order or in another.
 
-Another order of the same log: displays shuffled within blocks, so that time stays roughly in order.
-
-A replay uses few of a log's displays, and which ones depends on the order in which they came. Displays that followed
-one another closely could have come in another order as well, so a replay of another order is as good, and the mean over
-several depends on the log's luck the less. A display takes along all that belongs to it: context, action, propensity,
-conversions, and their delays, which stay the displays that came between in the log itself.
+*Other orders* shuffle displays within blocks, so that time stays roughly in order. A replay uses few of a log's
+displays, and which ones depends on the order in which they came. Displays that followed one another closely could have
+come in another order as well, so a replay of another order is as good, and the mean over several depends on the log's
+luck the less. A display takes along all that belongs to it: context, action, propensity, conversions, and their delays,
+which stay the displays that came between in the log itself.
 
 Blocks of 1,024 are long enough that other displays are used, and so short that rhythms and drifts over more displays
 than that stay as they are: `python -m tests.bench.repeats` measures both.

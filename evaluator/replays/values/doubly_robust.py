@@ -25,7 +25,7 @@ perfect model: both have variance sigma² / (c n).
 *Why it is unbiased.* Given the displays before i and x_i, the choice c_i (made without a look at a_i and Y_i) and q^
 are fixed, a_i is drawn with the logged propensities, and the term's mean is r(x_i, c_i), however wrong the model. For
 this q^ must not depend on display i or later ones: each group of displays is predicted by a model of the earlier groups
-(`evaluator.replays.values.doubly_robust`). A model cross-fitted on later displays too would know rewards that the
+(below). A model cross-fitted on later displays too would know rewards that the
 policy's later choices depend on, and the terms would no longer be those of a martingale.
 
 *Interval.* The terms minus their conditional means are martingale differences, so the variance of the estimate is the
@@ -40,19 +40,18 @@ than i stand before it in the log, and so in the model that i is compared with.
 Where displays hang together, the variance is that of the terms' sums over clusters, and what the interval is for is
 what the choices that were made are worth to new clusters.
 
-References
-----------
-Dudik, Erhan, Langford, Li. Sample-efficient nonstationary policy evaluation for contextual bandits. UAI 2012.
-
-A linear model of the rewards, cross-fitted: what DR compares each reward with was fitted without that reward.
-
-The displays are cut into groups of consecutive numbers. Each group is predicted by a ridge regression on other groups:
-on all the others (of a policy that does not learn on the way), or on the earlier ones alone (of one that does: what is
-predicted must not depend on what comes, and the first group is predicted to be 0).
+*The model* is linear and cross-fitted: what DR compares each reward with was fitted without that reward. The displays
+are cut into groups of consecutive numbers. Each group is predicted by a ridge regression on other groups: on all the
+others (of a policy that does not learn on the way), or on the earlier ones alone (of one that does: what is predicted
+must not depend on what comes, and the first group is predicted to be 0).
 
 Features are what the log has of a display, and a constant: its context, one regression an action; the action sets' or
 the catalogue's vectors, one regression for all; without vectors, each action's own mean. Displays too young at the end
 of the log enter with the rewards that the caller has corrected, or not at all. A wrong model leaves DR unbiased.
+
+References
+----------
+Dudik, Erhan, Langford, Li. Sample-efficient nonstationary policy evaluation for contextual bandits. UAI 2012.
 """
 
 from __future__ import annotations

@@ -9,21 +9,19 @@ read the same resampled logs.
 Why draws, and not the log's order with each display repeated: copies of a display that follow one another show a
 policy that still explores the same reward several times in a row, which the world would not do. Drawing across the
 whole log would undo that too, but not on a log that stays on disk, and it would undo the log's drift. Where displays
-hang together, whole clusters of them are drawn: `evaluator.replays.values.resampled`.
+hang together, whole clusters of them are drawn (below).
 
-A resampled log: its displays drawn by clusters, and what was estimated on the log estimated anew.
-
-As many clusters as the log has are drawn from them with replacement, once for each time through the log: the cluster
-bootstrap (Davison, Hinkley. Bootstrap Methods and their Application, 1997: Section 3.8; Field, Welsh. Bootstrapping
-clustered data. Journal of the Royal Statistical Society B 69(3), 2007). A display comes as often as its cluster was
-drawn, in its block of the log. Where in the block? Copies of one display that follow one another would show a policy
-the same reward several times in a row, and a block in random order would tear apart displays that came together: the
-first rounds of a log whose users come one after the other are few users' rounds, and so they must be in a resampled
-log. So each copy of a cluster's part of a block is shifted as a whole by a random number of displays, around the end of
-the block: its displays keep their distances, and its copies come at different places. Where every display is a cluster
-of its own, this is the draw of single displays in random order. Of 95 % intervals of expected values, measured: 96 %
-hold where users are spread over the log, 93 % where they come one after the other, for there the resampled values vary
-a little less than values over logs (`tests/bench/clusters.py`).
+*Clusters.* As many clusters as the log has are drawn from them with replacement, once for each time through the log:
+the cluster bootstrap (Davison, Hinkley. Bootstrap Methods and their Application, 1997: Section 3.8; Field, Welsh.
+Bootstrapping clustered data. Journal of the Royal Statistical Society B 69(3), 2007). A display comes as often as its
+cluster was drawn, in its block of the log. Where in the block? Copies of one display that follow one another would show
+a policy the same reward several times in a row, and a block in random order would tear apart displays that came
+together: the first rounds of a log whose users come one after the other are few users' rounds, and so they must be in a
+resampled log. So each copy of a cluster's part of a block is shifted as a whole by a random number of displays, around
+the end of the block: its displays keep their distances, and its copies come at different places. Where every display is
+a cluster of its own, this is the draw of single displays in random order. Of 95 % intervals of expected values,
+measured: 96 % hold where users are spread over the log, 93 % where they come one after the other, for there the
+resampled values vary a little less than values over logs (`tests/bench/clusters.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What displays earned, from the conversions of a log: never more memory than these take."""
+"""What displays earned, and what replays are measured against: the logging policy's value, the best fixed action."""
 
 from __future__ import annotations
 
