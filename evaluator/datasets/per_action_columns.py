@@ -36,11 +36,11 @@ class PerAction:
     Parameters
     ----------
     targets
-        For each policy to be evaluated, by its column of displays, the columns of its probabilities.
+        Columns of the probabilities of each policy to be evaluated, by that policy's column of displays.
     actions
         Column of labels of each policy that has one instead, by its column of displays.
     vectors
-        For each number of the actions' vectors, its columns.
+        Columns by label of the action, a mapping for each number of the actions' vectors.
     """
 
     targets: Mapping[str, ByLabel]
