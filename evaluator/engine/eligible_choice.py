@@ -289,7 +289,7 @@ def wins_among(state: Any, batch: Batch, i: int, held: Among, thin: bool) -> Any
     if not thin:
         r, place = _row_of_logged(batch, i), -1
     else:
-        place = not_negative(i % _AHEAD)
+        place = not_negative(i) % _AHEAD
         if place == 0:
             _look_ahead(batch, i, held)
         r = held.row[place]

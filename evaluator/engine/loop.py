@@ -198,16 +198,18 @@ def _next_among(
     eligible: Any = batch.eligible
     if i == 0:
         source.thin[0] = is_thin(eligible)
-    thin = source.thin[0]
-    while i < n:
-        if choices is not None or not scores(state):
+    if choices is not None or not scores(state):
+        while i < n:
             chosen = best_among(state, batch.vectors[0], eligible, i, source.tie_key[0])
             if choices is not None:
                 choices[i] = chosen
-            matches = chosen == batch.action[i]
-        else:
-            matches = wins_among(state, batch, i, source, thin)
-        if matches:
+            if chosen == batch.action[i]:
+                break
+            i += 1
+        return i
+    thin = source.thin[0]
+    while i < n:
+        if wins_among(state, batch, i, source, thin):
             break
         i += 1
     return i
