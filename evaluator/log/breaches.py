@@ -90,8 +90,14 @@ class Breach:
 def find_breaches(log: LogTables, *, vectors: bool = True, parts: Collection[str] = PARTS) -> list[Breach]:
     """Return the breaches of the contract, empty for a sound log. Cost: one pass, batch by batch.
 
-    Contexts, action sets and eligible actions, most of a log's bytes, are read only with `vectors`; `parts` names the
-    tables to look at, of `PARTS`.
+    Parameters
+    ----------
+    log
+        The log to look at.
+    vectors
+        Whether to read contexts, action sets and eligible actions too, most of a log's bytes.
+    parts
+        Tables to look at, of `PARTS`.
     """
     return list(_structure(log)) or _Rows().of(log, vectors=vectors, parts=parts)
 
