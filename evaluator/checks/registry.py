@@ -64,8 +64,8 @@ OF_CONVERSIONS = (
 def number_tested(*, clustered: bool, users: bool = False) -> int:
     """Return how many checks share the false alarms: those that test, two alternatives among them counted as one.
 
-    The checks of clusters and of users take a share only where the user names a column of clusters, and where a column
-    of users is known: elsewhere these checks do not apply.
+    The check of clusters applies, and takes a share, only where the user names clusters (`clustered`); the check of
+    users only where a column of users is known (`users`).
     """
     absent = {name for name, known in (("clusters", clustered), ("users", users)) if not known}
     tested = [check for check in CHECKS if check.tested and not absent & set(check.needs)]
