@@ -109,17 +109,11 @@ class AdditiveFit:
 
 
 def fit_additive(shown: Floats, seen: Floats) -> AdditiveFit | None:
-    """Return the maximum likelihood fit; None where fewer than two periods or two actions say anything.
+    """Return the maximum likelihood fit, or None where fewer than two periods or two actions have data.
 
-    Parameters
-    ----------
-    shown, seen
-        Number of displays, and of those that converted, of each period, hour and action, shape (P, H, A).
-
-    Notes
-    -----
-    Newton's method on the sums by period, by hour and by action, halving steps that go too far. Cost: some thirty
-    passes over the cells at most.
+    `shown` and `seen` count the displays, and those that converted, of each period, hour and action, shape (P, H, A).
+    Newton's method works on the sums by period, by hour and by action, and halves steps that go too far. Cost: some
+    thirty passes over the cells at most.
     """
     periods, hours, actions = np.arange(shown.shape[0]), np.arange(shown.shape[1]), np.arange(shown.shape[2])
     while True:

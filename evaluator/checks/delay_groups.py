@@ -103,18 +103,12 @@ def delays_of_actions(t: Tables, level: float) -> CheckResult:
 
 
 def most_lacking(delay: Ints, group: Ints, *, kin: Ints | None = None) -> MissingDelays | None:
-    """Return the most significant lack of short or long delays; None if nothing can be tested.
+    """Return the most significant lack of short or long delays, or None if nothing can be tested.
 
-    Given all delays, which of them are in a group is a draw without replacement if delays do not depend on the group,
-    so that the number below a cut is hypergeometric.
-
-    Parameters
-    ----------
-    delay, group
-        Delay in ticks, and group from 0, of each conversion, shape (c,).
-    kin
-        Kind of each group, from 0, shape (G,) or longer, such as the weekday of a day: what all groups of one kind lack
-        is no lack. None where all groups are of one kind.
+    If delays do not depend on the group, then given all delays those of a group are drawn without replacement, and the
+    number below a cut is hypergeometric. `delay` (in ticks) and `group` (from 0) are of each conversion, shape (c,).
+    `kin` is the kind of each group from 0, shape (G,) or longer, such as the weekday of a day: delays that all groups
+    of one kind lack are not counted as lacking. With None all groups are of one kind.
     """
     n = len(delay)
     if n < FEWEST_CONVERSIONS or delay.min() == delay.max():
@@ -355,25 +349,12 @@ def _test(seen: SeenConversions, split: ConversionGroups, cdfs: GroupCDFs) -> _T
 
 
 def log_rank(seen: SeenConversions, group: Ints, *, n_groups: int) -> tuple[Floats, Floats, Floats]:
-    """Return how many delays of each group there are, how many were to be expected, and the variance of the gap.
+    """Return the delays of each group, those expected, and the covariance of the gaps: shapes (G,), (G,) and (G, G).
 
     In reverse time, from long delays to short ones: at each delay d the conversions at risk are those with D <= d <= L,
-    whatever their limits; if one law holds for all of an action, those that are d are a random draw of them
-    (Lagakos, Barraj, De Gruttola 1988; Mantel, Haenszel over actions).
-
-    Parameters
-    ----------
-    seen
-        Conversions seen, with their delays and limits.
-    group
-        Group of each conversion, from 0, shape (n,).
-    n_groups
-        Number of groups G.
-
-    Returns
-    -------
-    observed, expected, variance
-        Delays of each group, those expected, and the covariance of the gaps, shapes (G,), (G,) and (G, G).
+    whatever their limits. If one law holds for all of an action, those that are d are a random draw of them (Lagakos,
+    Barraj, De Gruttola 1988; Mantel, Haenszel over actions). `group` is the group of each conversion seen, from 0,
+    shape (n,), and `n_groups` is G.
     """
     observed, expected, variance = np.zeros(n_groups), np.zeros(n_groups), np.zeros((n_groups, n_groups))
     for action in np.unique(seen.action):

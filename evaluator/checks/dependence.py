@@ -127,18 +127,10 @@ def design_effects(reward: Floats, action: npt.NDArray[np.integer], clusters: Co
 
     With residuals e_i around the mean and S_g their sums by cluster, the design effect is G / (G - 1) sum S_g² / sum
     e_i², G the `effective` number: 1 + (m - 1) rho for clusters of m displays with intra-cluster correlation rho (Kish.
-    Survey Sampling, 1965). Tested is the sum of e_i e_j over the pairs of displays of a cluster, by a Pearson law of
-    type III with the mean, variance and skewness that it has where rewards are in random order. O(n).
+    Survey Sampling, 1965). The test is of the sum of e_i e_j over the pairs of displays of a cluster, by a Pearson law
+    of type III with the mean, variance and skewness that it has where rewards are in random order. O(n). Rewards,
+    actions and clusters are of the same displays, shape (n,).
 
-    Parameters
-    ----------
-    reward, action
-        Reward and action of each display, shape (n,).
-    clusters
-        Cluster of each of the same displays.
-
-    Examples
-    --------
     >>> code = np.arange(4000) // 4
     >>> same = design_effects((code % 2).astype(float), code % 3, Column("user", code.astype(np.int32), 1000, 0))
     >>> round(same.correlation, 2), round(same.mean, 2), same.p_value < 1e-6

@@ -272,14 +272,10 @@ def hours_and_weekdays(t: Tables, level: float) -> CheckResult:
 
 
 def _beyond_drift(test: GroupTest, shown: Floats) -> GroupTest:
-    """Return a test, its statistic taken down to what has its p-value where groups also change from period to period.
+    """Return a test of one grouping by the clock, with its statistic lowered to allow for drift.
 
-    Parameters
-    ----------
-    test
-        Test of one grouping by the clock, all periods together.
-    shown
-        Number of displays of each period, group and action, shape (P, G, A).
+    The statistic becomes the one whose p-value holds where groups also change from period to period. `shown` counts the
+    displays of each period, group and action, shape (P, G, A).
     """
     from scipy.special import chdtri, fdtrc
 

@@ -75,18 +75,10 @@ class Lead(NamedTuple):
 
 
 def read_cells(log: Log, rewards: npt.NDArray[np.int64], judged: int, parts: int) -> Cells:
-    """Return the cells of a log, in one pass over its actions and sets.
+    """Return the cells of a log with sets, in one pass over its actions and sets.
 
-    Parameters
-    ----------
-    log
-        Log with sets.
-    rewards
-        Displays with a reward, in any order, shape (c,).
-    judged
-        Number of displays that were followed to their end, the first ones.
-    parts
-        Number of parts of as many displays each.
+    `rewards` are the displays with a reward in any order, shape (c,); the first `judged` displays were followed to
+    their end; `parts` is the number of parts, each with as many displays.
     """
     k = log.n_actions
     rewarded = np.zeros(len(log), np.bool_)
@@ -293,26 +285,17 @@ def what_follows(
         D_i = (f_i(a_i) - m_i) / p_i(a_i)
 
     has mean sum over E_i of (f_i(k) - m_i) = 0 given all sets, contexts and earlier choices, and the sum of D_i is a
-    martingale. This is Fisher's randomisation test with the logger's own draws: calendars, contexts that decide sets,
-    users who come back, ties and nights are given, and cannot set it off. Rewards are not asked, for what sold tells of
-    the context, which tells of later sets; what follows a sale follows the showing as well, as often as it sells.
-    Freedman's bound, with squares in the place of conditional variances, holds for propensities that are small, too.
+    martingale. This is Fisher's randomisation test with the logger's own draws (Fisher 1935, The Design of Experiments,
+    section 21): calendars, contexts that decide sets, users who come back, ties and nights are given, and cannot set it
+    off. Rewards are not used, for what sold tells of the context, which tells of later sets; what follows a sale
+    follows the showing as well, as often as it sells. Freedman's bound (1975, Annals of Probability 3: tail
+    probabilities of martingales), with squares in the place of conditional variances, holds for small propensities too.
 
     Displays of one time are not later than each other: a file may have them in the order of what they showed.
 
-    Parameters
-    ----------
-    time, of
-        Time of each display, not decreasing, and number of its set, shape (n,).
-    action, propensity
-        Action shown at each display, and its propensity, shape (n,).
-    truths
-        Sets as truths, shape (m, K): actions that could be shown.
-
-    References
-    ----------
-    Fisher (1935), The Design of Experiments, section 21; Freedman (1975), Annals of Probability 3: tail probabilities
-    of martingales.
+    `time` does not decrease; `of` is the number of each display's set, and `action` and `propensity` are those of the
+    action shown, all of shape (n,). The rows of `truths` are the sets, shape (m, K): true for actions that could be
+    shown.
     """
     n, k = len(of), truths.shape[1]
     before = np.zeros((n + 1, k), np.int32)

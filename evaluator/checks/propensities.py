@@ -155,13 +155,8 @@ def beyond_absences(t: Tables, level: float) -> TestOutcome | None:
 def claim_tests(t: Tables, displays: Floats | None = None) -> list[GroupTest]:
     """Return the tests of the propensities as given: every action, all displays, every period, every bin.
 
-    Parameters
-    ----------
-    t
-        Tables of the log.
-    displays
-        Displays of each group at which each action could be shown, shape (G, K), of propensities that change between
-        displays; None for all.
+    For propensities that change between displays, `displays` counts the displays of each group at which each action
+    could be shown, shape (G, K); with None that is all of them.
     """
     tests = _by_action(t, None if displays is None else displays[0])
     constant = t.logged.constant

@@ -62,13 +62,10 @@ OF_CONVERSIONS = (
 
 
 def number_tested(*, clustered: bool, users: bool = False) -> int:
-    """Return how many checks share the false alarms: those that test, two of which take one another's place as one.
+    """Return how many checks share the false alarms: those that test, two alternatives among them counted as one.
 
-    Parameters
-    ----------
-    clustered, users
-        Whether the user names by what displays hang together, and whether a column of users is known: without, no check
-        of that applies, and none takes a share.
+    The check of clusters applies, and takes a share, only where the user names clusters (`clustered`); the check of
+    users only where a column of users is known (`users`).
     """
     absent = {name for name, known in (("clusters", clustered), ("users", users)) if not known}
     tested = [check for check in CHECKS if check.tested and not absent & set(check.needs)]

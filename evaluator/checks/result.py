@@ -128,17 +128,10 @@ def with_causes(findings: Iterable[CheckResult]) -> tuple[CheckResult, ...]:
 
 
 def judged(p_value: float, effect: float, level: float) -> Verdict:
-    """Return the verdict on a relative error of propensities.
+    """Return the verdict on a relative error of propensities, at `level` false alarms.
 
-    Parameters
-    ----------
-    p_value
-        P-value of the error, adjusted for all tests of the check.
-    effect
-        Estimated size of the error: below `TRIVIAL` nothing is said however sure it is, from `SERIOUS` on the check
-        fails.
-    level
-        Probability of a false alarm.
+    The p-value is adjusted for all tests of the check. An effect below `TRIVIAL` passes however sure it is, and the
+    check fails only from an effect of `SERIOUS` on.
     """
     if p_value > level or effect < TRIVIAL:
         return "pass"

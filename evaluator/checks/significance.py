@@ -134,11 +134,8 @@ def judge(tests: Sequence[GroupTest], level: float) -> TestOutcome | None:
 def pearson(counts: Floats, expected: Floats) -> tuple[float, float]:
     """Return Pearson's statistic of one group and its degrees of freedom; rare actions are pooled.
 
-    Parameters
-    ----------
-    counts, expected
-        Number of displays of each action, and how many the propensities make expected, shape (K,). What the expected
-        ones leave of the group is one more cell.
+    Both arguments are numbers of displays of each action, shape (K,). The displays of the group that the expected
+    numbers leave over are one more cell.
     """
     rest = counts.sum() - expected.sum()
     if rest > 0.5:  # a remainder is expected, and nothing of it was shown
@@ -176,20 +173,13 @@ def weighted_homogeneity(s1: Floats, s2: Floats, s3: Floats, tested: npt.NDArray
 def weighted_pearson(
     n: float | Floats, s1: Floats, s2: Floats, s3: Floats, tested: npt.NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """Return the same for propensities that change from display to display.
+    """Return Pearson's statistic and its degrees of freedom for propensities that change from display to display.
 
     m_a = mean of 1{A = a} / p - 1 is 0 when the propensities are right, with variance (E[1/p_a] - 1) / n. The statistic
     n sum_a m_a^2 / E[1/p_a] is Pearson's where propensities are constant; its law lies between chi-squares with K - 1
-    and K degrees of freedom, of which the larger is taken.
-
-    Parameters
-    ----------
-    n
-        Number of displays of the group, or those at which each action was there, shape (K,).
-    s1, s2, s3
-        Sums of p^-1, p^-2 and p^-3 over the displays of each action, shape (K,).
-    tested
-        Whether each action can be tested in the whole log, shape (K,).
+    and K degrees of freedom, of which the larger is taken. Here n counts the displays of the group, or those at which
+    each action was there, shape (K,); s1, s2 and s3 are the sums of p^-1, p^-2 and p^-3 over the displays of each
+    action, shape (K,); `tested` says which actions can be tested in the whole log, shape (K,).
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.maximum(s2 / n, s2 / s1)
@@ -220,21 +210,12 @@ class SmallestP(NamedTuple):
 
 
 def smallest_p(found: Floats, draw: Callable[[int], Floats], level: float, *, of: int) -> SmallestP:
-    """Test several statistics at once against draws of them under the hypothesis.
+    """Test several statistics, shape (S,), at once against draws of them under the hypothesis.
 
-    Each is compared with the draws (as a gamma law of the draws' moments); the smallest of these p-values with that of
-    the draws, of which there are `_DRAWS` over the level, or `_FIRST` where a tenth of these is as extreme.
-
-    Parameters
-    ----------
-    found
-        The statistics, shape (S,).
-    draw
-        Function of a number of draws that returns the statistics of so many, shape (S, draws).
-    level
-        Probability of a false alarm.
-    of
-        Number of the statistic whose critical value is returned.
+    Each is compared with the draws (as a gamma law of the draws' moments). The smallest of these p-values is compared
+    with that of the draws, of which there are `_DRAWS` over the level, or `_FIRST` where a tenth of these is as
+    extreme. `draw(m)` returns m draws of the statistics, shape (S, m); `level` is the probability of a false alarm; the
+    critical value returned is that of statistic number `of`.
     """
     from scipy.special import gammainccinv
 
@@ -280,16 +261,10 @@ def _log_tail(values: Floats, mean: float, variance: float) -> Floats:
 
 
 def homogeneity(counts: Floats, *, what: str, rows: Sequence[int] = ()) -> GroupTest:
-    """Return the test that several groups show the actions in the same shares, of a family of its own.
+    """Return the test that several groups show the actions in the same shares, as a family of its own.
 
-    Parameters
-    ----------
-    counts
-        Number of displays of each group and action, shape (G, K).
-    what
-        What the groups differ by, in words.
-    rows
-        Rows of `Tables.groups` that they are, if they are.
+    `counts` are the displays of each group and action, shape (G, K), and `what` says in words how the groups differ.
+    `rows` are the rows of `Tables.groups` that hold the groups, if any do.
     """
     sizes, n = counts.sum(axis=1), counts.sum()
     shares = counts.sum(axis=0) / n
@@ -304,12 +279,8 @@ def homogeneity(counts: Floats, *, what: str, rows: Sequence[int] = ()) -> Group
 def trend(counts: Floats, along: Floats | None = None) -> tuple[float, float]:
     """Return the score statistic for shares that change along the bins (rows), and its degrees of freedom.
 
-    Parameters
-    ----------
-    counts
-        Number of displays of each bin and action, shape (G, K).
-    along
-        Value of each bin, shape (G,); None takes its middle among the displays.
+    `counts` are the displays of each bin and action, shape (G, K), and `along` the value of each bin, shape (G,); with
+    None the value of a bin is its middle among the displays.
     """
     size, shown = counts.sum(axis=1), counts.sum(axis=0)
     n = size.sum()

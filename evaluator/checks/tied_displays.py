@@ -128,14 +128,9 @@ class TieSums:
         self.value_shift, self.value_variance, self.value_varied = np.zeros((3, self.values))
 
     def add(self, time: Ints, action: Ints, values: Floats) -> None:
-        """Add the log's next displays; a group may go on in the next call.
+        """Add the log's next displays, with times in ticks; a group may go on in the next call.
 
-        Parameters
-        ----------
-        time, action
-            Time in ticks and action of each display, shape (n,).
-        values
-            Values that places are compared with, one row a value, shape (V, n).
+        Times and actions have shape (n,). The values that places are compared with have one row a value, shape (V, n).
         """
         start = np.flatnonzero(np.diff(time, prepend=time[0] - 1))
         ends = int(time[-1])

@@ -240,7 +240,7 @@ def asked_of_timeline(survey: Survey) -> Ints:
 
 
 def follow_up(survey: Survey, timeline: Timeline, when: Ints, *, level: float) -> FollowUp:
-    """Return how far a log saw.
+    """Return how far a log saw; `level` is the probability of a false alarm of the test.
 
     A conversion of an earlier display, moved to a display some days later, comes at a time at which the log should have
     seen one if it was to come before `observed_until`. Where it falls after the last conversion of the log, it counts
@@ -250,16 +250,8 @@ def follow_up(survey: Survey, timeline: Timeline, when: Ints, *, level: float) -
     one that is moved upon it (a Saturday), each toss is as uneven as the two, and so many fewer are to be expected.
 
     Conversions are moved by whole weeks or days, so that nights, at which no conversion comes, and busy hours stay what
-    they are; in logs of rounds, and of about a day, to the display half the log later.
-
-    Parameters
-    ----------
-    survey, timeline
-        Survey of the log, and its timeline with the times that `asked_of_timeline` names.
-    when
-        Time of each conversion in ticks, shape (c,).
-    level
-        Probability of a false alarm of the test.
+    they are; in logs of rounds, and of about a day, to the display half the log later. `when` is the time of each
+    conversion in ticks, shape (c,); the timeline holds the times that `asked_of_timeline` names.
     """
     log, n = survey.log, len(survey.log)
     meta, delay = log.meta, when - survey.shown_at

@@ -275,23 +275,13 @@ def read_spec_tables(
     advance: Callable[[int], None],
     jobs: int = 1,
 ) -> Reading:
-    """Return the log in the tables of a spec.
+    """Return the log in the tables of a spec, which is in `folder`.
 
-    Parameters
-    ----------
-    spec, folder
-        Spec of the dataset, and the folder that holds it.
-    asked
-        Options of the reading; `seed` and `sampling_rate` are none of files.
-    into
-        Existing folder that gets the canonical form of the log. Its displays then never are in memory; conversions,
-        rows left out and one-hot labels are. None keeps all in memory.
-    contexts
-        Whether context vectors become part of the log; they are checked in any case.
-    advance
-        Function called with the number of rows read since the last call.
-    jobs
-        Number of threads that write the displays in parts (`into`).
+    Files take neither `seed` nor `sampling_rate` from `asked`. `into` is an existing folder that gets the canonical
+    form of the log. Its displays then never are in memory; conversions, rows left out and one-hot labels are. None
+    keeps all in memory. With `contexts`, context vectors become part of the log; they are checked in any case.
+    `advance` is called with the number of rows read since the last call, and `jobs` threads write the displays in parts
+    (`into`).
     """
     with staging(into) as place:
         with Databases() if queries(spec) else nullcontext() as databases:

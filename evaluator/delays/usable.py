@@ -66,22 +66,12 @@ def usable_rows(delays: ArrayLike, limits: ArrayLike | None = None) -> UsableRow
 def checked_delays(
     delays: ArrayLike, limits: ArrayLike | None = None, *, whole: bool = True
 ) -> tuple[Ticks, Ticks | None]:
-    """Return delays and limits after checking them against each other.
+    """Return delays, shape (n,), and limits, shape (n,) or (), after checking them against each other, in ticks.
 
-    Parameters
-    ----------
-    delays
-        Delays of the conversions in ticks, shape (n,), >= 0.
-    limits
-        Longest delay that could have been seen of each conversion, in ticks, shape (n,) or (); at least the delay.
-        None: no cut-off.
-    whole
-        Whether fractions of ticks are refused. Otherwise both arrays come back as float64 when either holds one.
-
-    Raises
-    ------
-    DataError
-        There are no delays; one is below 0, not finite, or above its limit (first row named); or shapes differ.
+    A limit is the longest delay that could have been seen of its conversion, and at least the delay; None is no
+    cut-off. With `whole`, fractions of ticks are refused; otherwise both arrays come back as float64 when either holds
+    one. Raises DataError where there are no delays, one is below 0, not finite, or above its limit (first row named),
+    or shapes differ.
     """
     delay = _ticks(delays, "Delay", whole)
     if not delay.size:
@@ -114,12 +104,8 @@ def checked_delays(
 def seen_within(delay: Ticks, limit: Ticks | None, longest: float) -> tuple[Ticks, Ticks | None]:
     """Return the delays of at most `longest`, shape (m,), and their limits, cut there too.
 
-    Their law is F(a) / F(longest): that of delays which nobody could have seen later than `longest`.
-
-    Raises
-    ------
-    ParameterError
-        All delays are longer than that.
+    Their law is F(a) / F(longest): that of delays which nobody could have seen later than `longest`. Raises
+    ParameterError where all delays are longer.
     """
     short = delay <= longest
     if not short.any():

@@ -223,14 +223,8 @@ def tied(time: Ints) -> npt.NDArray[np.bool_]:
 def tie_order(time: Ints, *, first: int = 0, seed: int = SEED) -> Ints | None:
     """Return the places of the displays in their new order, shape (n,); None where no two share a time.
 
-    Parameters
-    ----------
-    time
-        Times of the displays in ticks, sorted, shape (n,); groups of equal times are whole.
-    first
-        Number, in the whole log, of the first of these displays.
-    seed
-        Seed of the order: another seed, another order.
+    Times are in ticks and sorted, shape (n,), and groups of equal times are whole. `first` is the number of the first
+    of these displays in the whole log.
     """
     same = tied(time)
     if not same.any():
@@ -245,14 +239,10 @@ def tie_order(time: Ints, *, first: int = 0, seed: int = SEED) -> Ints | None:
 
 
 def tie_keys(place: Ints, *, seed: int = SEED) -> npt.NDArray[np.uint64]:
-    """Return the 32 bits by which displays of one time are ordered, shape (n,), equal ones by their place in the log.
+    """Return the 32 bits by which displays of one time are ordered, shape (n,).
 
-    Parameters
-    ----------
-    place
-        Numbers of the displays in the whole log, in the order of its source, shape (n,).
-    seed
-        Seed of the order.
+    Displays with equal bits are ordered by their place in the log. `place` holds the numbers of the displays in the
+    whole log, in the order of its source, shape (n,).
     """
     with np.errstate(over="ignore"):
         return mixed(place.astype(np.uint64) + mixed(np.array([seed], np.uint64) + STEP) + STEP) >> np.uint64(32)

@@ -116,13 +116,7 @@ def as_one(sets: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_bits(sets: pa.ChunkedArray | pa.DictionaryArray) -> Bits:
-    """Return a column of sets as NumPy, shape (n, width).
-
-    Raises
-    ------
-    LogError
-        Its sets have different widths, or one is missing.
-    """
+    """Return a column of sets as NumPy, shape (n, width). Raises LogError where widths differ or a set is missing."""
     chunks = sets.chunks if isinstance(sets, pa.ChunkedArray) else [sets]
     found = [_chunk_bits(chunk) for chunk in chunks if len(chunk)]
     if len({bits.shape[1] for bits in found}) > 1:
@@ -183,20 +177,10 @@ def sizes(bits: Bits | SetCodes) -> npt.NDArray[np.int64]:
 
 
 def members(bits: Bits) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return the eligible actions of some displays, one display after the other.
+    """Return the eligible actions of displays with sets of shape (n, width), one display after the other.
 
-    Parameters
-    ----------
-    bits
-        Eligible actions, shape (n, width).
-
-    Returns
-    -------
-    first
-        Place of each display's first action, shape (n + 1,): those of display i are first[i] to first[i + 1]
-        (excluded), increasing.
-    members
-        Eligible actions of all displays, shape (m,).
+    The first array, shape (n + 1,), holds the place of each display's first action in the second, which holds the
+    actions of all displays, shape (m,): those of display i are at first[i] to first[i + 1] (excluded), increasing.
 
     Examples
     --------
@@ -230,15 +214,7 @@ def holds(bits: Bits, action: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
 
 
 def chosen_bits(bits: Bits, actions: npt.NDArray[np.integer]) -> Bits:
-    """Return the sets of some actions alone, numbered in this order, shape (n, width).
-
-    Parameters
-    ----------
-    bits
-        Eligible actions among those of the log, shape (n, width).
-    actions
-        Actions that are kept, shape (k,).
-    """
+    """Return the sets, shape (n, width), of the given actions alone, shape (k,), numbered in this order."""
     out = np.empty((len(bits), width(len(actions))), np.uint8)
     byte, bit = np.asarray(actions) >> 3, (np.asarray(actions) & 7).astype(np.uint8)
     for part in blocks(len(bits), len(actions)):

@@ -295,10 +295,7 @@ def _refuse(column: ContextColumn, value: object, wanted: str, hint: str) -> NoR
 def encoder_of(said: object) -> ContextEncoder:
     """Return the encoder that JSON describes, after checking every word.
 
-    Raises
-    ------
-    SourceError
-        Naming what is missing, of another type, or cannot be.
+    Raises SourceError, which names a word that is missing, has another type or cannot be.
     """
     if not isinstance(said, dict) or set(said) != {"columns", "hashed", "intercept", "hash"}:
         raise _none(f"{reprlib.repr(said)} has not columns, hashed, intercept and hash")

@@ -57,15 +57,11 @@ class BlockHashes:
 
 
 def content_hash(log: Log) -> str:
-    """Return the SHA-256, in hex, of all that a log holds: displays, events, actions and what it says of itself.
+    """Return the SHA-256, in hex, of all that a log holds: displays, events, actions and its description of itself.
 
     How its tables are cut into files, batches and chunks does not matter. Displays on disk count by the hashes in their
-    files, and by which of them belong to the log; the rows of files of older releases, which have none, are read.
-
-    Raises
-    ------
-    SourceError
-        A file of the displays cannot be read.
+    files, and by which of them belong to the log; files of older releases have no hashes, so that their rows are read.
+    Raises SourceError where a file of the displays cannot be read.
     """
     if not isinstance(log, StoredLog):
         return fingerprint_of(log.meta, _table_hash(log.displays), log.events, log.actions)

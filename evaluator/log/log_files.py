@@ -87,12 +87,9 @@ def size_of(file: LogFile) -> int:
 
 @contextmanager
 def opened(file: LogFile) -> Iterator[io.BufferedReader[Any]]:
-    """Open a file to read its bytes, whatever lies there, without waiting for anybody.
+    """Open a file to read its bytes, whatever lies there, without waiting for another process.
 
-    Raises
-    ------
-    OSError
-        There is no such file, or it cannot be opened.
+    Raises OSError where there is no such file, or it cannot be opened.
     """
     if isinstance(file, RemoteFile):
         with RemoteReader(file) as raw, io.BufferedReader(raw, 1 << 20) as stream:
@@ -234,19 +231,9 @@ def damaged(path: LogFile, reason: object) -> SourceError:
 def open_parquet(path: LogFile, reads: Collection[str] | None = ()) -> Iterator[pq.ParquetFile]:
     """Open a file that refuses to return a page whose checksum is not that of its bytes, where pages have one.
 
-    One file, read as such: the name of its folder never becomes a hive partition.
-
-    Parameters
-    ----------
-    path
-        Place of the file.
-    reads
-        Columns whose rows will be read from the first to the last, None for all; far away they are fetched ahead.
-
-    Raises
-    ------
-    SourceError
-        The file is missing, or what was read of it inside the block is damaged.
+    One file is read as such: the name of its folder never becomes a hive partition. `reads` names the columns whose
+    rows will be read from the first to the last, None for all: those of a remote file are fetched ahead. Raises
+    SourceError where the file is missing, or what was read of it inside the block is damaged.
     """
     try:
         if isinstance(path, RemoteFile):
@@ -303,12 +290,8 @@ def part_batches(paths: Sequence[LogFile], size: int, columns: Sequence[str]) ->
 
     Batches are those of one file with all rows: one goes on in the next file where its own ends before. Such a batch is
     a copy, so that files of whole multiples of `size` rows cost nothing. With sets of actions, whose dictionary differs
-    from file to file, a batch ends with its file, as it does with its row group in any case.
-
-    Raises
-    ------
-    SourceError
-        A file is missing, or a page that is read is damaged.
+    from file to file, a batch ends with its file, as it does with its row group in any case. Raises SourceError where a
+    file is missing, or a page that is read is damaged.
     """
     waiting: list[pa.RecordBatch] = []
     held = 0

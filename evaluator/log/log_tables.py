@@ -139,21 +139,9 @@ def beyond_bound(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Return what the display of each conversion earns in all, and which conversions take it beyond a bound.
 
-    Of a display that earns too much in all, those are the conversions from which on, in the order of their times, its
-    sum is beyond; at least the last one.
-
-    Parameters
-    ----------
-    display, time, value
-        Display, time and value of each conversion, shape (n,).
-    bound
-        Largest or smallest sum of a display, up to rounding.
-
-    Returns
-    -------
-    tuple
-        What the display of each conversion earns in all, shape (n,), and whether that conversion takes it beyond the
-        bound, shape (n,).
+    Both arrays have shape (n,), as the displays, times and values of the conversions have. Of a display that earns too
+    much in all, the conversions marked are those from which on, in the order of their times, its sum is beyond the
+    bound; at least the last one. The bound is the largest or smallest sum of a display, up to rounding.
     """
     total, beyond = np.zeros(len(value)), np.zeros(len(value), np.bool_)
     if not len(value):
@@ -183,14 +171,9 @@ class Add(Protocol):
 
 
 def check_events(add: Add, log: LogTables) -> None:
-    """Report what is wrong with the events. Memory: their ids, and those of one batch of displays.
+    """Report to `add` what is wrong with the events of a log of the right structure.
 
-    Parameters
-    ----------
-    add
-        Function that takes note of rows.
-    log
-        Log of the right structure.
+    Memory: their ids, and those of one batch of displays.
     """
     of = to_numpy(log.events["display_id"])
     if not _are_sound(log, of):
@@ -307,16 +290,9 @@ def uneven_sets(sets: pa.ChunkedArray, size: int) -> WrongForm:
 
 
 def set_breaches(batch: Columns, n_actions: int, *, uniform: bool) -> Iterator[WrongSets]:
-    """Yield what is wrong with the sets of some displays.
+    """Yield what is wrong with the sets of displays, whose columns are ``eligible``, ``action`` and any ``propensity``.
 
-    Parameters
-    ----------
-    batch
-        Columns of the displays: ``eligible``, ``action`` and, where the log has some, ``propensity``.
-    n_actions
-        Number of actions K of the log.
-    uniform
-        Whether propensities are uniform by design: then they are one over the size of the set.
+    Where propensities are `uniform` by design, each must be one over the size of its display's set.
     """
     bits, action = batch[ELIGIBLE], np.nan_to_num(batch["action"], nan=-1).astype(np.int64)
     extra, size = beyond(bits, n_actions), sizes(bits)
@@ -361,14 +337,10 @@ def wrong_lists(log: LogTables) -> WrongForm | None:
 
 
 def worst_of_lists(vectors: npt.NDArray[Any], bits: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-    """Return a number of each display's vectors, one that is not finite if there is any, shape (n,).
+    """Return a number of each display's vectors, shape (n,): one that is not finite if there is any.
 
-    Parameters
-    ----------
-    vectors
-        Vectors of the eligible actions, one display after the other, shape (m, d).
-    bits
-        Eligible actions, shape (n, width).
+    The vectors are those of the eligible actions, one display after the other, shape (m, d); `bits` has shape (n,
+    width).
     """
     worst = np.where(np.isfinite(vectors).all(axis=1), 0.0, vectors.sum(axis=1)) if len(vectors) else np.zeros(0)
     display = np.repeat(np.arange(len(bits)), sizes(bits))[: len(worst)]

@@ -47,14 +47,8 @@ Floats = npt.NDArray[np.float64]
 def events_of(log: Log, name: str) -> Log:
     """Return the log whose conversions are the events of a kind, followed as these were.
 
-    Parameters
-    ----------
-    log
-        Log, as it was read.
-    name
-        Name of the kind: that of an outcome; ``sales`` and ``refunds``, the conversions of at least 0 and below;
-        ``cost``, what each display cost, above 0; ``revenue``, all that counts as reward but for costs; or empty, for
-        all conversions.
+    The name is that of an outcome; ``sales`` and ``refunds``, the conversions of at least 0 and below; ``cost``, what
+    each display cost, above 0; ``revenue``, all that counts as reward but for costs; or empty, for all conversions.
     """
     if any(one.name == name for one in log.meta.outcomes):
         return log.of_outcome(name)
@@ -77,10 +71,7 @@ def events_of(log: Log, name: str) -> Log:
 def name_kind(log: Log, name: str) -> str:
     """Return the name of a kind of events that the log has: of an outcome, or of its money.
 
-    Raises
-    ------
-    UnknownNameError
-        The log has no such events.
+    Raises UnknownNameError where the log has no such events.
     """
     has = [SALES, REVENUE] + [REFUNDS] * (sales(log.conversions) is not None) + [COST] * has_costs(log)
     known = [*(one.name for one in log.meta.outcomes), *has]
@@ -164,18 +155,11 @@ def refuse_counted(log: Log, what: str) -> None:
 
 
 def with_rewards(log: Log, *, costs: bool) -> Log:
-    """Return a log in whose conversions all events are that count as rewards.
+    """Return a log whose conversions are all events that count as rewards, with costs of displays if `costs` is true.
 
     A cost is an event of the display's own time, below 0, before its other events. Memory: 25 bytes an event, for each
     display that costs something and, where some events do not count, for each that does. A log without costs and
     outcomes that count, or that has them already, is returned as it is.
-
-    Parameters
-    ----------
-    log
-        Log, as it was read.
-    costs
-        Whether what displays cost counts.
     """
     counted = (CONVERSION, *[COSTS] * costs, *(one.name for one in counted_outcomes(log.meta)))
     if len(log.counted) > 1 or len(counted) == 1:
@@ -282,12 +266,9 @@ class CapLoss:
 
 
 def with_bounds(log: Log, *, least: float | None = None, most: float | None = None) -> Log:
-    """Return a log of which is said that no display can ever have earned less than `least`, or more than `most`.
+    """Return a log that states that no display can ever have earned less than `least`, or more than `most`.
 
-    Raises
-    ------
-    ParameterError
-        A display does at some time; the message names the first.
+    Raises ParameterError where a display does at some time; the message names the first.
     """
     display, lowest, highest = extremes(*_conversions(log))
     for name, bound, reward, sign, word, hint in (
@@ -345,10 +326,7 @@ def _conversions(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float6
 def running_sums(display: npt.NDArray[np.int64], value: Floats) -> Floats:
     """Return what the display of each conversion has earned with it and those before it, shape (c,).
 
-    Parameters
-    ----------
-    display, value
-        Display and value of each conversion, shape (c,), sorted by display, then time.
+    Displays and values are of the conversions, shape (c,), sorted by display, then time.
 
     Examples
     --------

@@ -166,16 +166,9 @@ def first_vectors(lists: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def chosen_lists(lists: pa.ListArray, bits: Bits, actions: npt.NDArray[np.integer]) -> pa.ListArray:
-    """Return a column of lists of some actions' vectors alone, in this order of the actions.
+    """Return a column of lists with the vectors of the given actions alone, shape (k,), in this order.
 
-    Parameters
-    ----------
-    lists
-        Vectors of the eligible actions of each display.
-    bits
-        Eligible actions of the displays, shape (n, width).
-    actions
-        Actions that are kept, shape (k,).
+    The lists hold the vectors of each display's eligible actions, and `bits` these actions, shape (n, width).
     """
     first, action = members(bits)
     new = np.full(8 * bits.shape[1], -1, np.int64)

@@ -79,13 +79,8 @@ def moves_with_time(by_block: npt.NDArray[np.int64], displays: npt.NDArray[np.in
 
     Where sets are exchangeable over the displays, an action is eligible at the same share of every block of time: each
     action's chi-square test at LEVEL / K. Contexts that drift move the sets that depend on them, and are found as well.
-
-    Parameters
-    ----------
-    by_block
-        Number of displays at which each action was eligible, by block of successive displays, shape (B, K).
-    displays
-        Number of displays of each block, shape (B,).
+    `by_block` counts the displays at which each action was eligible, by block of successive displays, shape (B, K);
+    `displays` counts those of each block, shape (B,).
     """
     from scipy.stats import chi2
 

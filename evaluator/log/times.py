@@ -59,16 +59,9 @@ def dated(time: float, tick_seconds: float | None) -> bool:
 
 
 def time_words(time: float, tick_seconds: float | None, *, start: int) -> str:
-    """Return a time of a log as people read it.
+    """Return a time of a log, in ticks, as people read it; `tick_seconds` is None where the log counts rounds.
 
-    Parameters
-    ----------
-    time
-        Time of the log in ticks.
-    tick_seconds
-        Length of a tick in seconds; None where the log counts rounds.
-    start
-        Time of the first display in ticks: without dates, days are counted from the one it falls on, which is day 1.
+    Without dates, days are counted from the one on which the first display falls, at tick `start`: it is day 1.
 
     >>> time_words(1_767_225_600, 1.0, start=0)
     '2026-01-01 00:00'
@@ -181,15 +174,9 @@ def stamp_of(*differences: Ints, known: int = 0) -> int:
 def delays_within_stamps(stamps: Ints, uniform: Floats) -> Floats:
     """Return delays in stamps, drawn given how many stamps lie between display and conversion, shape (c,).
 
-    With hazard h and a display anywhere in its stamp, a delay d with k stamps between has the density
-    exp(-h d) (1 - |d - k|) for 0 < d and k - 1 < d < k + 1: one law for k = 0, and one of d - k for all others.
-
-    Parameters
-    ----------
-    stamps
-        Number of stamps from that of the display to that of the conversion, 0 where both are one, shape (c,).
-    uniform
-        Draws between 0 and 1, shape (c,).
+    With hazard h and a display anywhere in its stamp, a delay d with k stamps between has the density exp(-h d) (1 - |d
+    - k|) for 0 < d and k - 1 < d < k + 1: one law for k = 0, and one of d - k for all others. `stamps` holds k, 0 where
+    display and conversion share a stamp, and `uniform` draws between 0 and 1, both of shape (c,).
 
     Examples
     --------

@@ -26,13 +26,8 @@ _LOOKED_AT = 250
 def display_vectors(log: Log, *, first: Literal["action_set", "context"] = "action_set") -> str | None:
     """Return the column of the displays' vectors, ``action_set`` or ``context``, or None if there is none.
 
-    Parameters
-    ----------
-    log
-        Log whose vectors are wanted.
-    first
-        Column to prefer where there are both: a policy tells actions apart by their vectors; what a logger looked at is
-        best told by the context.
+    Where there are both, `first` is preferred: a policy tells actions apart by their vectors; what a logger looked at
+    is best told by the context.
     """
     second = "context" if first == "action_set" else "action_set"
     return next((name for name in (first, second) if name in log.schema.names), None)
@@ -120,19 +115,9 @@ class TakenActions:
 
 
 def in_order(log: Log, labels: Sequence[str]) -> Log:
-    """Return a log whose actions are numbered in the order of these labels.
+    """Return a log whose actions are numbered in the order of the labels of all K actions.
 
-    Parameters
-    ----------
-    log
-        Log with just these actions, in any order.
-    labels
-        Labels of all K actions.
-
-    Raises
-    ------
-    ParameterError
-        The log has another action, or lacks one; names it.
+    Raises ParameterError where the log has another action or lacks one; the message names it.
     """
     own = log.labels
     if own == list(labels):

@@ -370,12 +370,8 @@ class Spike(NamedTuple):
 def spikes(delays: Ints, stamp: int) -> tuple[Spike, ...]:
     """Return delays that ten conversions or more share, and more than have any other delay within a tenth of it.
 
-    Parameters
-    ----------
-    delays
-        Delays of the conversions in ticks, shape (n,).
-    stamp
-        Ticks that the time stamps tell apart; only delays of at least fifty of them are looked at.
+    Delays are in ticks, shape (n,). The time stamps tell `stamp` ticks apart; only delays of at least fifty times as
+    many are looked at.
 
     Examples
     --------

@@ -368,21 +368,12 @@ class Calibration:
 
 
 def calibrate(probability: Floats, share: Floats, elapsed: Floats, converted: npt.NDArray[np.bool_]) -> Calibration:
-    """Return expected beside seen conversions.
+    """Return the number of conversions that the model expects beside the number seen.
 
-    A display should have converted by now with probability p (1 - exp(-r e)); the number of those that have is a sum of
-    independent indicators.
-
-    Parameters
-    ----------
-    probability
-        Probability that each display ever converts, by the model, shape (n,).
-    share
-        Share of each display's conversions that come within what it was followed for, 1 - exp(-r e), shape (n,).
-    elapsed
-        Number of ticks that each display was followed for, shape (n,).
-    converted
-        Whether each display has converted, shape (n,).
+    A display that was followed for e ticks (`elapsed`) should have converted by now with probability p (1 - exp(-r e)),
+    where p is the probability that it ever converts, by the model, and 1 - exp(-r e) is the `share` of its conversions
+    that come within e ticks. The number of displays that have converted is a sum of independent indicators. All arrays
+    have a number for each display, shape (n,).
 
     Examples
     --------

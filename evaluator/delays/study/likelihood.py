@@ -146,21 +146,11 @@ class TruncatedSample:
 def sample_of(
     delays: ArrayLike, limits: ArrayLike | None = None, *, rounding: Rounding | None = None
 ) -> TruncatedSample:
-    """Return delays aggregated for fitting.
+    """Return delays aggregated for fitting; delays have shape (n,), limits (n,) or (), in ticks.
 
-    Parameters
-    ----------
-    delays, limits
-        Delays, shape (n,), and their limits, shape (n,) or (), in ticks; None where nothing was cut off.
-    rounding
-        Rounding of the delays, ``"floor"`` or ``"none"`` (`TruncatedSample`); None takes ``"floor"`` for whole numbers.
-
-    Raises
-    ------
-    DataError
-        There are no delays, or impossible ones, or an exact delay of 0, of which no density is known.
-    ParameterError
-        The rounding is neither of the two.
+    Limits are None where nothing was cut off. The rounding is ``"floor"`` or ``"none"`` (`TruncatedSample`); None takes
+    ``"floor"`` for whole numbers. Raises DataError where there are no delays, or impossible ones, or an exact delay of
+    0, of which no density is known, and ParameterError where the rounding is neither of the two.
     """
     if rounding not in (None, *ROUNDINGS):
         raise ParameterError(f"rounding is {rounding!r}.", remedy=f"one of {', '.join(ROUNDINGS)}.")
@@ -250,26 +240,15 @@ def maximise(
     tolerance: float = 1e-14,
     iterations: int = 100,
 ) -> Optimum:
-    """Return a local maximum, by Newton's method with halved steps.
+    """Return a local maximum of `function`, by Newton's method with halved steps.
 
-    Parameters
-    ----------
-    function
-        Function of theta, shape (p,), that gives the log likelihood; -inf where impossible.
-    theta
-        Starting point, shape (p,), scaled such that a change of 1 is large.
-    gradient
-        Function of theta that gives the gradient, shape (p,); None takes fourth-order differences, 2 p^2 + 2 p
-        evaluations a step.
-    curvature
-        Function of theta that gives the Hessian, shape (p, p); None takes differences.
-    hessian
-        Hessian near enough to step with, shape (p, p); None computes it at the start. It is renewed as soon as the
-        squared decrement falls by less than a factor of 10 a step, and at the end.
-    tolerance
-        Squared Newton decrement, the squared distance to the optimum in standard errors, below which to stop.
-    iterations
-        Number of steps after which, the value still rising along a ridge, there is no strict maximum.
+    The function takes theta, shape (p,), and gives the log likelihood, -inf where impossible. It starts from `theta`,
+    scaled such that a change of 1 is large. Without `gradient`, shape (p,), fourth-order differences are taken, 2 p^2 +
+    2 p evaluations a step; without `curvature`, which gives the Hessian, shape (p, p), differences too. `hessian` is
+    one near enough to step with, computed at the start if None; it is renewed as soon as the squared decrement falls by
+    less than a factor of 10 a step, and at the end. The search stops where the squared Newton decrement, the squared
+    distance to the optimum in standard errors, is below `tolerance`. If the value still rises along a ridge after
+    `iterations` steps, there is no strict maximum.
     """
     value = function(theta)
 

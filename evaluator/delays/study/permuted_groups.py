@@ -228,16 +228,8 @@ def permutation_test(
 ) -> Tested:
     """Test whether two groups, or all, have one law; stops after `enough` permutations that differ as much.
 
-    Parameters
-    ----------
-    sample, pair, state
-        Delays, the groups that are tested, and the state of the stream before.
-    permutations
-        Number of permutations.
-    enough
-        Number of permutations that differ as much after which the test stops; more than there are for never.
-    workers
-        Whoever draws the permutations.
+    The stream of draws goes on from `state`, and `workers` draw the permutations. The test never stops early where
+    `enough` is more than `permutations`.
     """
     test = sample.test(pair, state)
     rows = test.group.size

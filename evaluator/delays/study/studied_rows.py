@@ -53,10 +53,7 @@ class StudiedRows:
     def sample(self, of: str) -> Sample:
         """Return what the jobs of one part compute on: laws, bootstraps, permutations or tail.
 
-        Raises
-        ------
-        DataError
-            There are no such groups; or the delays are impossible.
+        Raises DataError where there are no such groups, or the delays are impossible.
         """
         with self._making:
             if of not in self._samples:
@@ -93,12 +90,9 @@ class DelayPlace(Protocol):
     """
 
     def opened(self) -> Log | DelayRows:
-        """Return the log, or the rows of the file, if it is what was meant.
+        """Return the log, or the rows of the file, if it is the one that was meant.
 
-        Raises
-        ------
-        WorkerError
-            It is not there for this worker, or something else is there.
+        Raises WorkerError where it is not there for this worker, or something else is there.
         """
 
 
@@ -134,10 +128,7 @@ class StudiedDelays:
     def open(self, of: str) -> Sample:
         """Open the delays, on a worker, and return the sample that the jobs of one part compute on.
 
-        Raises
-        ------
-        WorkerError
-            The worker is refused: it has other delays under the name.
+        Raises WorkerError where the worker is refused because it has other delays under the name.
         """
         return _opened(self).sample(of)
 

@@ -203,19 +203,9 @@ def problem_of(scenario: Scenario, name: str, folder: Path) -> Problem:
 def scenario_laws(scenario: Scenario | PromotionsScenario, folder: Path) -> list[DelayLaw]:
     """Return a scenario's delay laws: one for all actions, one an action, or one for each kind of events.
 
-    Parameters
-    ----------
-    scenario
-        Scenario of a synthetic log or a simulation; one of promotions has laws of sales, refunds and unsubscribes.
-    folder
-        Folder that the file names in the scenario are relative to.
-
-    Raises
-    ------
-    SourceError
-        A file of an empirical law is absent or holds no CDF.
-    SpecError
-        The numbers of a law are out of range.
+    A scenario of promotions has laws of sales, refunds and unsubscribes. The file names in a scenario are relative to
+    `folder`. Raises SourceError where a file of an empirical law is absent or holds no CDF, and SpecError where the
+    numbers of a law are out of range.
     """
     try:
         return [delay_law(delay, folder) for delay in _law_delays(scenario)]
