@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf, ndtr, pdtr
 
 from evaluator.delays.cdf import DelayCDF, law_moments, stating_the_rest
 from evaluator.delays.law_names import LAWS, NamedLaw, grammar
@@ -187,12 +186,16 @@ def uniform(low: int, high: int) -> DelayLaw:
 
 def poisson(mean: float) -> DelayLaw:
     """Return the Poisson law."""
+    from scipy.special import pdtr
+
     _positive("poisson", "mean", mean)
     return DelayLaw(lambda a: pdtr(a, mean), f"Poisson delays with mean {mean:g} rounds (given)")
 
 
 def half_normal(mean: float) -> DelayLaw:
     """Return the law of ceil(|Z|), Z normal with mean 0 and E|Z| = `mean`: tau_a = erf(a / (mean sqrt(pi)))."""
+    from scipy.special import erf
+
     width = _positive("half-normal", "mean", mean) * math.sqrt(math.pi)
     return DelayLaw(lambda a: erf(a / width), f"half-normal delays with mean {mean:g} rounds, rounded up (given)")
 
@@ -221,6 +224,8 @@ def lognormal_mixture(weights: Sequence[float], medians: Sequence[float], sigmas
     >>> float(lognormal_mixture([1], [100], [2])(100))
     0.5
     """
+    from scipy.special import ndtr
+
     w, m, s = (np.asarray(part, np.float64) for part in (weights, medians, sigmas))
     sizes = {w.size, m.size, s.size}
     if len(sizes) > 1 or not w.size or not (w > 0).all() or abs(w.sum() - 1) > 1e-6 or min(m.min(), s.min()) <= 0:

@@ -16,7 +16,7 @@ from evaluator.datasets import load
 from evaluator.datasets.options import MakeOptions
 from evaluator.datasets.resolve import dataset_spec, spec_path
 from evaluator.datasets.spec import FileSpec, ScenarioSpec
-from evaluator.errors import ParameterError, UsageError
+from evaluator.errors import ParameterError, UnknownNameError, UsageError
 from evaluator.log import Log
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.static import FixedAction, LoggingPolicy, RandomPolicy
@@ -94,6 +94,8 @@ class GeneratedFiles:
         """Return the log of its files, which are written and read; a number that is None is that of `make`."""
         from evaluator.datasets import make
 
+        if self.twin is None and (displays is not None or seed is not None):
+            raise UsageError("The shop is always the same.", remedy="leave `displays` and `seed` out.")
         asked = MakeOptions().to_dict()
         rows, number = asked["rows"] if displays is None else displays, asked["seed"] if seed is None else seed
         with TemporaryDirectory(prefix="evaluate-world-") as folder:
@@ -158,9 +160,14 @@ class World:
                 f"A {type(scenario).__name__} is no scenario.",
                 remedy="name a bundled one or the path of a spec.toml; `World` takes a problem, `World.fit` a log.",
             )
-        if scenario == "shop":
+        try:
+            path, spec = spec_path(scenario), dataset_spec(scenario)
+        except UnknownNameError:
+            if scenario == "shop":
+                return cls(GeneratedFiles("shop", "shop"))
+            raise
+        if scenario == "shop" and not isinstance(spec, ScenarioSpec):  # a folder that `make` wrote, maybe
             return cls(GeneratedFiles("shop", "shop"))
-        path, spec = spec_path(scenario), dataset_spec(scenario)
         if isinstance(spec, FileSpec) and spec.twin is not None:
             return cls(GeneratedFiles(spec.name, scenario, spec.twin))
         if not isinstance(spec, ScenarioSpec) or not isinstance(path, Path):
@@ -398,10 +405,14 @@ def in_rounds(world: World) -> Problem:
         The scenario is in time, not in rounds; or the world is fitted to a log, or generated as files.
     """
     model = world.model
+    if isinstance(model, GeneratedFiles):
+        raise UsageError(
+            f"{world.name!r} is generated as files: no policy lives in it.",
+            remedy="replay its log, or name a dataset whose kind is `synthetic` in `evaluate datasets list`.",
+        )
     if not isinstance(model, BernoulliProblem | LinearProblem) or model.arrivals is not None:
         scenario = isinstance(model, BernoulliProblem | LinearProblem | Promotions)
-        generated = isinstance(model, GeneratedFiles)
-        what = "has arrivals in time" if scenario else "is generated as files" if generated else "is fitted to a log"
+        what = "has arrivals in time" if scenario else "is fitted to a log"
         raise UsageError(
             f"{world.name!r} {what}, and a simulation counts rounds.",
             remedy="replay a log of it, or let policies live in it (`World.play`); or give delays in rounds, and leave "

@@ -246,6 +246,13 @@ def test_replay_does_not_import_scipy_stats() -> None:
     assert not modules & {"scipy.stats", "altair", "vl_convert", "sklearn"}
 
 
+@pytest.mark.parametrize("words", ["'explain', 'few-rounds'", "'policies', 'list'"])
+def test_what_looks_something_up_imports_no_statistics(words: str) -> None:
+    code = f"import evaluator.cli.app as a; sys.argv = ['evaluate', {words}]"
+    run = f"{code}\ntry:\n a.main()\nexcept SystemExit: pass\nprint()"
+    assert not loaded_by(f"exec({run!r})") & {"scipy.special", "scipy.stats", "polars", "altair"}
+
+
 def test_a_study_of_delays_draws_only_when_asked_to() -> None:
     words = "'delays', '--limit', '2000', '--families', 'exponential', '--bootstraps', '19'"
     code = f"from evaluator.cli import app as a; import sys; sys.argv = ['evaluate', {words}]"

@@ -14,6 +14,7 @@ from evaluator.arguments import as_description
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import fit
 from evaluator.datasets import make
+from evaluator.datasets.resolve import spec_path
 from evaluator.delays.laws import fixed
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log.fingerprint import content_hash
@@ -222,7 +223,7 @@ def test_the_shop_is_a_world_with_a_log_and_a_truth(tmp_path: Path) -> None:
     logging, *always, _ = values.items()
     for policy, value in (("logging", logging[1]), *((f"fixed:action={name[7:]}", of) for name, of in always)):
         assert world.truth(policy).value == pytest.approx(value, abs=1e-6)
-    with pytest.raises(UsageError, match="the shop is always the same"):
+    with pytest.raises(UsageError, match="The shop is always the same"):
         world.log(500)
 
 
@@ -239,9 +240,20 @@ def test_the_criteo_twin_is_a_world_with_logs_and_a_truth(tmp_path: Path) -> Non
     assert world.truth("logging").value == pytest.approx(truth.of(LoggingPolicy()).value, rel=0.1)
 
 
+def test_a_folder_of_the_shops_name_is_taken_where_it_is_a_scenario(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make("shop", "shop")  # a log in files: the world is the one that it was drawn from
+    assert isinstance(World.from_toml("shop").model, GeneratedFiles)
+    scenario = spec_path("vernade2017-low").read_text().replace('name = "vernade2017-low"', 'name = "mine"')
+    (tmp_path / "shop" / "spec.toml").write_text(scenario)
+    assert World.from_toml("shop").name == "mine"
+
+
 @pytest.mark.parametrize("name", ["shop", "criteo_twin"])
 def test_no_policy_lives_in_files(name: str) -> None:
     with pytest.raises(UsageError, match=f"'{name}' is generated as files: it has logs and a truth, and no policy"):
         World.from_toml(name).play("ucb1", 100)
-    with pytest.raises(UsageError, match=f"'{name}' is generated as files, and a simulation counts rounds"):
+    with pytest.raises(UsageError, match=f"'{name}' is generated as files: no policy lives in it"):
         simulate(name, "ucb1", runs=2)
