@@ -150,7 +150,12 @@ def _words(ctx: Any) -> str:
 
 
 def _point_to_help(ctx: Any) -> str:
-    return f"{_words(ctx)} {'--help' if hasattr(ctx.command, 'commands') else '--help-all'} says what it takes."
+    return f"{_words(ctx)} {'--help' if _is_group(ctx.command) else '--help-all'} says what it takes."
+
+
+def _is_group(command: Any) -> bool:
+    """Return whether it is a group of commands, all of which its ``--help`` lists: it has no ``--help-all``."""
+    return hasattr(command, "commands")
 
 
 def _flags(command: Any) -> list[str]:
@@ -166,7 +171,7 @@ def _no_option(error: Any, ctx: Any) -> EvaluatorError:
     """Return the error for an unknown option: it names the commands that have the option, or the nearest option."""
     flag = error.option_name
     others = [path for path, other in _commands(ctx.find_root().command) if flag in _flags(other)]
-    close = nearest(flag, ["--help", "--help-all", *_flags(ctx.command)])
+    close = nearest(flag, ["--help", *([] if _is_group(ctx.command) else ["--help-all"]), *_flags(ctx.command)])
     if others:
         remedy = f"it is an option of {', '.join(others)}."
     else:
@@ -176,7 +181,7 @@ def _no_option(error: Any, ctx: Any) -> EvaluatorError:
 
 def _commands(command: Any, path: str = "evaluate") -> list[tuple[str, Any]]:
     """Return a command, or all commands of a group and its subgroups, each with the words that the user types."""
-    if not hasattr(command, "commands"):
+    if not _is_group(command):
         return [(path, command)]
     return [pair for name, member in command.commands.items() for pair in _commands(member, f"{path} {name}")]
 

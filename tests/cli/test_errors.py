@@ -195,6 +195,7 @@ def test_a_log_is_named_by_its_place_or_by_its_option(command: tuple[str, ...]) 
         ("check --zzz", "evaluate check has no option --zzz. Hint: evaluate check --help-all says what it takes."),
         ("compare --help-al", "evaluate compare has no option --help-al. Hint: did you mean --help-all?"),
         ("--debugg replay", "evaluate has no option --debugg. Hint: evaluate --help says what it takes."),
+        ("datasets --help-all", "evaluate datasets has no option --help-all. Hint: did you mean --help?"),
         ("replya", "evaluate has no command 'replya'. Hint: did you mean replay?"),
         ("validate", "evaluate has no command 'validate'. Hint: did you mean evaluate datasets validate?"),
         ("datasets shwo", "evaluate datasets has no command 'shwo'. Hint: did you mean show?"),
