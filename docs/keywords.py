@@ -13,9 +13,9 @@ from typing import Any
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.options import CompareOptions
-from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.options.declaration import Options, alternatives, declaration, kinds_of, several, type_text
+from evaluator.reading.options import ReadingOptions
 from evaluator.replays.options import BareReplayOptions, ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 

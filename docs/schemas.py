@@ -24,17 +24,6 @@ sys.path.insert(0, str(ROOT))  # the checkout that the script is in, whatever is
 from evaluator.audits.result import Audit  # noqa: E402
 from evaluator.checks.run import CheckReport  # noqa: E402
 from evaluator.comparisons.result import Comparison  # noqa: E402
-from evaluator.datasets.facts import (  # noqa: E402
-    Conversion,
-    DatasetFacts,
-    DatasetList,
-    MadeShop,
-    MadeTwin,
-    PromotionsFacts,
-    SpecFacts,
-    Validation,
-)
-from evaluator.datasets.options import ReadingOptions  # noqa: E402
 from evaluator.delays.study.result import DelayStudy  # noqa: E402
 from evaluator.findings.catalogue import Catalogue  # noqa: E402
 from evaluator.options.declaration import (  # noqa: E402
@@ -47,6 +36,17 @@ from evaluator.options.declaration import (  # noqa: E402
     several,
 )
 from evaluator.policies.base import PolicyDescription, PolicyList  # noqa: E402
+from evaluator.reading.facts import (  # noqa: E402
+    Conversion,
+    DatasetFacts,
+    DatasetList,
+    MadeShop,
+    MadeTwin,
+    PromotionsFacts,
+    SpecFacts,
+    Validation,
+)
+from evaluator.reading.options import ReadingOptions  # noqa: E402
 from evaluator.replays.plan import PlanDocument  # noqa: E402
 from evaluator.replays.result import ReplayResult  # noqa: E402
 from evaluator.reports.command_words import DECLARED  # noqa: E402

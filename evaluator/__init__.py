@@ -123,7 +123,7 @@ def _as_chart(result: Any, name: str | None) -> Any:
 
 
 def _read_frames(*given: Any) -> Any:
-    from evaluator.datasets.from_frames import read_frames
+    from evaluator.reading.from_frames import read_frames
 
     return read_frames(*given)
 

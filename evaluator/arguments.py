@@ -7,13 +7,13 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, overload
 
-from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import EvaluatorError, ParameterError, UsageError
 from evaluator.options import signatures
 from evaluator.options.declaration import Options
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy, resolve, split_specs
 from evaluator.policies.user import UserPolicy
+from evaluator.reading.options import ReadingOptions
 from evaluator.replays.learned.policy import LearnedPolicy
 
 
@@ -48,7 +48,7 @@ _ELSEWHERE = {
     "policy": "policies are the second argument.",
     "policies": "policies are the second argument.",
     "scenario": "`simulate` takes a scenario, as its first argument.",
-    "file": "it is of the command line; `evaluator.datasets.delay_file.read_delay_file` reads such files.",
+    "file": "it is of the command line; `evaluator.reading.delay_file.read_delay_file` reads such files.",
 }
 _ELSEWHERE["as_json"] = _ELSEWHERE["json"]
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.datasets import load
-from evaluator.datasets.canonical import write_canonical
 from evaluator.log import Log, StoredLog
 from evaluator.log.schema import to_numpy
+from evaluator.reading.canonical import write_canonical
 
 
 def part_of(log: Log, keep: npt.NDArray[np.bool_], **columns: npt.NDArray[Any]) -> Log:

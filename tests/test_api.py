@@ -14,10 +14,10 @@ import evaluator
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.options import CompareOptions
-from evaluator.datasets.options import ReadingOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.options import keywords
 from evaluator.options.declaration import Options, declaration, describe, kinds_of
+from evaluator.reading.options import ReadingOptions
 from evaluator.replays.options import ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 from tests.packaging.test_readme_output import script

@@ -18,7 +18,7 @@ import scipy.linalg  # noqa: F401 (loads a BLAS of its own)
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from evaluator.threads import one_blas_thread
-from tests.datasets.sources import write_spec
+from tests.reading.sources import write_spec
 
 # A dot product of as many numbers as conversions, in several threads; what plans, results and audits say, to the bit.
 SCRIPT = """

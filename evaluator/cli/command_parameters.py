@@ -167,14 +167,14 @@ def policy_names(incomplete: str) -> list[str]:
 
 def dataset_names(incomplete: str) -> list[str]:
     """Return the bundled datasets and scenarios, the specs and the converted folders that complete a name."""
-    from evaluator.datasets.locate import bundled_names
+    from evaluator.reading.locate import bundled_names
 
     return [*_filter_names(bundled_names(), incomplete), *_find_paths(incomplete, _is_log)]
 
 
 def scenario_names(incomplete: str) -> list[str]:
     """Return the bundled scenarios and the specs that complete a name."""
-    from evaluator.datasets.locate import bundled_scenarios
+    from evaluator.reading.locate import bundled_scenarios
 
     return [*_filter_names(bundled_scenarios(), incomplete), *_find_paths(incomplete, _is_spec)]
 
@@ -188,7 +188,7 @@ def finding_codes(incomplete: str) -> list[str]:
 
 def data_files(incomplete: str) -> list[str]:
     """Return the data files that complete a path."""
-    from evaluator.datasets.locate import DATA_SUFFIXES
+    from evaluator.reading.locate import DATA_SUFFIXES
 
     return _find_paths(incomplete, lambda path: bool(DATA_SUFFIXES & set(path.suffixes)) and path.is_file())
 
@@ -217,7 +217,7 @@ def _is_log(path: Path) -> bool:
 
 def made_names(incomplete: str) -> list[str]:
     """Return the datasets of `evaluate datasets make` that complete a name."""
-    from evaluator.datasets.options import MADE
+    from evaluator.reading.options import MADE
 
     return [name for name in MADE if name.startswith(incomplete)]
 
@@ -265,7 +265,7 @@ def _read_columns(given: dict[str, Any]) -> list[str]:
     named = given.get("log") or given.get("dataset")
     if named is None:
         return []
-    from evaluator.datasets.locate import bundled_names
+    from evaluator.reading.locate import bundled_names
 
     spec = bundled_names().get(str(named), Path(named))
     spec = spec / "spec.toml" if spec.is_dir() else spec

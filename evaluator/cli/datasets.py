@@ -15,14 +15,14 @@ from evaluator.cli.command_parameters import argument, option, options_of
 from evaluator.cli.help import App
 from evaluator.cli.options import one_log, reads_log
 from evaluator.cli.output import finish, new_file, new_folder, this_command
-from evaluator.datasets.options import MakeOptions, ReadingOptions
 from evaluator.errors import UsageError
 from evaluator.escape import escape
 from evaluator.options.declaration import Option
 from evaluator.options.shared import DATASET, JOBS, KEPT, WHICH_LOG
+from evaluator.reading.options import MakeOptions, ReadingOptions
 
 if TYPE_CHECKING:
-    from evaluator.datasets.draft_lines import Draft, Question
+    from evaluator.reading.draft_lines import Draft, Question
 
 app = App(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
 
@@ -58,7 +58,7 @@ Name = Annotated[str, argument(_NAME, completes="dataset")]
 @app.command("list", epilog="Example: evaluate datasets list")
 def list_command(as_json: o.AsJson = False, debug: o.Debug = False) -> None:
     """List the bundled datasets."""
-    from evaluator.datasets.summary import bundled
+    from evaluator.reading.summary import bundled
 
     listed = bundled()
     if as_json:
@@ -158,7 +158,7 @@ def convert_command(
         done = convert(dataset, out, overwrite=overwrite, jobs=jobs, advance=advance, **reading)
     log, left_out = done.log, done.quarantine
     if as_json:
-        from evaluator.datasets.facts import Conversion
+        from evaluator.reading.facts import Conversion
 
         written = Conversion(
             out=str(out), name=log.meta.name, displays=len(log), conversions=log.conversions.num_rows,
@@ -266,7 +266,7 @@ def make_command(
     with o.progress("rows", {"Generating": asked.rows if dataset != "shop" else None}) as advance:
         made = make(dataset, out, rows=asked.rows, seed=asked.seed, jobs=asked.jobs, advance=advance)
     if as_json:
-        from evaluator.datasets.facts import MadeShop, MadeTwin
+        from evaluator.reading.facts import MadeShop, MadeTwin
 
         kind = MadeShop if dataset == "shop" else MadeTwin
         document = kind(out=str(made.path), truth=str(made.truth), table=str(made.table), **made.counts)

@@ -11,11 +11,11 @@ from evaluator.cli import options as o
 from evaluator.cli.command_parameters import option, options_of
 from evaluator.cli.options import one_log, open_log, origin, reading_options, reads_log
 from evaluator.cli.output import finish, kept_output, this_command
-from evaluator.datasets.options import FILE, DelayFileOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
 from evaluator.options.shared import WHICH_LOG
+from evaluator.reading.options import FILE, DelayFileOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,9 +68,9 @@ def delays_command(
     looking, so plain histograms show delays too short.
     """
     from evaluator.comparisons.log_places import place_of
-    from evaluator.datasets.delay_file import place_of_file
     from evaluator.delays.study.run import steps, study_log, study_rows
     from evaluator.log.column import source_columns
+    from evaluator.reading.delay_file import place_of_file
     from evaluator.reports.result_files import write_study
 
     options = DelayOptions(**studying)
@@ -135,7 +135,7 @@ def _refuse_file_options(given: dict[str, Any]) -> None:
 
 
 def _read_file(file: Path, asked: DelayFileOptions) -> tuple[DelayRows, pa.Table]:
-    from evaluator.datasets.delay_file import read_delay_file
+    from evaluator.reading.delay_file import read_delay_file
 
     done = read_delay_file(file, asked)
     if done.quarantine.num_rows:

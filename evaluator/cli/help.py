@@ -189,7 +189,7 @@ def _commands(command: Any, path: str = "evaluate") -> list[tuple[str, Any]]:
 def _missing(error: Any, ctx: Any) -> EvaluatorError | None:
     if error.param is None:
         return None
-    from evaluator.datasets.locate import needs_spec
+    from evaluator.reading.locate import needs_spec
 
     # Who names a file of rows needs a spec first, whatever else is missing.
     for log in filter(None, map(ctx.params.get, ("log", "dataset"))):

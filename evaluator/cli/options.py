@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 import typer
 
 from evaluator.cli.command_parameters import argument, option, options_of
-from evaluator.datasets.options import ReadingOptions
 from evaluator.errors import UsageError
 from evaluator.escape import escape
 from evaluator.options.declaration import Option
 from evaluator.options.shared import CLUSTER, DATASET, KEPT, OUTPUT, POLICIES, STUDY, WHICH_LOG
+from evaluator.reading.options import ReadingOptions
 from evaluator.reports.command_words import use_command_words
 
 if TYPE_CHECKING:

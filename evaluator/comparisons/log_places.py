@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluator.datasets import read
-from evaluator.datasets.canonical import is_canonical, open_canonical, write_canonical
-from evaluator.datasets.log_folders import folder_of
 from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.workers import in_folder, this_folder, this_worker
 from evaluator.log import Log, StoredLog
 from evaluator.log.fingerprint import content_hash
+from evaluator.reading.canonical import is_canonical, open_canonical, write_canonical
+from evaluator.reading.log_folders import folder_of
+from evaluator.reading.resolve import read
 
 
 @dataclass(frozen=True)

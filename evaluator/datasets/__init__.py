@@ -1,4 +1,4 @@
-"""Datasets: declarative specs, the reader that turns them into logs, synthetic scenarios with known truth.
+"""Datasets: what is done with them from Python; `evaluator.reading` reads them, the bundled ones lie beside this file.
 
 Importing this package loads none of polars, pyarrow and pydantic; its functions do.
 """
@@ -9,18 +9,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from evaluator.datasets.options import ReadingOptions
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.options.signatures import refuse_unknown, shows
+from evaluator.reading.options import ReadingOptions
 
 if TYPE_CHECKING:
-    from evaluator.datasets.adapter import Reading
-    from evaluator.datasets.converting import convert, make
-    from evaluator.datasets.drafting import draft
-    from evaluator.datasets.resolve import names, read
-    from evaluator.datasets.spec_file import json_schema
-    from evaluator.datasets.summary import show, validate
     from evaluator.log import Log
+    from evaluator.reading.adapter import Reading
+    from evaluator.reading.converting import convert, make
+    from evaluator.reading.drafting import draft
+    from evaluator.reading.resolve import names, read
+    from evaluator.reading.spec_file import json_schema
+    from evaluator.reading.summary import show, validate
     from evaluator.worlds.scenarios.problem import generate
 
 __all__ = [
@@ -28,16 +28,16 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "Reading": "datasets.adapter",
-    "convert": "datasets.converting",
-    "draft": "datasets.drafting",
+    "Reading": "reading.adapter",
+    "convert": "reading.converting",
+    "draft": "reading.drafting",
     "generate": "worlds.scenarios.problem",
-    "json_schema": "datasets.spec_file",
-    "make": "datasets.converting",
-    "names": "datasets.resolve",
-    "read": "datasets.resolve",
-    "show": "datasets.summary",
-    "validate": "datasets.summary",
+    "json_schema": "reading.spec_file",
+    "make": "reading.converting",
+    "names": "reading.resolve",
+    "read": "reading.resolve",
+    "show": "reading.summary",
+    "validate": "reading.summary",
 }
 
 
@@ -72,7 +72,7 @@ def load(dataset: str | Path = "synthetic", **options: Unpack[ReadingKeywords]) 
     >>> load("synthetic", limit=1000)
     Log('synthetic', displays=1000, conversions=871, actions=10, tick='round')
     """
-    from evaluator.datasets.resolve import read
+    from evaluator.reading.resolve import read
 
     refuse_unknown("load", options, ReadingOptions)
     return read(dataset, **options).log

@@ -9,9 +9,9 @@ import re
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.options import CompareOptions
-from evaluator.datasets.options import DelayFileOptions, MakeOptions, ReadingOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import SEE_TRACEBACK
+from evaluator.reading.options import DelayFileOptions, MakeOptions, ReadingOptions
 from evaluator.replays.options import ReplayOptions
 from evaluator.simulations.options import SimulateOptions
 

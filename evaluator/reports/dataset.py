@@ -55,7 +55,7 @@ def validation_document(report: dict[str, Any]) -> Document:
 
 
 def _sections_of_log(log: Log, layout: Layout) -> tuple[Section, ...]:
-    from evaluator.datasets.summary import log_facts
+    from evaluator.reading.summary import log_facts
 
     try:
         log.checked()
@@ -166,7 +166,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Grid:
 
 
 def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return the rows on eligible actions, from `evaluator.datasets.facts.SetFacts`."""
+    """Return the rows on eligible actions, from `evaluator.reading.facts.SetFacts`."""
     if sets is None:
         return []
     smallest, largest, distinct, changes = (sets[name] for name in ("smallest", "largest", "distinct", "changes"))

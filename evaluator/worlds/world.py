@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from evaluator.arguments import PolicyLike, as_description
 from evaluator.datasets import load
-from evaluator.datasets.options import MakeOptions
-from evaluator.datasets.resolve import dataset_spec, spec_path
-from evaluator.datasets.spec import FileSpec, ScenarioSpec
 from evaluator.errors import ParameterError, UnknownNameError, UsageError
 from evaluator.log import Log
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.static import FixedAction, LoggingPolicy, RandomPolicy
+from evaluator.reading.options import MakeOptions
+from evaluator.reading.resolve import dataset_spec, spec_path
+from evaluator.reading.spec import FileSpec, ScenarioSpec
 from evaluator.threads import one_blas_thread
 from evaluator.units import is_whole, rounds_of_window
 from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem, draw_log, problem_of

@@ -13,8 +13,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from evaluator import load, replay
-from evaluator.datasets import canonical
-from evaluator.datasets.meta_file import DISPLAYS, META
+from evaluator.reading import canonical
+from evaluator.reading.meta_file import DISPLAYS, META
 from tests.bench.full_size_replay import converted
 from tests.bench.timing import RUNS, Job, seconds
 

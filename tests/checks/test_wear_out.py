@@ -19,8 +19,8 @@ from evaluator.log import Log
 from evaluator.log.column import read_users
 from evaluator.replays.findings.assumptions import UNWORN
 from tests.checks.visits import Visits
-from tests.datasets.sources import dataset
 from tests.logs import bernoulli_log
+from tests.reading.sources import dataset
 
 # The best action is worth .05 more than a random one at a user's first display, and worn out at the thirtieth.
 WORN = Visits(n=20_000, users=1_000, same=0.85, logger="rotation", rates=(0.1, 0.11, 0.12, 0.13, 0.18))

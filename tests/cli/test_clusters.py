@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evaluator import replay
-from evaluator.datasets.canonical import write_canonical
+from evaluator.reading.canonical import write_canonical
 from tests.cli.runs import evaluate
 from tests.statistical.users import Crowd
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.datasets.locate import DATA_SUFFIXES
-from evaluator.datasets.sources.files import SUFFIXES
+from evaluator.reading.locate import DATA_SUFFIXES
+from evaluator.reading.sources.files import SUFFIXES
 
 ASKED = """
 import sys

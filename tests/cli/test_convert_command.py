@@ -15,8 +15,8 @@ import pytest
 
 from tests.cli.runs import evaluate
 from tests.cli.test_commands import command
-from tests.datasets.sources import dataset
-from tests.datasets.test_integrity import VERSION_1
+from tests.reading.sources import dataset
+from tests.reading.test_integrity import VERSION_1
 
 N = 150_000
 ROWS = ["t,ad,sold,user", *[f"{i},{i * i % 7},,{i * 7919 % 10007}" for i in range(N)]]

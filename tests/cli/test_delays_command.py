@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import vl_convert
 
-from evaluator.datasets.canonical import write_canonical
+from evaluator.reading.canonical import write_canonical
 from tests.cli.runs import evaluate, manifest_of, sentences
 from tests.logs import bernoulli_log, build_log
 

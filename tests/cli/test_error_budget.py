@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator.datasets.canonical import write_canonical
+from evaluator.reading.canonical import write_canonical
 from tests.cli.runs import evaluate
 from tests.cli.test_commands import COMMANDS
 from tests.logs import build_log, with_outcome

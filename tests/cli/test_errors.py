@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.errors import DataError
 from tests.cli.runs import evaluate
-from tests.datasets.sources import ROWS, write_spec
+from tests.reading.sources import ROWS, write_spec
 
 USAGE, BAD_DATA, THE_REST = 2, 3, 1
 RAISING = """

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator.datasets.canonical import write_canonical
 from evaluator.escape import escape
+from evaluator.reading.canonical import write_canonical
 from tests.cli.runs import Run, evaluate
-from tests.datasets.sources import dataset
 from tests.logs import build_log
+from tests.reading.sources import dataset
 
 CLEAR = "\x1b[2J\x1b]0;owned\x07"
 FORGED = "ok\nerror: forged\r\u2028error: forged"

@@ -13,14 +13,14 @@ import pytest
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.datasets import load
-from evaluator.datasets.outcomes import asked_window
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import UsageError
+from evaluator.reading.outcomes import asked_window
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.clock import resolve_window, start_clock
 from evaluator.replays.rounds.survey import survey
 from evaluator.simulations.options import SimulateOptions
-from tests.datasets.sources import dataset
+from tests.reading.sources import dataset
 
 OPTIONS = (ReplayOptions, AuditOptions, CheckOptions, DelayOptions, SimulateOptions)
 # The clock refuses it: it knows what shares it can count in.

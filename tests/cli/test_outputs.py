@@ -47,7 +47,7 @@ def little_room() -> Iterator[None]:
 def test_a_place_that_cannot_be_written_fails_before_the_work(
     words: tuple[str, ...], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for worker in ("evaluator.datasets.read", "evaluator.simulations.simulate", "evaluator.datasets.converting.read"):
+    for worker in ("evaluator.datasets.read", "evaluator.simulations.simulate", "evaluator.reading.converting.read"):
         monkeypatch.setattr(worker, None)
     (tmp_path / "file").write_text("not a folder")
     run = evaluate(*words, str(tmp_path / name))

@@ -10,7 +10,7 @@ import pytest
 
 from evaluator import load, load_policy, replay
 from tests.cli.runs import evaluate, manifest_of, validator
-from tests.datasets.sources import dataset
+from tests.reading.sources import dataset
 from tests.reports.digits import as_written
 
 SMALL = ("--limit", "5000", "--window", "200")

@@ -14,14 +14,14 @@ import pytest
 from evaluator.datasets import convert, load
 from evaluator.errors import OutputInUseError
 from tests.crossed import crossed
-from tests.datasets.sources import dataset
+from tests.reading.sources import dataset
 
 # Stops at a half-written folder until the signal comes: at the writing of a generated log, while a file is read, and
 # while its displays are written.
 HALF = """
 import sys, time
-from evaluator.datasets import canonical, intake, resolve
-from evaluator.datasets import frames as scan
+from evaluator.reading import canonical, intake, resolve
+from evaluator.reading import frames as scan
 
 def wait(*arguments):
     print("waiting", flush=True)

@@ -98,7 +98,7 @@ def test_a_comparison_calls_no_difference_real_without_a_bound() -> None:
 
 
 def test_reports_say_so_in_the_row(tmp_path: Any) -> None:
-    from evaluator.datasets.canonical import write_canonical
+    from evaluator.reading.canonical import write_canonical
 
     write_canonical(PAID, tmp_path)
     words = ("-d", str(tmp_path), "-p", "ucb1")
@@ -138,7 +138,7 @@ def test_bounds_that_do_not_fit_are_refused(options: dict[str, float], words: st
 
 def test_where_refunds_have_no_bound_the_smallest_reward_is_what_nobody_knows(tmp_path: Any) -> None:
     """Both ends are named where both are open, and the option that closes each is named by the command line."""
-    from evaluator.datasets.canonical import write_canonical
+    from evaluator.reading.canonical import write_canonical
 
     refunded = paid(np.where(np.arange(len(MONEY)) % 7 == 0, -MONEY, MONEY))
     write_canonical(refunded, tmp_path)

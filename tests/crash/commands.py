@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.datasets.sources import dataset
+from tests.reading.sources import dataset
 
 DISPLAYS = 200
 

@@ -17,9 +17,6 @@ import pytest
 
 from evaluator import DelayStudy, study_delays
 from evaluator.comparisons.log_places import at_a_place
-from evaluator.datasets.canonical import write_canonical
-from evaluator.datasets.delay_file import place_of_file, read_delay_file
-from evaluator.datasets.options import DelayFileOptions
 from evaluator.delays.study import goodness, permuted_groups, studied_rows, tail
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
 from evaluator.delays.study.fitting import LawJob, fit_sample
@@ -35,6 +32,9 @@ from evaluator.jobs.workers import loaded
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows, delays_hash
 from evaluator.outputs.kept_folder import KeptJobs, kept_beside
+from evaluator.reading.canonical import write_canonical
+from evaluator.reading.delay_file import place_of_file, read_delay_file
+from evaluator.reading.options import DelayFileOptions
 from evaluator.streams import seed_stream, state_of
 from tests.cli.runs import validate
 from tests.delays.laws import truncated_draws

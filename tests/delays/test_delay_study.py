@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 from evaluator import load, study_delays
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.delays.study.result import DelayStudy
 from evaluator.errors import DataError, ParameterError, UnknownNameError
 from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.reports.delay_charts import cdf_chart
 from evaluator.reports.delay_sentences import drift_verdict
-from tests.datasets.sources import dataset
 from tests.logs import bernoulli_log, build_log
+from tests.reading.sources import dataset
 
 QUICK = {"families": ["geometric"], "bootstraps": 19}
 DAY = 86_400

@@ -13,12 +13,12 @@ import pytest
 from scipy.special import expit
 
 from evaluator import study_delays
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.delays.study import joint_rate as joint_study
 from evaluator.delays.study.joint import fit_joint
 from evaluator.delays.study.joint_rate import calibrate, study_joint
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.results.json_documents import plain_values
 from tests.logs import bernoulli_log, build_log
 

@@ -15,8 +15,8 @@ from evaluator.delays.law_names import LAWS, LawKey, LawNumber, NamedLaw, table
 from evaluator.delays.laws import DelayLaw, parse_law
 from evaluator.errors import ParameterError
 from evaluator.worlds.scenarios.scenario import Delay
-from tests.datasets import test_scenarios
 from tests.delays.laws import TRUTHS
+from tests.reading import test_scenarios
 
 README = (Path(__file__).parents[2] / "datasets" / "README.md").read_text(encoding="utf-8")
 TWICE = NamedLaw(make="twice", numbers=(LawNumber("delay", int),), keys=(LawKey("mean", parameter="delay"),), cdf="-")
@@ -29,7 +29,7 @@ def what_is_missing(named: dict[str, NamedLaw]) -> list[str]:
             said.append(f"evaluator/delays/laws.py has no function {law.make!r}: write it, for the law {name!r}")
         if name not in test_scenarios.FAMILIES and "file" not in law.takes:
             said.append(
-                f"tests/datasets/test_scenarios.py has no case of the law {name!r}: write its keys and P(D <= a) at "
+                f"tests/reading/test_scenarios.py has no case of the law {name!r}: write its keys and P(D <= a) at "
                 "some ages in FAMILIES"
             )
         said += [
@@ -50,7 +50,7 @@ def test_what_a_new_law_needs_is_asked_for_in_a_sentence_each() -> None:
     keys = (LawKey("mean", needed=True), LawKey("twist"))
     assert what_is_missing({"twisted": NamedLaw(make="twisted", keys=keys, cdf="-")}) == [
         "evaluator/delays/laws.py has no function 'twisted': write it, for the law 'twisted'",
-        "tests/datasets/test_scenarios.py has no case of the law 'twisted': write its keys and P(D <= a) at some ages "
+        "tests/reading/test_scenarios.py has no case of the law 'twisted': write its keys and P(D <= a) at some ages "
         "in FAMILIES",
         "evaluator/worlds/scenarios/scenario.py has no key 'twist' of the law 'twisted': write it, a field of Delay",
     ]

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.datasets.resolve import dataset_spec
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.fitting import fit_family
+from evaluator.reading.resolve import dataset_spec
 from evaluator.worlds.criteo.rows import durations
 
 FILE = Path(__file__).parents[3] / "shared" / "data" / "criteo_attribution" / "delay_summary.csv"

@@ -26,9 +26,9 @@ from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.run import execute_all
-from tests.datasets import decisions
-from tests.datasets.sources import write_spec
 from tests.logs import linear_log
+from tests.reading import decisions
+from tests.reading.sources import write_spec
 
 if TYPE_CHECKING:
     from evaluator.comparisons.kept import FoundResults

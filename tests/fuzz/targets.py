@@ -14,13 +14,13 @@ import numpy as np
 
 from evaluator import datasets, load_policy
 from evaluator.comparisons.study_file import read_study
-from evaluator.datasets.delay_file import read_delay_file
-from evaluator.datasets.options import DelayFileOptions
 from evaluator.delays.fit_file import load_fit
 from evaluator.delays.laws import given_cdf
 from evaluator.errors import PolicyError
 from evaluator.log import Log
 from evaluator.outputs.kept_folder import kept_beside
+from evaluator.reading.delay_file import read_delay_file
+from evaluator.reading.options import DelayFileOptions
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.worlds.world import load_problem
 from tests.cli.runs import evaluate

@@ -9,9 +9,9 @@ import pytest
 
 from evaluator import load
 from evaluator.errors import SourceError
-from tests.datasets.sources import write_spec
 from tests.fuzz.bombs import BOMBS
 from tests.fuzz.oracle import RESIDENT, forget_peak, peak
+from tests.reading.sources import write_spec
 
 
 @pytest.mark.parametrize("bomb", BOMBS)

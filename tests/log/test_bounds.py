@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.log.reward_kinds import with_bounds, with_cap
 from evaluator.log.schema import to_numpy
+from evaluator.reading.canonical import open_canonical, write_canonical
 from tests.logs import build_log
 
 OF = [0, 1, 1, 1, 3, 3]

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.log.column import Column, read_clusters, read_groups, read_values, source_columns
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.options import ReplayOptions
 from tests.logs import build_log
 

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator.datasets import load
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import LogError
 from evaluator.log import Log, find_breaches, shuffle_ties
 from evaluator.log import eligible as sets_of
@@ -21,6 +20,7 @@ from evaluator.log.eligible import SETS, chosen_sets, holds, members, pack, size
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import to_numpy, uneven_lists
 from evaluator.log.vectors_of_displays import in_order
+from evaluator.reading.canonical import open_canonical, write_canonical
 from tests.logs import build_log
 
 N = 300

@@ -12,14 +12,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evaluator.datasets import assembly, canonical, convert, load
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.log import Log, fingerprint
 from evaluator.log.fingerprint import BlockHashes, content_hash
 from evaluator.log.schema import fixed_size_lists, uneven_lists
-from tests.datasets.parted import write_parts
-from tests.datasets.sources import write_spec
+from evaluator.reading import assembly, canonical, convert, load
+from evaluator.reading.canonical import open_canonical, write_canonical
 from tests.logs import linear_log
+from tests.reading.parted import write_parts
+from tests.reading.sources import write_spec
 
 LOG = linear_log(300, n_actions=3, dimension=2, mean_delay=10.0, seed=1)
 

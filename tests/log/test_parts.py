@@ -13,14 +13,14 @@ import pytest
 
 from evaluator import replay
 from evaluator.datasets import convert, load, show, validate
-from evaluator.datasets.canonical import ROWS_PER_GROUP, open_canonical, refuse_other, write_canonical
-from evaluator.datasets.meta_file import SCHEMA_VERSION, read_meta
 from evaluator.errors import OutputExistsError, SourceError
 from evaluator.log import Log, StoredLog
 from evaluator.log.fingerprint import content_hash
 from evaluator.outputs.atomic import refuse_inside_log
-from tests.datasets.parted import write_parts
+from evaluator.reading.canonical import ROWS_PER_GROUP, open_canonical, refuse_other, write_canonical
+from evaluator.reading.meta_file import SCHEMA_VERSION, read_meta
 from tests.logs import build_log
+from tests.reading.parted import write_parts
 
 N = 2 * ROWS_PER_GROUP + 5_000
 CUTS = [ROWS_PER_GROUP, 2 * ROWS_PER_GROUP]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from evaluator.datasets import load
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import LogError, SourceError
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.reading.canonical import open_canonical, write_canonical
 from tests.logs import build_log, linear_log
 
 N = 400

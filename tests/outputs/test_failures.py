@@ -52,7 +52,7 @@ def test_a_library_that_writes_to_a_full_disk_says_so(tmp_path: Path) -> None:
 
 
 def test_a_source_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evaluator.datasets.sources import files
+    from evaluator.reading.sources import files
 
     class Unreadable(type(tmp_path)):  # type: ignore[misc]
         def open(self, *_: object, **__: object) -> None:

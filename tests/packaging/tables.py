@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from evaluator.checks import registry as checks
 from evaluator.datasets import names
-from evaluator.datasets.resolve import dataset_spec
-from evaluator.datasets.spec import ScenarioSpec
 from evaluator.delays import law_names
 from evaluator.policies.registry import POLICIES, describe
+from evaluator.reading.resolve import dataset_spec
+from evaluator.reading.spec import ScenarioSpec
 
 
 def datasets() -> list[str]:

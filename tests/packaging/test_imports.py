@@ -29,13 +29,14 @@ ALLOWED: dict[str, set[str] | None] = {
     "estimates": set(),
     "delays": {"engine/kernels"},
     "delays/study": {"delays", "estimates", "engine/kernels", "log", "replays/rounds"},
-    "datasets": {"delays", "log", "worlds/criteo", "worlds/scenarios", "worlds/shop"},
+    "reading": {"delays", "log", "worlds/criteo", "worlds/scenarios", "worlds/shop"},
+    "datasets": {"log", "reading", "worlds/scenarios"},
     "policies": {"delays", "engine/kernels"},
     "worlds/criteo": set(),
     "worlds/scenarios": {"delays", "log"},
     "worlds/shop": set(),
     "worlds": {
-        "datasets", "delays", "engine/kernels", "log", "policies", "replays", "engine", "replays/rounds",
+        "datasets", "delays", "engine/kernels", "log", "policies", "reading", "replays", "engine", "replays/rounds",
         "worlds/criteo", "worlds/scenarios", "worlds/shop",
     },
     "simulations": {"policies", "worlds", "worlds/scenarios"},
@@ -45,25 +46,25 @@ ALLOWED: dict[str, set[str] | None] = {
     "replays": {
         "delays", "estimates", "engine/kernels", "log", "policies", "replays/learned", "engine", "replays/rounds",
     },
-    "comparisons": {"checks", "datasets", "estimates", "log", "policies", "replays", "engine"},
+    "comparisons": {"checks", "reading", "estimates", "log", "policies", "replays", "engine"},
     "checks": {"delays", "delays/study", "estimates", "engine/kernels", "log", "replays", "replays/rounds"},
     "audits": {
         "checks", "comparisons", "delays", "estimates", "log", "policies", "replays", "engine", "worlds",
     },
     "reports": {
-        "audits", "checks", "comparisons", "datasets", "delays", "delays/study", "estimates", "log", "replays",
+        "audits", "checks", "comparisons", "delays", "delays/study", "estimates", "log", "reading", "replays",
         "simulations", "worlds/scenarios",
     },
     "cli": None,
 }  # fmt: skip
 # Third parties that only these folders touch.
 FENCES = {
-    "polars": {"datasets", "worlds/criteo", "worlds/scenarios", "worlds/shop"},
-    "obstore": {"datasets"},
+    "polars": {"reading", "worlds/criteo", "worlds/scenarios", "worlds/shop"},
+    "obstore": {"reading"},
     "pyarrow": {
         "results",
         "outputs",
-        "datasets",
+        "reading",
         "log",
         "replays",
         "comparisons",
@@ -80,7 +81,7 @@ FENCES = {
     "vl_convert": {"reports"},
     "jinja2": {"reports"},
     "numba": {"engine/kernels"},
-    "pydantic": {"datasets", "delays", "reports", "results", "worlds/criteo", "worlds/scenarios"},
+    "pydantic": {"delays", "reading", "reports", "results", "worlds/criteo", "worlds/scenarios"},
 }  # fmt: skip
 
 
@@ -236,7 +237,7 @@ def test_pages_of_results_import_no_reader() -> None:
     """A page of results that are there reads no log: polars and the readers would cost it 30 MB."""
     modules = loaded_by("import evaluator.reports.result_files")
     assert "evaluator.comparisons.result" in modules
-    assert not modules & {"polars", "evaluator.comparisons.variant_jobs", "evaluator.datasets.intake"}
+    assert not modules & {"polars", "evaluator.comparisons.variant_jobs", "evaluator.reading.intake"}
 
 
 def test_replay_does_not_import_scipy_stats() -> None:

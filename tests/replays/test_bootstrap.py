@@ -11,11 +11,11 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.arguments import as_description
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import ParameterError
 from evaluator.estimates.standard_errors import widened_by
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.run import execute

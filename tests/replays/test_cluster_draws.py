@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from evaluator import compare, replay
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import ParameterError
 from evaluator.estimates.standard_errors import clustered_error
 from evaluator.log import Log
 from evaluator.log.column import Column
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.values import resampled as bootstrap
 from evaluator.replays.values.expected_values import expected_differences
 from evaluator.replays.values.resampled import ClusterDraws

@@ -14,9 +14,9 @@ from evaluator.arguments import as_description
 from evaluator.comparisons.kept import KeptResults
 from evaluator.comparisons.run import compare_results, plan_comparison
 from evaluator.comparisons.study_file import read_study
-from evaluator.datasets.canonical import write_canonical
 from evaluator.errors import KeyOfFileError, ParameterError, UnknownNameError
 from evaluator.estimates.confidence import ANYTIME, Interval
+from evaluator.reading.canonical import write_canonical
 from evaluator.replays.guardrails import Guardrail, parse_guardrail, relative
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.run import execute_all

@@ -11,9 +11,9 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.api import plan
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.delays.product_limit import product_limit
 from evaluator.log import Log
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.rounds.survey import survey
 from tests.logs import build_log
 from tests.policies.checks import leaves

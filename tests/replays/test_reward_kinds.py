@@ -14,13 +14,13 @@ import pytest
 
 from evaluator import audit, check, compare, load, plan, replay, study_delays
 from evaluator.arguments import as_description
-from evaluator.datasets.canonical import write_canonical
-from evaluator.datasets.summary import log_facts
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import EvaluatorError, LogError, ParameterError
 from evaluator.log import EventKind, Log
 from evaluator.log.meta import merge_events, with_kind
 from evaluator.log.schema import to_numpy
+from evaluator.reading.canonical import write_canonical
+from evaluator.reading.summary import log_facts
 from evaluator.worlds.estimand import claims_of
 from evaluator.worlds.live_loop import play_live
 from evaluator.worlds.live_policy import claimed_weights, live_money, live_world, money_weights

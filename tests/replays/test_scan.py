@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.log import Log
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay, read_basis
 from evaluator.replays.result import ReplayResult

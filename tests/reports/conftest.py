@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator import Log, audit, check, compare, replay, simulate, study_delays
-from evaluator.datasets.canonical import write_canonical
+from evaluator.reading.canonical import write_canonical
 from tests.cli.runs import evaluate
 from tests.logs import build_log, with_outcome
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from evaluator import check, study_delays
-from evaluator.datasets.summary import log_facts
 from evaluator.errors import LogError
 from evaluator.log import Log
+from evaluator.reading.summary import log_facts
 from evaluator.reports.delay_charts import rates_chart
 from evaluator.reports.documents import document_of
 from evaluator.reports.terminal import text_of

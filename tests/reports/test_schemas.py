@@ -10,15 +10,15 @@ import jsonschema
 import numpy as np
 import pytest
 
-from evaluator.datasets.canonical import write_canonical
 from evaluator.policies.base import PolicyList
 from evaluator.policies.registry import describe, names
+from evaluator.reading.canonical import write_canonical
 from evaluator.reports.manifest import write_json, write_manifest
 from evaluator.simulations.options import SimulateOptions
 from tests.cli.runs import Run, evaluate, validate, validator
-from tests.datasets.sources import dataset, spec_validator
 from tests.delays.joint_logs import WORLDS, joint_log
 from tests.packaging.test_readme_output import script
+from tests.reading.sources import dataset, spec_validator
 
 schemas = script("schemas")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.datasets.canonical import open_canonical, write_canonical
-from evaluator.datasets.meta_file import DISPLAYS, META, TABLES
 from evaluator.errors import SourceError
 from evaluator.log import Selection, StoredLog
-from tests.datasets.test_integrity import N, contents, made_log
+from evaluator.reading.canonical import open_canonical, write_canonical
+from evaluator.reading.meta_file import DISPLAYS, META, TABLES
+from tests.reading.test_integrity import N, contents, made_log
 
 SEED = 1
 

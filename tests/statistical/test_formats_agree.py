@@ -8,7 +8,7 @@ import pytest
 
 from evaluator import replay
 from evaluator.log import Log
-from tests.datasets.test_formats_agree import in_all_formats
+from tests.reading.test_formats_agree import in_all_formats
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ import pytest
 
 from evaluator import replay
 from evaluator.datasets import load
-from evaluator.datasets.resolve import dataset_spec, spec_path
-from evaluator.datasets.spec import ScenarioSpec
 from evaluator.log.schema import to_numpy
+from evaluator.reading.resolve import dataset_spec, spec_path
+from evaluator.reading.spec import ScenarioSpec
 from evaluator.worlds.scenarios.promotions import true_values
 from evaluator.worlds.scenarios.scenario import PromotionsScenario
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from evaluator.datasets.row_rules import LEVEL, LeftOut
 from evaluator.log import Log
+from evaluator.reading.row_rules import LEVEL, LeftOut
 from tests.untidy.defects import Rows, rows_of
 from tests.untidy.settings import Untidy
 from tests.untidy.traffic import draw_traffic

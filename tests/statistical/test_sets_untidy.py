@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.datasets.summary import set_facts
+from evaluator.reading.summary import set_facts
 from evaluator.replays.acceptance import set_sizes
 from tests.estimates.test_best_order import best_of
 from tests.worlds_with_sets import Displays, World, make_displays, make_log, packed, true_order_value

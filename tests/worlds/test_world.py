@@ -14,11 +14,11 @@ from evaluator.arguments import as_description
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import fit
 from evaluator.datasets import make
-from evaluator.datasets.resolve import spec_path
 from evaluator.delays.laws import fixed
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log.fingerprint import content_hash
 from evaluator.policies.static import LoggingPolicy
+from evaluator.reading.resolve import spec_path
 from evaluator.simulations import BernoulliProblem
 from evaluator.worlds.true_rewards import known_truth, of_criteo_twin
 from evaluator.worlds.twin_log import draw_twin

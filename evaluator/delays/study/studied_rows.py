@@ -86,7 +86,7 @@ class DelayPlace(Protocol):
     """Where delays lie, so that another process can open the same ones: a frozen dataclass of plain values.
 
     Of a log, `evaluator.comparisons.log_places.LogPlace`; of a bare file,
-    `evaluator.datasets.delay_file.DelayFilePlace`.
+    `evaluator.reading.delay_file.DelayFilePlace`.
     """
 
     def opened(self) -> Log | DelayRows:

@@ -14,8 +14,8 @@ from evaluator.datasets import convert
 from evaluator.errors import ParameterError, SourceError
 from evaluator.log.encoder import ContextColumn, ContextEncoder
 from evaluator.replays.learned.policy import LearnedPolicy
-from tests.datasets.sources import dataset
 from tests.policies.mine import CompiledGreedy
+from tests.reading.sources import dataset
 from tests.replays.learned.policy_files import lived, read, write
 
 COUNTRIES, DEVICES = ("de", "fr", "at", "ch", "es", "it", "nl", "pt", ""), ("phone", "tv")

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.errors import LogError, ParameterError
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.rounds.stream import LogRounds, vectors_of
 from tests.logged_rounds import in_memory
 from tests.logs import build_log

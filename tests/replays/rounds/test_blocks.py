@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.datasets.canonical import open_canonical, write_canonical
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.rounds.stream import blocks, pieces
 from tests.logs import build_log
 

@@ -9,9 +9,9 @@ import pytest
 
 from evaluator import compare, replay
 from evaluator.api import plan
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.delays.product_limit import product_limit
 from evaluator.errors import DataError, ParameterError
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.options import known_share
 from evaluator.replays.policy_delays import known_delays
 from evaluator.replays.rounds.survey import survey

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from evaluator import compare, replay
-from evaluator.datasets.canonical import open_canonical, write_canonical
 from evaluator.log.schema import to_numpy
+from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.rounds.stream import BLOCK, LogOrder
 from tests.logs import bernoulli_log, linear_log
 from tests.replays.test_scan import same, softmax_log

@@ -1,0 +1,404 @@
+"""The canonical folder, read and written: the tables of a log in Parquet, and ``meta.json``, which knows every file.
+
+Its format, which versions of it are read and what is verified when: ``docs/reference/formats.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import repeat
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluator.errors import OutputExistsError, SourceError, UsageError
+from evaluator.log import Log, LogMeta, Selection, StoredLog
+from evaluator.log.eligible import SetCodes, any_eligible, packed, sizes
+from evaluator.log.fingerprint import BLOCKS, BlockHashes, fingerprint_of, stored_hash
+from evaluator.log.log_files import LogFile, open_parquet, read_whole
+from evaluator.log.meta import CONVERSION, OUTCOME, code_kinds, mark_kind, merge_events
+from evaluator.log.schema import (
+    ACTION_SET,
+    ELIGIBLE,
+    KIND,
+    OWN_COLUMNS,
+    WEIGHT,
+    fixed_size_lists,
+    is_number,
+    is_uneven,
+    to_numpy,
+    uneven_lists,
+)
+from evaluator.outputs.atomic import refuse_foreign
+from evaluator.reading.labels import USED, ShownActions, choose_actions, kept_propensities
+from evaluator.reading.log_folders import LogFolder, check_end, check_rows, check_whole, holds, names_in
+from evaluator.reading.meta_file import (
+    ACTIONS,
+    CONVERSIONS,
+    DISPLAYS,
+    EVENTS,
+    FILES,
+    META,
+    OUTCOMES,
+    QUARANTINE,
+    SCHEMA_OF_PARTS,
+    SCHEMA_VERSION,
+    MetaFile,
+    display_files,
+    read_meta,
+    write_meta,
+)
+from evaluator.reading.row_breaches import QUARANTINE as BAD_ROWS
+from evaluator.units import is_whole
+
+# What each file has always had; in version 1 there is nothing else to know it by.
+_COLUMNS = {
+    DISPLAYS: {"display_id", "time", "action"},
+    EVENTS: {"display_id", "time", "value"},
+    CONVERSIONS: {"display_id", "time", "value"},
+    ACTIONS: {"action", "label"},
+    OUTCOMES: {"outcome", "display_id", "time", "value"},
+    QUARANTINE: set(BAD_ROWS) - {"key"},  # which came later
+}
+
+# What is said of a folder of the first version.
+UNVERIFIED = "Written by an earlier format without checksums; convert again to have it verify itself."
+ROWS_PER_GROUP = 65_536
+# Columns that hardly move from row to row: as differences they take half of the file's time and space.
+RISING = ("display_id", "time", "position")
+WRITTEN = {"compression": "zstd", "write_page_checksum": True}
+
+
+def is_canonical(folder: LogFolder) -> bool:
+    """Whether `folder` looks like a converted log."""
+    return holds(folder, META)
+
+
+def refuse_other(folder: Path) -> None:
+    """Raise unless `folder` is a converted log and holds nothing else, so that it may be deleted.
+
+    Raises OutputExistsError if the folder is of another kind, of a version that is not known, or holds a file that is
+    not as a conversion wrote it, by its size and footer, or in version 1 by its columns.
+    """
+    try:
+        found = read_meta(folder)
+    except SourceError as error:
+        raise OutputExistsError(
+            f"Output {folder} exists and is of another kind. {error.what}",
+            remedy="name another folder, or remove this one.",
+        ) from None
+
+    def as_written(path: Path) -> bool:
+        if path.name == META:
+            return True
+        if not found.files:
+            return path.name in _COLUMNS and _has_columns(path)
+        try:
+            check_end(path, found.files[path.name])
+        except (KeyError, SourceError):
+            return False
+        return True
+
+    refuse_foreign(
+        folder,
+        as_written,
+        kind="a converted log as it was written",
+        remedy="name another folder, or move it elsewhere; if it is a damaged file of the log, remove it yourself.",
+    )
+
+
+def _has_columns(path: Path) -> bool:
+    """Whether a file is Parquet with the columns that it always has."""
+    try:
+        with open_parquet(path) as file:
+            return _COLUMNS[path.name] <= set(file.schema_arrow.names)
+    except SourceError:
+        return False
+
+
+def open_canonical(
+    folder: LogFolder, *, limit: int | None = None, actions: str | Sequence[str] | None = None
+) -> StoredLog:
+    """Return the log in a canonical folder; its displays stay where they are.
+
+    `limit` takes the first displays with their events, `actions` some actions as `evaluator.datasets.load` does while
+    reading files. Raises SourceError if a file is missing, damaged or of a newer version, where displays are verified
+    as far as they are read, by this and by what reads the log later; LogError if rows break the log contract, where a
+    replay checks the contexts that it reads; UsageError or UnknownNameError if the arguments do not fit the log.
+    """
+    found = read_meta(folder)
+    if limit is not None and not is_whole(limit, 1):
+        raise UsageError(f"limit={limit}.", remedy="give the number of displays to read, at least 1.")
+    whole = _opened(folder, found)
+    whole.validated(vectors=False)
+    log = whole if limit is None or limit >= len(whole) else first_displays(whole, limit)
+    log = log if actions is None else only_actions(log, actions)
+    return log.as_sound_as(whole)
+
+
+def _opened(folder: LogFolder, found: MetaFile) -> StoredLog:
+    """Return the log with all of its files verified but for the pages of the displays."""
+    if found.version >= SCHEMA_OF_PARTS:
+        displays = {name for name in names_in(folder) if name.startswith("displays")}
+        _refuse_others(folder, displays.difference(found.files))
+    for name, file in found.files.items():
+        if name != QUARANTINE:
+            check = check_end if name in found.displays else check_whole
+            check(folder / name, file)
+    earlier = (CONVERSIONS, *[OUTCOMES] * (OUTCOMES in found.files))
+    names = (*([EVENTS] if found.version >= SCHEMA_VERSION else earlier), ACTIONS)
+    tables = {name: read_whole(folder / name) for name in names}
+    paths = [folder / name for name in found.displays]
+    rows = {path.name: _rows(path) for path in paths}
+    for name, n in (*rows.items(), *((name, table.num_rows) for name, table in tables.items())):
+        if name in found.files:
+            check_rows(folder / name, n, found.files[name])
+    n_displays = sum(rows.values())
+    selection = Selection(n_displays, n_displays)
+    return StoredLog(paths, selection, events=_events(tables), actions=tables[ACTIONS], meta=found.meta)
+
+
+def _events(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the events in the tables of a folder, of which earlier versions had conversions and others apart."""
+    if EVENTS in tables:
+        return code_kinds(tables[EVENTS]) if KIND in tables[EVENTS].column_names else tables[EVENTS]
+    conversions, others = tables[CONVERSIONS], tables.get(OUTCOMES)
+    return conversions if others is None else merge_events(conversions, code_kinds(others, OUTCOME))
+
+
+def _rows(path: LogFile) -> int:
+    with open_parquet(path) as file:
+        return int(file.metadata.num_rows)
+
+
+def verify(folder: LogFolder) -> list[str]:
+    """Check every byte of a canonical folder, which `open_canonical` does as far as it reads, and return remarks.
+
+    A folder of the first version has no checksums, which is such a remark. Raises SourceError if a file is missing or
+    damaged, or does not belong there.
+    """
+    found = read_meta(folder)
+    for name, known in found.files.items():
+        check_whole(folder / name, known)
+    belong = {*found.files, META} if found.files else set(FILES)
+    _refuse_others(folder, names_in(folder) - belong)
+    return remarks(folder)
+
+
+def _refuse_others(folder: LogFolder, names: Collection[str]) -> None:
+    if names:
+        more = f" ({len(names) - 1} more)" if len(names) > 1 else ""
+        raise SourceError(f"{folder}: {min(names)} is no file of a converted log{more}.", remedy="move it elsewhere.")
+
+
+def remarks(folder: LogFolder) -> list[str]:
+    """Return what the reader of a canonical folder must know of its format."""
+    return [UNVERIFIED] if read_meta(folder).version == 1 else []
+
+
+def first_displays(log: StoredLog, n: int) -> StoredLog:
+    """Return the first `n` displays and their events."""
+    events = log.events.slice(0, int(np.searchsorted(to_numpy(log.events["display_id"]), n, side="left")))
+    return log.changed(selection=replace(log.selection, rows=n, kept=n), events=events)
+
+
+def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
+    """Return the displays of some actions, as `evaluator.datasets.load` does while reading files.
+
+    Delays still count the displays of all actions: the log has the column ``position``. Propensities become those of
+    the fewer actions where `evaluator.reading.labels.kept_propensities` knows them. Errors of the choice are as of
+    `evaluator.reading.labels.choose_actions`.
+    """
+    meta = log.meta
+    logged = meta.propensity in ("logged", "estimated")
+    seen = ShownActions(log.n_actions)
+    judged = np.zeros(log.n_actions, np.int64)
+    until = None if meta.observed_until is None else meta.observed_until - (meta.attribution_window or 0)
+    for _, batch in log.batches(["action", "time", *["propensity"] * logged, *[WEIGHT] * (WEIGHT in log.schema.names)]):
+        action = batch["action"]
+        seen.read(action, batch.get("propensity"), batch.get(WEIGHT))
+        mature = action if until is None else action[: np.searchsorted(batch["time"], until, side="right")]
+        judged += np.bincount(mature, minlength=log.n_actions)
+    shown = seen.shown
+    old = np.array(choose_actions(log.labels, judged if wanted == USED else shown, wanted))
+    new_action = np.full(log.n_actions, -1, np.int32)
+    new_action[old] = np.arange(len(old), dtype=np.int32)
+    kept = int(shown[old].sum())
+    found = kept_propensities(log.meta.propensity, seen, old, choosable=_choosable(log, old))
+    events = _renumbered(log, new_action)
+    conversions = int(mark_kind(events, CONVERSION).sum())
+    counts = {
+        **log.meta.counts,
+        "displays_dropped_by_actions": len(log) - kept,
+        "share_of_displays_kept": kept / len(log),
+        "conversions_dropped_by_actions": log.conversions.num_rows - conversions,
+        "displays": kept,
+        "conversions": conversions,
+    }
+    return log.changed(
+        selection=replace(log.selection, kept=kept, new_action=new_action, propensity=found.of_action),
+        events=events,
+        actions=log.actions.take(pa.array(old)).set_column(0, "action", pa.array(np.arange(len(old), dtype=np.int32))),
+        meta=replace(
+            log.meta,
+            counts=counts,
+            propensity=found.kind,
+            notes=(*log.meta.notes, *found.notes),
+            kept_share=log.meta.kept_share * found.kept_share,
+        ),
+    )
+
+
+def _choosable(log: StoredLog, actions: npt.NDArray[np.integer]) -> float | None:
+    """Return the weight of the displays at which an action of these is eligible, or None if displays have no sets.
+
+    Displays that are themselves left of a choice of actions stand for others with such sets: 1/p of the one that was
+    shown is |E| on average, however often the logger showed one of the set.
+    """
+    if ELIGIBLE not in log.schema.names:
+        return None
+    share, total = log.meta.kept_share, 0.0
+    reads = [ELIGIBLE, *[WEIGHT] * (WEIGHT in log.schema.names), *["propensity"] * (share < 1.0)]
+    for _, batch in log.batches(reads, coded=True):
+        sets = batch[ELIGIBLE]
+        assert isinstance(sets, SetCodes)
+        of = np.where(any_eligible(sets, actions), batch.get(WEIGHT, 1.0), 0.0)
+        total += float((of if share == 1.0 else of * share / (batch["propensity"] * sizes(sets))).sum())
+    return total
+
+
+def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32]) -> pa.Table:
+    """Return the events of the kept displays, with the numbers these have among themselves."""
+    of = to_numpy(log.events["display_id"]).astype(np.int64)
+    number = np.full(len(of), -1, np.int64)
+    before = 0
+    for first, batch in log.batches(["action"]):
+        kept = new_action[batch["action"]] >= 0
+        place = before + np.cumsum(kept) - 1
+        low, high = np.searchsorted(of, [first, first + len(kept)])
+        at = of[low:high] - first
+        number[low:high] = np.where(kept[at], place[at], -1)
+        before += int(kept.sum())
+    rest, at = log.events.filter(pa.array(number >= 0)), log.events.schema.get_field_index("display_id")
+    return rest.set_column(at, "display_id", pa.array(number[number >= 0]))
+
+
+class DisplayWriter:
+    """``displays.parquet`` in row groups of `ROWS_PER_GROUP` displays, whatever the batches it is given.
+
+    A `name` is given where the file holds only a part of the displays.
+    """
+
+    def __init__(self, folder: Path, schema: pa.Schema, name: str = DISPLAYS) -> None:
+        delta = {name: "DELTA_BINARY_PACKED" for name in RISING if name in schema.names}
+        others = [path for path in map(_leaf, schema) if path not in RISING]
+        self._writer = pq.ParquetWriter(folder / name, schema, use_dictionary=others, column_encoding=delta, **WRITTEN)
+        self._waiting: list[pa.Table] = []
+        self._rows = 0
+        self._hashes = BlockHashes()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if error is None:
+            if self._rows:
+                self._writer.write_table(pa.concat_tables(self._waiting))
+            self._writer.add_key_value_metadata({BLOCKS: " ".join(self._hashes.found())})
+        self._writer.close()
+
+    def add(self, displays: pa.Table) -> None:
+        """Write some displays."""
+        self._hashes.add(displays)
+        self._waiting.append(displays)
+        self._rows += displays.num_rows
+        if self._rows < ROWS_PER_GROUP:
+            return
+        table = pa.concat_tables(self._waiting)
+        full = self._rows - self._rows % ROWS_PER_GROUP
+        self._writer.write_table(table.slice(0, full), row_group_size=ROWS_PER_GROUP)
+        self._waiting, self._rows = [table.slice(full)], self._rows - full
+
+
+def _leaf(field: pa.Field) -> str:
+    """Return the path of a column's values inside the file."""
+    path, kind = str(field.name), field.type
+    while pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind):
+        path, kind = f"{path}.list.element", kind.value_type
+    return path
+
+
+def displays_table(
+    columns: Mapping[str, Any], *, first: int = 0, labels: Mapping[str, pa.Array] = MappingProxyType({})
+) -> pa.Table:
+    """Return displays as the contract has them.
+
+    `columns` are NumPy of shape (n,), (n, p) or (n, K, d), or Arrow; `first` is the number of the first display in the
+    log; `labels` are those of code 0, 1, ... of each column of codes, where -1 is none.
+    """
+    n = len(columns["time"])
+    table = {
+        "display_id": pa.array(np.arange(first, first + n), pa.int64()),
+        "time": pa.array(columns["time"], pa.int64()),
+        "action": pa.array(columns["action"], pa.int32()),
+        "propensity": pa.nulls(n, pa.float64()),
+    }
+    for name, array in columns.items():
+        if name in labels:
+            table[name] = labels[name].take(pa.array(array, mask=array < 0))
+        elif isinstance(array, pa.Array | pa.ChunkedArray):
+            table[name] = array
+        elif name == ELIGIBLE:
+            table[name] = packed(array)
+        elif array.dtype == object:
+            table[name] = pa.array(array, pa.string())
+        elif name not in table or name == "propensity":
+            table[name] = fixed_size_lists(array)
+    return pa.table(table)
+
+
+def write_rest(
+    folder: Path,
+    *,
+    events: pa.Table,
+    actions: pa.Table,
+    meta: LogMeta,
+    quarantine: pa.Table | None = None,
+    fingerprint: str | None = None,
+) -> None:
+    """Write all but the displays, which are there; the rows left out of the log, if there are any.
+
+    Its metadata get the fingerprint of what is written, unless one is given.
+    """
+    pq.write_table(events, folder / EVENTS, row_group_size=ROWS_PER_GROUP, **WRITTEN)
+    pq.write_table(actions, folder / ACTIONS, **WRITTEN)
+    if quarantine is not None and quarantine.num_rows:
+        pq.write_table(quarantine, folder / QUARANTINE, **WRITTEN)
+    if fingerprint is None:
+        displays, _ = stored_hash([folder / name for name in display_files(folder)])
+        fingerprint = fingerprint_of(meta, displays, events, actions)
+    write_meta(folder, replace(meta, fingerprint=fingerprint))
+
+
+def write_canonical(log: Log, folder: Path, *, fingerprint: str | None = None) -> None:
+    """Write the log into the existing, empty `folder`, batch by batch; `fingerprint` as of `write_rest`."""
+    absent = {"display_id"} | ({"propensity"} if log.meta.propensity == "absent" else set())
+    columns = [name for name in log.schema.names if name not in absent]
+    numbers = [name for name in columns if name not in OWN_COLUMNS and is_number(log.schema.field(name).type)]
+    uneven = ACTION_SET in columns and is_uneven(log.schema.field(ACTION_SET).type)
+    with DisplayWriter(folder, log.schema) as displays:
+        kept = zip(*(log.arrays(name) for name in numbers), strict=True) if numbers else repeat(())
+        for (first, batch), own in zip(log.batches(columns), kept, strict=False):
+            if uneven:
+                batch |= {ACTION_SET: uneven_lists(batch[ACTION_SET], sizes(batch[ELIGIBLE]))}
+            batch |= {name: column for name, (_, column) in zip(numbers, own, strict=True)}
+            displays.add(displays_table(batch, first=first).select(log.schema.names))
+    write_rest(folder, events=log.events, actions=log.actions, meta=log.meta, fingerprint=fingerprint)

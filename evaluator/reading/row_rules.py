@@ -1,0 +1,311 @@
+"""The rules that every row of displays must keep, and whether so many broke them that what is left is another log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evaluator.errors import LogError
+from evaluator.log.breaches import COST_REPAIR, NO_COST, WEIGHT_REPAIR
+from evaluator.log.meta import LEFT_OUT
+from evaluator.reading.cells import PROBLEMS, Kind
+from evaluator.reading.contexts import Features
+from evaluator.reading.frames import UNPARSED
+from evaluator.reading.json_lines import BROKEN
+from evaluator.reading.row_breaches import FILE, LINE, ROW, SHOWN, Breaches, CheckedRows
+from evaluator.reading.sources.part import TablePart
+from evaluator.reading.spec import Conversion, FileSpec
+from evaluator.reading.text_rows import CELLS
+from evaluator.reading.time_guesses import TimeGuesses
+from evaluator.reading.vw.decision_frames import NO_DECISION
+from evaluator.reading.zones import ZonesSeen, comes_twice
+from evaluator.units import MOST_VALUE
+
+# Differences of times fit into 64 bits too.
+_LAST_TICK = 2**62
+RAGGED = ("a row with too few or too many cells", "check source.delimiter and the quotes of such rows")
+NO_OBJECT = ("a line that is no JSON object", "repair such lines, or quarantine them")
+UNDECIDED = ("a line that is no decision", "repair such lines, or quarantine them")
+BEYOND = ("a time beyond 2^62 ticks", "check the column and time.unit, or quarantine the row")
+# Of logs whose rows are left out whatever their outcome, this share at most are said to depend on it (Fisher's exact
+# test keeps its level), and fewer are refused: the share left out must be large too.
+LEVEL = 1e-3
+
+
+# What the pass over the displays calls their numbers, as no column of the source is called.
+PROPENSITY, WEIGHT, COST = "propensity", "display.weight", "display.cost"
+
+
+class Role(NamedTuple):
+    """A number of every display that ``[display]`` of a spec may name a column of.
+
+    Parameters
+    ----------
+    name
+        What the pass over the displays calls it.
+    key
+        Attribute of ``[display]`` that names its column.
+    rules
+        What may be wrong with cells, and which of them, float64, break that rule, null where they keep it.
+    repair
+        What to do about one.
+    """
+
+    name: str
+    key: str
+    rules: tuple[tuple[str, Callable[[pl.Series], pl.Series]], ...]
+    repair: str
+
+    def column(self, spec: FileSpec) -> str | None:
+        """Return its column, None where the log has none."""
+        found: str | None = getattr(spec.display, self.key)
+        return found
+
+
+ROLES = (
+    Role(
+        PROPENSITY,
+        "propensity_column",
+        (
+            ("propensity missing or nan", lambda p: p.is_null() | p.is_nan()),
+            ("propensity 0 although the action was shown", lambda p: p == 0),
+            ("negative propensity", lambda p: p < 0),
+            ("propensity above 1", lambda p: (p > 1) & p.is_not_nan()),
+        ),
+        "give the probability with which the logger showed the action",
+    ),
+    Role(
+        WEIGHT,
+        "weight",
+        (("no weight above 0", lambda w: ~(w.is_finite() & (w > 0)).fill_null(False)),),
+        WEIGHT_REPAIR,
+    ),
+    Role(COST, "cost", ((NO_COST, lambda cost: ~cost.is_between(0.0, MOST_VALUE).fill_null(False)),), COST_REPAIR),
+)
+
+
+def beyond_clocks(times: pl.Series) -> pl.Series:
+    """Return whether each time, or delay, in ticks is so large that sums and differences leave 64 bits."""
+    return ~times.is_between(-_LAST_TICK, _LAST_TICK)
+
+
+def check_cells(
+    rows: CheckedRows, frame: pl.DataFrame, kinds: Mapping[str, Kind], times: TimeGuesses | None = None
+) -> None:
+    """Report the rows of another width than the table, and the cells that do not fit the kind of their column.
+
+    `times` looks at the cells of its times that cannot be read, and says how to repair them.
+    """
+    whole = pl.repeat(True, frame.height, dtype=pl.Boolean, eager=True)
+    for marks, said in ((CELLS, RAGGED), (BROKEN, NO_OBJECT), (NO_DECISION, UNDECIDED)):
+        marked = frame[marks] if marks in frame.columns else None
+        rows.add(
+            ROW,
+            None if marked is None else marked.is_not_null(),
+            *said,
+            values=frame[LINE] if marked is None else marked,
+        )
+        whole = whole if marked is None else whole & marked.is_null()
+    unfit = {c: frame[UNPARSED + c].set(~whole, None) for c in kinds if UNPARSED + c in frame.columns}
+    if times is not None:
+        for column in times.columns:
+            for found, problem, remedy in times.unplaced(column, unfit.get(column)):
+                rows.add(column, found, problem, remedy, values=unfit[column])
+                unfit[column] = unfit[column].set(found, None)
+            times.see(column, frame[column], unfit[column].drop_nulls() if column in unfit else None)
+    for column, kind in kinds.items():
+        if kind in PROBLEMS:
+            text = unfit.get(column)
+            said = PROBLEMS[kind] if times is None or column not in times.columns else times.said(column)
+            rows.add(column, None if text is None else text.is_not_null(), *said, values=text)
+
+
+def check_displays(
+    rows: CheckedRows, frame: pl.DataFrame, spec: FileSpec, features: Features, repeated: pl.DataFrame
+) -> None:
+    """Report displays without time or action, with impossible numbers, or listed twice.
+
+    `repeated` are the rows of the chunk whose id an earlier display has: ``row``, and `FILE` and `LINE` of that
+    display.
+    """
+    display = spec.display
+    sound = rows.sound
+    numbers = features.columns("number")
+    for column in dict.fromkeys([display.time, display.action, *numbers]):
+        rows.add(column, sound & frame[column].is_null(), "missing", "fill the cell, or quarantine the row")
+    rows.add(display.time, sound & beyond_clocks(frame[display.time]), *BEYOND)
+    for column in numbers:
+        # Contexts are float32, where 1e39 is no number.
+        finite = frame[column].cast(pl.Float32).is_finite().fill_null(True)
+        rows.add(column, sound & ~finite, "not finite", "fill the cell")
+    for role in ROLES:
+        if (name := role.column(spec)) is not None:
+            cells = frame[name].cast(pl.Float64)
+            for problem, breaks in role.rules:
+                rows.add(name, sound & breaks(cells), problem, role.repair)
+    if display.id is not None:
+        rows.add(display.id, sound & frame[display.id].is_null(), "missing", "give every display an id")
+        again = np.zeros(frame.height, dtype=np.bool_)
+        again[repeated["row"].to_numpy()] = True
+        rows.add(display.id, sound & pl.Series(again), "duplicate display", "keep one row per display",
+                 more=rows.as_in(repeated.filter(sound.gather(repeated["row"]))))  # fmt: skip
+
+
+class TimeOrder:
+    """Whether the displays come in the order of their times, chunk by chunk."""
+
+    def __init__(self, files: list[TablePart], time: str, zones: ZonesSeen) -> None:
+        self._files, self._time, self._zones = files, time, zones
+        self._last: int | None = None
+        self._late = 0
+        self._first = ""
+        self._step = (0, 0)
+
+    def see(self, frame: pl.DataFrame) -> None:
+        """Look at the sound rows of a chunk."""
+        if frame.height == 0:
+            return
+        times = frame[self._time].to_numpy()
+        before = np.concatenate([times[:1] if self._last is None else [self._last], times[:-1]])
+        late = np.flatnonzero(times < before)
+        if len(late) and not self._late:
+            row = int(late[0])
+            file = self._files[frame[FILE][row]]
+            (where,) = file.places([frame[LINE][row]])
+            self._first = f"{where}: time {times[row]} is earlier than {before[row]} before it"
+            self._step = int(before[row]), int(times[row])
+        self._late += len(late)
+        self._last = int(times[-1])
+
+    @property
+    def kept(self) -> bool:
+        """Whether no display is earlier than the one before it."""
+        return not self._late
+
+    def refuse(self) -> None:
+        """Raise LogError if a display is earlier than the one before it."""
+        if not self.kept:
+            if self._zones.is_naive(self._time) and (zone := comes_twice(*self._step)):
+                early, late = (pl.Series([of]).cast(pl.Datetime("us"))[0] for of in self._step)
+                raise LogError(
+                    f"{self._first.partition(': time ')[0]}: column {self._time!r} goes back from {early} to {late}, "
+                    f"in an hour that comes twice in zones such as {zone}, where clocks were put back.",
+                    remedy="give times in UTC, or with what they are ahead of it (2024-10-27T02:30:00+01:00), or in a "
+                    'column that offset = "..." under [time] names: sorting does not tell the two hours apart. Where '
+                    'they are UTC, say so: timezone = "UTC" under [time].',
+                )
+            raise LogError(
+                f"{self._first} ({self._late} such rows).",
+                remedy="sort the source, set sort = true in [source], or pass `sort=True`.",
+            )
+
+
+@dataclass
+class LeftOut:
+    """Displays by whether they stay in the log and whether they converted, as far as their rows say.
+
+    `rows` (2, 2) count displays that were left out and that stay, without a conversion and with one; `unknown` those
+    left out that do not say whether they converted.
+    """
+
+    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 2), np.int64))
+    unknown: int = 0
+
+    def see(self, sound: npt.NDArray[np.bool_], converted: pl.Series) -> None:
+        """Count the rows of a chunk: whether they stay, and whether they converted, null where unknown."""
+        for stays in (False, True):
+            found = converted.filter(pl.Series(sound == stays))
+            with_one = int(found.sum())
+            without = len(found) - found.null_count() - with_one
+            self.rows[int(stays)] += [without, with_one]
+            self.unknown += 0 if stays else found.null_count()
+
+    @property
+    def left_out(self) -> int:
+        """Number of displays left out."""
+        return int(self.rows[0].sum()) + self.unknown
+
+    def depends_on_outcome(self) -> bool:
+        """Whether displays with a conversion were left out more often, or less, than chance explains."""
+        if not self.rows[0].any():
+            return False
+        from scipy.stats import fisher_exact
+
+        return bool(fisher_exact(self.rows).pvalue < LEVEL)
+
+    def refuse(self, breaches: Breaches, most: float) -> str:
+        """Return a sentence on what the outcome has to do with it, empty where nothing.
+
+        Raises LogError if more than the share `most` of the displays were left out; or of those with a conversion, or
+        of the others, if that depends on the outcome.
+        """
+        lost, total = self.left_out, self.left_out + int(self.rows[1].sum())
+        refuse_many(lost, total, breaches, most, "rows")
+        if not self.depends_on_outcome():
+            return ""
+        of_each = self.rows.sum(axis=0)
+        shares = self.rows[0] / np.maximum(of_each, 1)
+        said = (
+            f"left out are {self.rows[0, 1]:,} of {of_each[1]:,} rows with a conversion ({_percent(shares[1])}) and "
+            f"{self.rows[0, 0]:,} of {of_each[0]:,} others ({_percent(shares[0])}): it depends on the outcome, so that "
+            "what is left has another conversion rate"
+        )
+        if shares.max() > most:
+            raise _error(said, breaches, float(shares.max()))
+        return f"{said[0].upper()}{said[1:]}."
+
+
+def refuse_many(lost: int, total: int, breaches: Breaches, most: float, rows: str) -> None:
+    """Raise LogError if more than the share `most` of some rows were left out."""
+    if lost > most * total:
+        share = lost / total
+        said = f"{lost:,} of {total:,} {rows} ({_percent(share)}) break a rule, and {_percent(most)} may be left out"
+        raise _error(said, breaches, share)
+
+
+def left_out_note(tables: Sequence[Breaches], by_outcome: str = "") -> str:
+    """Return how many rows were left out and why, the commonest reasons first; empty where none were.
+
+    `by_outcome` says what the outcome has to do with it.
+    """
+    rows = sum(table.rows for table in tables)
+    counts = sorted((item for table in tables for item in table.counts.items()), key=lambda item: -item[1])
+    if not rows:
+        return ""
+    reasons = "; ".join(f"{what} ({count:,})" for what, count in counts[:SHOWN])
+    more = f"; and {len(counts) - SHOWN} more reasons" if len(counts) > SHOWN else ""
+    return f"{rows:,} rows {LEFT_OUT}: {reasons}{more}. {by_outcome}".rstrip()
+
+
+def says_converted(frame: pl.DataFrame, conversion: Conversion) -> pl.Series:
+    """Return whether each row of a chunk says that its display converted, in whatever way; null where it cannot.
+
+    A cell that cannot be read says so: where nothing happened it would be empty, or 0.
+    """
+    column = str(conversion.indicator or conversion.time or conversion.delay)
+    cells = frame[column]
+    said = (cells == 1).fill_null(False) if conversion.indicator is not None else cells.is_not_null()
+    if UNPARSED + column in frame.columns:
+        said |= frame[UNPARSED + column].is_not_null()
+    for marks in (CELLS, BROKEN, NO_DECISION):
+        if marks in frame.columns:
+            said = said.set(frame[marks].is_not_null() & ~said, None)
+    return said
+
+
+def _error(what: str, breaches: Breaches, share: float) -> LogError:
+    enough = math.ceil(share * 100)
+    return LogError(
+        f"{what[0].upper()}{what[1:]}. {breaches.commonest()}.",
+        remedy=f"repair these first; `quarantine_at_most='{enough}%'` allows the loss.",
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

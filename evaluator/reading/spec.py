@@ -1,0 +1,386 @@
+"""What a ``spec.toml`` may say; ``datasets/README.md`` is the reference for its writers."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from evaluator.log.meta import NO_OUTCOMES, PropensityKind
+from evaluator.reading.options import Deduplicate
+from evaluator.reading.spec_sections import (
+    ActionSet,
+    ActionTimes,
+    Calendar,
+    Candidates,
+    Name,
+    Propensity,
+    Section,
+    Source,
+    Table,
+    Target,
+    Time,
+)
+from evaluator.units import LEAST_SAMPLE, MOST_VALUE, Tick
+from evaluator.worlds.criteo.parameters import TwinParameters
+from evaluator.worlds.scenarios.scenario import BernoulliScenario, LinearScenario, PromotionsScenario
+
+# Until when events were followed. Text beside the two words is a date, as the displays' times are.
+Until = Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)] | Name
+Encoding = Literal["hash", "one-hot", "number"]
+ColumnKind = Literal["category", "number"]
+Scale = Literal["standard"]
+
+
+class Display(Section):
+    """Columns of a display."""
+
+    time: Name
+    action: Name
+    propensity: Propensity | None = None
+    propensity_kind: Annotated[
+        Literal["column", "uniform"] | None, Field(description="'column' when a propensity column is named")
+    ] = None
+    id: Annotated[Name | None, Field(description="identifies the display; row order when absent")] = None
+    weight: Annotated[
+        Name | None, Field(description="one over the probability with which the display got into the log")
+    ] = None
+    eligible: Annotated[
+        Name | None, Field(description="lists the actions that could have been shown; every action when absent")
+    ] = None
+    eligible_separator: Annotated[
+        str | None,
+        Field(min_length=1, description="between the labels of a text that lists them; JSON arrays when absent"),
+    ] = None
+    cost: Annotated[
+        Name | None, Field(description="what showing the display cost, 0 or more, in the unit of the values")
+    ] = None
+
+    @property
+    def propensity_column(self) -> str | None:
+        """Column that holds the propensities."""
+        return self.propensity if isinstance(self.propensity, str) else None
+
+    @property
+    def design(self) -> float | dict[str, float] | None:
+        """Propensity of every action, or of each, where the spec states it."""
+        return None if isinstance(self.propensity, str) else self.propensity
+
+    @model_validator(mode="after")
+    def _kind_matches_column(self) -> Display:
+        if (self.propensity_kind == "column") and self.propensity_column is None:
+            raise ValueError("propensity_kind = 'column' needs propensity = '<column>'")
+        if self.propensity_kind == "uniform" and self.propensity is not None:
+            raise ValueError("propensity_kind = 'uniform' takes no propensity column or number")
+        if self.eligible_separator is not None and self.eligible is None:
+            raise ValueError("eligible_separator parts a column of labels: name it, eligible = '<column>'")
+        return self
+
+
+class EventSource(Table):
+    """A table of its own that holds the conversions, or the events of an outcome."""
+
+    display: Annotated[Name, Field(description="column that holds the id of the display")]
+
+
+class Conversion(Section):
+    """Columns of a conversion, in the displays' table or, with `source`, in a second one."""
+
+    indicator: Annotated[Name | None, Field(description="1 on rows that converted; else a time means conversion")] = (
+        None
+    )
+    time: Name | None = None
+    delay: Annotated[Name | None, Field(description="delay in ticks, instead of the time")] = None
+    immediate: Annotated[bool, Field(description="rewards carry no time: delay 0")] = False
+    value: Annotated[
+        str | Annotated[float, Field(ge=-MOST_VALUE, le=MOST_VALUE)],
+        Field(description="column, or the value of every conversion"),
+    ] = 1.0
+    key: Annotated[list[Name], Field(description="columns that identify one conversion")] = []
+    deduplicate: Annotated[Deduplicate, Field(description="which rows of a key carry its value")] = "all"
+    click: Annotated[Name | None, Field(description="1 on rows that may carry a conversion")] = None
+    attributed: Annotated[Name | None, Field(description="1 on conversions attributed to the logger")] = None
+    attributed_only: bool = False
+    source: EventSource | None = None
+
+    # What messages call one of them.
+    word: ClassVar[str] = "conversion"
+
+    @model_validator(mode="after")
+    def _one_clock(self) -> Conversion:
+        if (self.time is not None) + (self.delay is not None) + self.immediate != 1:
+            raise ValueError("give exactly one of time, delay and immediate = true")
+        if self.immediate and self.indicator is None:
+            raise ValueError("immediate = true needs indicator = '<column>'")
+        if self.deduplicate != "all" and not self.key:
+            raise ValueError(f"deduplicate = '{self.deduplicate}' needs key = ['<column>', ...]")
+        if self.attributed_only and self.attributed is None:
+            raise ValueError("attributed_only = true needs attributed = '<column>'")
+        return self
+
+
+class OutcomeEvents(Conversion):
+    """Columns of the events of another kind, given in any way in which conversions can be."""
+
+    attribution_window: Annotated[
+        str | int | None, Field(description="longest delay: '7d', or ticks; that of [log] when absent")
+    ] = None
+    observed_until: Annotated[
+        Until | None,
+        Field(description="until when such events were followed, as in [log], whose rule holds when absent"),
+    ] = None
+    value_max: Annotated[
+        float | None,
+        Field(gt=0, strict=False, allow_inf_nan=False, description="largest sum of one display's values, if known"),
+    ] = None
+
+    reward: Annotated[
+        bool,
+        Field(
+            description="whether they count into the reward, beside the conversions: between value_min and value_max, "
+            "0 where absent"
+        ),
+    ] = False
+    told: Annotated[
+        bool | None, Field(description="whether policies are told of them as they come; as `reward` when absent")
+    ] = None
+    value_min: Annotated[
+        float | None,
+        Field(le=0, strict=False, allow_inf_nan=False, description="smallest sum of one display's values, if known"),
+    ] = None
+
+    word: ClassVar[str] = "event"
+
+    @model_validator(mode="after")
+    def _rewards_alone(self) -> OutcomeEvents:
+        if self.reward:
+            return self
+        if not isinstance(self.value, str) and self.value < 0:
+            raise ValueError("value is below 0: count what takes events back as an outcome of its own, above 0")
+        if self.told or self.value_min is not None:
+            raise ValueError("told and value_min are of rewards: add reward = true")
+        return self
+
+
+class LogSection(Section):
+    """How long the log followed its displays."""
+
+    attribution_window: Annotated[str | int | None, Field(description="longest delay: '30d', or ticks")] = None
+    observed_until: Annotated[
+        Until,
+        Field(
+            description="'end' (last time seen), a time as display.time or in ticks, "
+            "or 'complete' (every display followed to its end)"
+        ),
+    ] = "end"
+    reward_max: Annotated[float | None, Field(gt=0, strict=False, allow_inf_nan=False)] = None
+    reward_min: Annotated[
+        float | None,
+        Field(
+            le=0,
+            strict=False,
+            allow_inf_nan=False,
+            description="the least a display can bring, refunds and all; 0 where no value is negative",
+        ),
+    ] = None
+    objective: Annotated[
+        Literal["profit", "revenue"] | None,
+        Field(description="what replays value unless told: 'profit' where there are costs when absent"),
+    ] = None
+    sampling_rate: Annotated[
+        float,
+        Field(ge=LEAST_SAMPLE, le=1, strict=False, description="share of the traffic's displays that the log holds"),
+    ] = 1.0
+
+
+class Context(Section):
+    """Columns a policy may see, and how they become a vector."""
+
+    columns: list[Name] | dict[str, ColumnKind] = []
+    encoding: Encoding = "hash"
+    dimensions: Annotated[int, Field(ge=1, le=65536, description="width of the hashed part")] = 16
+    intercept: Annotated[bool, Field(description="append a constant")] = True
+    scale: Annotated[
+        Scale | None,
+        Field(description="'standard': numbers with mean 0 and deviation 1 in the first tenth of the displays"),
+    ] = None
+    allow: Annotated[
+        list[Name],
+        Field(description="columns named in [display] or [conversion] that are known before the display all the same"),
+    ] = []
+
+    def kinds(self) -> dict[str, ColumnKind]:
+        """Return the kind of each column."""
+        if isinstance(self.columns, dict):
+            return dict(self.columns)
+        kind: ColumnKind = "number" if self.encoding == "number" else "category"
+        return dict.fromkeys(self.columns, kind)
+
+
+class NoFeature(NamedTuple):
+    """What makes a column no feature, and whether it may be known before the display all the same."""
+
+    what: str
+    known_before: bool
+
+
+class Leakage(Section):
+    """Columns that hold the outcome."""
+
+    columns: list[Name]
+
+
+class Heading(Section):
+    """What every spec says about itself."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
+    title: Name
+    licence: Name
+    homepage: str | None = None
+    notes: Annotated[list[str], Field(description="sentences every reader of a result must see")] = []
+
+
+class FileSpec(Heading):
+    """A dataset in files."""
+
+    source: Source
+    time: Time
+    display: Display
+    action: Annotated[list[ActionTimes], Field(description="when each action was eligible, where there are few")] = []
+    calendar: Calendar | None = None
+    candidates: Candidates | None = None
+    conversion: Conversion
+    outcomes: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")], OutcomeEvents],
+        Field(description="events of other kinds, each in a table [outcomes.NAME]; no policy sees them but rewards"),
+    ] = {}
+    log: LogSection = LogSection()
+    context: Context = Context()
+    action_set: ActionSet | None = None
+    target: Target | None = None
+    keep: Annotated[
+        dict[Name, Name],
+        Field(description="columns that every log of the dataset keeps, to group by, under the names it gives them"),
+    ] = {}
+    leakage: Leakage = Leakage(columns=[])
+    twin: Annotated[TwinParameters | None, Field(description="how `evaluate datasets make` generates such files")] = (
+        None
+    )
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> FileSpec:
+        for name in self.outcomes:
+            if name in NO_OUTCOMES:
+                raise ValueError(f"[outcomes.{name}] has a name of what a log has by itself: rename it")
+        for table, events in self.events().items():
+            if events.source is not None and self.display.id is None:
+                raise ValueError(f"[{table}.source] joins on display.id: name that column")
+            if events.source is not None and events.immediate:
+                raise ValueError(f"immediate = true reads the displays' own table: drop [{table}.source]")
+        for name, policy in ({} if self.target is None else self.target.named).items():
+            if policy.source is not None and self.display.id is None:
+                raise ValueError(f"[target.{name}.source] joins on display.id: name that column")
+        clocks = [self.display.time, *(events.time for events in self.events().values())]
+        clocks += [] if self.calendar is None else self.calendar.times
+        times = list(dict.fromkeys(column for column in clocks if column is not None))
+        self._one_source_of_sets()
+        if self.action_set is not None and self.candidates is not None and self.candidates.features:
+            raise ValueError("candidates.features and [action_set] both give vectors of the actions: give one of them")
+        for key in ("format", "timezone", "offset"):
+            given = getattr(self.time, key)
+            for column in given if isinstance(given, dict) else ():
+                if column not in times:
+                    raise ValueError(f"time.{key} holds {column!r}, which is no column of times ({', '.join(times)})")
+        for column in self.context.allow:
+            if (found := self.no_features().get(column)) is None:
+                raise ValueError(f"context.allow holds {column!r}, which is a feature like any other: take it out")
+            if not found.known_before:
+                raise ValueError(f"context.allow holds {column!r}, which {found.what}: it can be no feature")
+        for column in self.context.kinds():
+            if refused := self.why_no_feature(column):
+                raise ValueError(f"context.columns holds {column!r}, which {refused}")
+        return self
+
+    @property
+    def tick(self) -> Tick:
+        """Tick of the log: the unit of integer times, us for datetimes."""
+        return "us" if self.time.unit == "datetime" else self.time.unit
+
+    @property
+    def logged_propensities(self) -> PropensityKind:
+        """Where the propensities of the log come from."""
+        if self.display.propensity is not None or (self.candidates is not None and self.candidates.propensity):
+            return "logged"
+        return "uniform" if self.display.propensity_kind == "uniform" else "absent"
+
+    @property
+    def sets(self) -> list[str]:
+        """What says which actions are eligible, one at the most; nothing where every action always is."""
+        given = {
+            "display.eligible": self.display.eligible, "[[action]]": self.action, "[calendar]": self.calendar,
+            "[candidates]": self.candidates,
+        }  # fmt: skip
+        return [name for name, what in given.items() if what]
+
+    def events(self) -> dict[str, Conversion]:
+        """Return the tables of the spec that give events, by their names: ``conversion``, ``outcomes.NAME``."""
+        return {"conversion": self.conversion, **{f"outcomes.{name}": of for name, of in self.outcomes.items()}}
+
+    def _one_source_of_sets(self) -> None:
+        d, c, named = self.display, self.candidates, self.sets
+        if len(named) > 1:
+            raise ValueError(f"{' and '.join(named)} both say which actions are eligible: give one of them")
+        if named and isinstance(d.propensity, float | int):
+            raise ValueError(
+                f"display.propensity is one number, and {named[0]} gives displays sets, whose propensities sum to 1: "
+                "write propensity_kind = 'uniform', or each action's propensity"
+            )
+        if c is not None and d.id is None:
+            raise ValueError("[candidates] joins on display.id: name that column")
+        if c is not None and c.propensity is not None and (d.propensity or d.propensity_kind):
+            raise ValueError("candidates.propensity says how likely each action was: drop propensity from [display]")
+
+    def no_features(self) -> dict[str, NoFeature]:
+        """Return the columns that are no features unless `context.allow` says otherwise, and what each is."""
+        d = self.display
+        later = "is known only after the outcome"
+        found: dict[str, NoFeature] = {}
+        for c in self.events().values():
+            an = f"{'an' if c.word == 'event' else 'a'} {c.word}"
+            found |= {column: NoFeature(f"identifies {an}", True) for column in c.key}
+            found |= {c.value: NoFeature(f"is the value of {an}", True)} if isinstance(c.value, str) else {}
+        for own in (False, True):  # of a second table, only the name is the same
+            for c in self.events().values():
+                clocks = (c.indicator, c.time, c.delay, c.click, c.attributed) if (c.source is None) == own else ()
+                found |= {name: NoFeature(later, not own) for name in clocks if name is not None}
+        found |= {column: NoFeature(f"{later} (leakage.columns)", False) for column in self.leakage.columns}
+        found[d.time] = NoFeature("is the time of the display, ever new (derive the hour or the weekday)", True)
+        if d.id is not None:
+            found[d.id] = NoFeature("identifies the display", False)
+        if d.propensity_column is not None:
+            found[d.propensity_column] = NoFeature("is the chance of the action that was shown", False)
+        if d.weight is not None:
+            found[d.weight] = NoFeature("says how likely the display was kept, by its outcome", False)
+        if d.eligible is not None:
+            found[d.eligible] = NoFeature("lists the eligible actions", False)
+        if d.cost is not None:
+            found[d.cost] = NoFeature("is the cost of the action that was shown", True)
+        found[d.action] = NoFeature("is the action that was shown", False)
+        return found
+
+    def why_no_feature(self, column: str) -> str | None:
+        """Return why a policy may not see a column, None if it may."""
+        found = self.no_features().get(column)
+        if found is None or column in self.context.allow:
+            return None
+        escape = f"; if it is known before the display, write context.allow = [{column!r}]"
+        return f"{found.what}: no policy may see it{escape if found.known_before else ''}"
+
+
+class ScenarioSpec(Heading):
+    """A synthetic dataset with known truth."""
+
+    scenario: Annotated[LinearScenario | BernoulliScenario | PromotionsScenario, Field(discriminator="kind")]
+
+
+Spec = FileSpec | ScenarioSpec
