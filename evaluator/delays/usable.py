@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,53 +13,6 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 # int64, or float64 where fractions of ticks are welcome.
 Ticks: TypeAlias = NDArray[Any]
-
-_ROWS_NAMED = 20
-
-
-@dataclass(frozen=True, eq=False)
-class UsableRows:
-    """Which conversions a fit can use.
-
-    Parameters
-    ----------
-    keep
-        Whether each conversion can be used, shape (n,), bool.
-    rows
-        Numbers of the rows that cannot, shape (q,), int64.
-    reason
-        Clause that says what is wrong with them, with the first row numbers; empty when nothing is.
-    """
-
-    keep: NDArray[np.bool_]
-    rows: Ints
-    reason: str
-
-
-def usable_rows(delays: ArrayLike, limits: ArrayLike | None = None) -> UsableRows:
-    """Tell conversions with a delay in [0, limit] from the rest, which is what `--on-error quarantine` leaves out.
-
-    Parameters
-    ----------
-    delays, limits
-        Delays and their limits in ticks, shape (n,); limits are None where nothing was cut off.
-
-    Examples
-    --------
-    >>> usable_rows([3, -1, 5, 9], [9, 9, 4, 9]).reason
-    '2 conversions without a delay between 0 and their limit: rows 1 (-1), 2 (5).'
-    """
-    delay = np.asarray(delays)
-    keep = np.isfinite(delay) & (delay >= 0)
-    if limits is not None:
-        keep &= delay <= np.asarray(limits)
-    rows = np.flatnonzero(~keep)
-    reason = ""
-    if rows.size:
-        named = ", ".join(f"{row} ({delay[row]})" for row in rows[:_ROWS_NAMED])
-        more = f" and {rows.size - _ROWS_NAMED:,} more" if rows.size > _ROWS_NAMED else ""
-        reason = f"{rows.size:,} conversions without a delay between 0 and their limit: rows {named}{more}."
-    return UsableRows(keep=keep, rows=rows, reason=reason)
 
 
 def checked_delays(
