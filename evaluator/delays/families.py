@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evaluator.delays.usable import Floats
+from evaluator.delays.product_limit import Floats
 from evaluator.errors import UnknownNameError, nearest
 from evaluator.results.json_documents import Count, JsonPart, NotNegative, NotNegativeOrNull, Positive
 

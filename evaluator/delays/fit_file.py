@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from evaluator.delays.cdf import DelayCDF, law_moments, stating_the_rest
 from evaluator.delays.families import FAMILIES, DelayFit
 from evaluator.delays.nonparametric import NonparametricFit
-from evaluator.delays.usable import Floats, Ints
+from evaluator.delays.product_limit import Floats, Ints
 from evaluator.errors import DataError, ParameterError
 from evaluator.escape import shortened
 from evaluator.inputs.open_regular import open_regular

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.product_limit import entering, risk_table, tally
-from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays, seen_within
+from evaluator.delays.product_limit import Floats, Ints, Ticks, checked_delays, entering, risk_table, seen_within, tally
 from evaluator.errors import ParameterError
 from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, Positive, omitted
 

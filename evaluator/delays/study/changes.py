@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.product_limit import risk_table
+from evaluator.delays.product_limit import Floats, Ints, Ticks, checked_delays, risk_table
 from evaluator.delays.study.permuted_groups import permutable, permuted
-from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, Positive, Share
 from evaluator.streams import seed_stream

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from evaluator.delays.families import DelayFit, Rounding
 from evaluator.delays.nonparametric import fit_nonparametric
+from evaluator.delays.product_limit import Ticks, checked_delays
 from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
 from evaluator.delays.study.fitting import MIXTURE, FamilyComparison, beyond_note, compare_sample, fit_sample
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
-from evaluator.delays.usable import Ticks, checked_delays
 from evaluator.errors import ParameterError
 from evaluator.results.json_documents import Level, NotNegative, Positive, Share, at_least
 from evaluator.streams import StreamState, seed_stream, state_of, stream_from

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit
 
+from evaluator.delays.product_limit import Floats, checked_delays
 from evaluator.delays.study.likelihood import maximise
-from evaluator.delays.usable import Floats, checked_delays
 from evaluator.engine.kernels.solving import inverted
 from evaluator.errors import DataError, ParameterError
 

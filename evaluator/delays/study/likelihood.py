@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.families import Family, Parameters, Rounding, StartingMoments
-from evaluator.delays.product_limit import tally
-from evaluator.delays.usable import Floats, Ints, checked_delays
+from evaluator.delays.product_limit import Floats, Ints, checked_delays, tally
 from evaluator.errors import DataError, ParameterError
 
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from evaluator.delays.product_limit import Floats
 from evaluator.delays.study.likelihood import TruncatedSample
-from evaluator.delays.usable import Floats
 from evaluator.engine.kernels.compiling import compiled
 from evaluator.streams import seed_stream
 

@@ -9,9 +9,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from evaluator.delays.product_limit import risk_table
+from evaluator.delays.product_limit import Floats, Ints, Ticks, risk_table
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
-from evaluator.delays.usable import Floats, Ints, Ticks
 from evaluator.engine.kernels.compiling import compiled
 from evaluator.streams import StreamState, state_of, stream_from
 

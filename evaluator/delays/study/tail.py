@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import two_sided_quantile
+from evaluator.delays.product_limit import Floats, Ints, checked_delays
 from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
-from evaluator.delays.usable import Floats, Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.results.json_documents import Count, Level, NotNegative
 

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from evaluator.delays.families import DelayFit
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric, two_sided_quantile
+from evaluator.delays.product_limit import Ints, Ticks
 from evaluator.delays.study.changes import DelayDrift, DelayScores, compare_days
-from evaluator.delays.usable import Ints, Ticks
 from evaluator.errors import ParameterError
 from evaluator.results.json_documents import (
     Count,
