@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -12,7 +13,15 @@ from numpy.typing import ArrayLike
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.product_limit import Floats, Ints, Ticks, checked_delays, entering, risk_table, seen_within, tally
 from evaluator.errors import ParameterError
-from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, Positive, omitted
+from evaluator.results.json_documents import (
+    Count,
+    Level,
+    NotNegative,
+    NotNegativeOrNull,
+    Positive,
+    in_document,
+    omitted,
+)
 
 # Simultaneous bands leave out both ends, where the asymptotic law of their width is not reached.
 _BAND_EDGE = 0.05
@@ -209,6 +218,41 @@ def fit_nonparametric(
         longest=top,
         source=_source(used, delay.size - used, table.floor, top, truncated=bool(limit.min() < delay.max())),
     )
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile of the delays, in ticks.
+
+    Parameters
+    ----------
+    level
+        Level of the quantile.
+    naive, corrected
+        Quantile of the delays seen, and the same corrected for what the log cut off.
+    low, high
+        Interval of `corrected`; `high` is inf where the conversions are too few, or the displays that were followed
+        long enough, to bound the quantile from above (`bounded` says so): it is at least `low`.
+    """
+
+    level: Level
+    naive: NotNegative
+    corrected: NotNegative
+    low: NotNegative
+    high: NotNegativeOrNull
+
+    @in_document
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval has an upper end."""
+        return math.isfinite(self.high)
+
+
+def quantiles_of(fit: NonparametricFit, levels: Sequence[float]) -> tuple[Quantile, ...]:
+    """Return the quantiles of a fit at some levels in (0, 1)."""
+    at = np.minimum(np.searchsorted(fit.naive, levels), fit.delays.size - 1)
+    found = zip(levels, fit.delays[at], fit.quantiles(levels), *fit.quantile_intervals(levels), strict=True)
+    return tuple(Quantile(*map(float, row)) for row in found)
 
 
 def _source(used: int, left_out: int, floor: float, top: float, *, truncated: bool) -> str:

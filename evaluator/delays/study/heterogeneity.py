@@ -11,12 +11,11 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
+from evaluator.delays.nonparametric import NonparametricFit, Quantile, fit_nonparametric, quantiles_of
 from evaluator.delays.product_limit import Ints, checked_delays
 from evaluator.delays.study.delay_jobs import HERE, DelayWorkers
 from evaluator.delays.study.fitting import FamilyComparison, compare_families
 from evaluator.delays.study.permuted_groups import GroupedDelays, permutation_test
-from evaluator.delays.study.words import Quantile, quantiles_of
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.simultaneous import holm
 from evaluator.log.column import renumbered

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import pyarrow as pa
 
-from evaluator.delays.nonparametric import NonparametricFit
+from evaluator.delays.nonparametric import NonparametricFit, Quantile
 from evaluator.delays.study.changes import DelayDrift
 from evaluator.delays.study.goodness import FamilyChoice
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity
@@ -16,7 +16,7 @@ from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.tail import TailIndex
 from evaluator.delays.study.window_advice import NewestDelays, WindowAdvice
-from evaluator.delays.study.words import PeriodRate, Quantile, StudyWindow, between, words
+from evaluator.delays.study.words import PeriodRate, StudyWindow, between, words
 from evaluator.log.delay_rows import DelayRows
 from evaluator.log.times import PeriodName
 from evaluator.results.in_notebooks import ShownInNotebooks

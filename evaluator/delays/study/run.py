@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.families import FAMILIES, DelayFit
-from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
+from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric, quantiles_of
 from evaluator.delays.study.changes import DelayDrift, delay_drift
 from evaluator.delays.study.delay_jobs import DelayWorkers, StepsByPart
 from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choose_law
@@ -20,7 +20,7 @@ from evaluator.delays.study.result import FEWEST, DelayStudy
 from evaluator.delays.study.studied_rows import Spread, StudiedRows
 from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
 from evaluator.delays.study.window_advice import NewestDelays, advise_window, newest_delays, window_shares
-from evaluator.delays.study.words import PeriodRate, StudyWindow, mixture, quantiles_of, sight, words
+from evaluator.delays.study.words import PeriodRate, StudyWindow, mixture, sight, words
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows

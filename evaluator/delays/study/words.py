@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from evaluator.delays.study.fitting import spikes
 from evaluator.delays.study.window_advice import NewestDelays, WindowShare
 from evaluator.log.delay_rows import DelayRows
 from evaluator.log.times import COARSE_S, TOLD_APART
-from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, in_document
+from evaluator.results.json_documents import Count, NotNegative, NotNegativeOrNull
 from evaluator.units import ticks_words
 
 _NAMED = 5
@@ -130,41 +129,6 @@ def sight(rows: DelayRows, fit: NonparametricFit) -> tuple[str, ...]:
             "followed long enough to say what they weigh."
         )
     return tuple(said)
-
-
-@dataclass(frozen=True)
-class Quantile:
-    """A quantile of the delays, in ticks.
-
-    Parameters
-    ----------
-    level
-        Level of the quantile.
-    naive, corrected
-        Quantile of the delays seen, and the same corrected for what the log cut off.
-    low, high
-        Interval of `corrected`; `high` is inf where the conversions are too few, or the displays that were followed
-        long enough, to bound the quantile from above (`bounded` says so): it is at least `low`.
-    """
-
-    level: Level
-    naive: NotNegative
-    corrected: NotNegative
-    low: NotNegative
-    high: NotNegativeOrNull
-
-    @in_document
-    @property
-    def bounded(self) -> bool:
-        """Whether the interval has an upper end."""
-        return math.isfinite(self.high)
-
-
-def quantiles_of(fit: NonparametricFit, levels: Sequence[float]) -> tuple[Quantile, ...]:
-    """Return the quantiles of a fit at some levels in (0, 1)."""
-    at = np.minimum(np.searchsorted(fit.naive, levels), fit.delays.size - 1)
-    found = zip(levels, fit.delays[at], fit.quantiles(levels), *fit.quantile_intervals(levels), strict=True)
-    return tuple(Quantile(*map(float, row)) for row in found)
 
 
 @dataclass(frozen=True)
