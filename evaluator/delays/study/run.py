@@ -16,11 +16,10 @@ from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choos
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity_of
 from evaluator.delays.study.joint_rate import check_joint, study_joint
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.result import FEWEST, DelayStudy
+from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, StudyWindow, mixture, sight, words
 from evaluator.delays.study.studied_rows import Spread, StudiedRows
 from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
 from evaluator.delays.study.window_advice import NewestDelays, advise_window, newest_delays, window_shares
-from evaluator.delays.study.words import PeriodRate, StudyWindow, mixture, sight, words
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows
