@@ -17,8 +17,15 @@ from numpy.typing import ArrayLike
 from evaluator.delays.families import FAMILIES, DelayFit, Family, Parameters, Rounding, family_named
 from evaluator.delays.product_limit import Floats, Ints, tally
 from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
-from evaluator.delays.study.likelihood import Optimum, TruncatedSample, maximise, sample_of
-from evaluator.delays.study.mixture import SMALLEST_SIGMA, mixture_score, mixture_start
+from evaluator.delays.study.likelihood import (
+    SMALLEST_SIGMA,
+    Optimum,
+    TruncatedSample,
+    maximise,
+    mixture_score,
+    mixture_start,
+    sample_of,
+)
 from evaluator.engine.kernels.solving import inverted
 from evaluator.errors import ParameterError
 from evaluator.results.json_documents import several
