@@ -44,9 +44,10 @@ import pyarrow as pa
 from evaluator.errors import LogError, UnknownNameError, nearest
 from evaluator.inputs.frame_roles import MadeFromFrames
 from evaluator.log.breaches import PARTS, find_breaches
+from evaluator.log.eligible import SetCodes, members
 from evaluator.log.log_tables import LogTables
 from evaluator.log.meta import BOUNDS, CONVERSION, EventKind, choose_kinds, kinds_of, merge_events, with_kind
-from evaluator.log.schema import to_numpy
+from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.streams import STEP, mixed
 
@@ -211,6 +212,22 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
 
 def _by(now: int, until: int | None) -> int:
     return now if until is None else min(now, until)
+
+
+def has_eligibility(log: Log) -> bool:
+    """Whether some action is not eligible at some display; a log may say of every display that all are.
+
+    One pass over the sets, up to the first that lacks an action.
+    """
+    if ELIGIBLE not in log.schema.names:
+        return False
+    for _, batch in log.batches([ELIGIBLE], coded=True):
+        sets = batch[ELIGIBLE]
+        assert isinstance(sets, SetCodes)
+        first, _ = members(sets.distinct)
+        if (np.diff(first)[np.asarray(sets)] < log.n_actions).any():
+            return True
+    return False
 
 
 def tied(time: Ints) -> npt.NDArray[np.bool_]:
