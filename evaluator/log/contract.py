@@ -45,8 +45,16 @@ from evaluator.errors import LogError, UnknownNameError, nearest
 from evaluator.inputs.frame_roles import MadeFromFrames
 from evaluator.log.breaches import PARTS, find_breaches
 from evaluator.log.eligible import SetCodes, members
-from evaluator.log.log_tables import LogTables
-from evaluator.log.meta import BOUNDS, CONVERSION, EventKind, choose_kinds, kinds_of, merge_events, with_kind
+from evaluator.log.log_tables import (
+    BOUNDS,
+    CONVERSION,
+    EventKind,
+    LogTables,
+    choose_kinds,
+    kinds_of,
+    merge_events,
+    with_kind,
+)
 from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.streams import STEP, mixed

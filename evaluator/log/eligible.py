@@ -335,9 +335,9 @@ def moves_with_time(by_block: npt.NDArray[np.int64], displays: npt.NDArray[np.in
     """Return whether some action's eligible displays are concentrated in time, at `MOVING_LEVEL` over all actions.
 
     Where sets are exchangeable over the displays, an action is eligible at the same share of every block of time: each
-    action's chi-square test at MOVING_LEVEL / K. Contexts that drift move the sets that depend on them, and are found as well.
-    `by_block` counts the displays at which each action was eligible, by block of successive displays, shape (B, K);
-    `displays` counts those of each block, shape (B,).
+    action's chi-square test at MOVING_LEVEL / K. Contexts that drift move the sets that depend on them, and are found
+    as well. `by_block` counts the displays at which each action was eligible, by block of successive displays, shape
+    (B, K); `displays` counts those of each block, shape (B,).
     """
     from scipy.stats import chi2
 

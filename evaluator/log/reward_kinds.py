@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from evaluator.errors import LogError, ParameterError, UnknownNameError, nearest
 from evaluator.log.contract import Log
-from evaluator.log.meta import (
+from evaluator.log.log_tables import (
     CONVERSION,
     COSTS,
     REFUNDS,

@@ -15,7 +15,7 @@ from evaluator.errors import SourceError
 from evaluator.log.contract import Log
 from evaluator.log.eligible import any_eligible, chosen_sets, sizes, to_codes
 from evaluator.log.log_files import LogFile, damaged, file_state, file_states, one_batch, open_parquet, part_batches
-from evaluator.log.meta import CONVERSION, LogMeta
+from evaluator.log.log_tables import CONVERSION, LogMeta
 from evaluator.log.schema import (
     ACTION_SET,
     BATCH,

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log.meta import LogMeta
+from evaluator.log.log_tables import LogMeta
 from evaluator.log.schema import POSITION, WEIGHT, Columns
 from evaluator.units import SECONDS
 

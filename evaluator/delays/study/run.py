@@ -23,7 +23,7 @@ from evaluator.delays.study.window_advice import NewestDelays, advise_window, ne
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows
-from evaluator.log.meta import REFUNDS
+from evaluator.log.log_tables import REFUNDS
 from evaluator.log.reward_kinds import event_kinds, events_of
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
