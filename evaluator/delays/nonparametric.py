@@ -109,13 +109,7 @@ class NonparametricFit:
         return low, np.where(level <= self.low[-1], self._reach(self.low, level), np.inf)
 
     def delay_cdf(self) -> DelayCDF:
-        """Return the CDF as replays take it; delays must be whole ticks.
-
-        Raises
-        ------
-        DataError
-            The delays are fractions of ticks.
-        """
+        """Return the CDF as replays take it; raises DataError where the delays are fractions of ticks."""
         weighty = self.cdf > 0
         return DelayCDF(delays=self.delays[weighty], cdf=self.cdf[weighty], source=self.source)
 
@@ -222,17 +216,10 @@ def fit_nonparametric(
 
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile of the delays, in ticks.
+    """A quantile of the delays seen, `naive`, and `corrected` for what the log cut off, with its interval, in ticks.
 
-    Parameters
-    ----------
-    level
-        Level of the quantile.
-    naive, corrected
-        Quantile of the delays seen, and the same corrected for what the log cut off.
-    low, high
-        Interval of `corrected`; `high` is inf where the conversions are too few, or the displays that were followed
-        long enough, to bound the quantile from above (`bounded` says so): it is at least `low`.
+    `high` is inf where the conversions are too few, or the displays that were followed long enough, to bound the
+    quantile from above (`bounded` says so): it is at least `low`.
     """
 
     level: Level
@@ -356,20 +343,8 @@ def beta_product(counts: Ints, at_risk: Ints, entering: Ints, confidence: float)
     time between, and with r(d) the lower ends would be too high (measured at the 90 % quantile of 100 delays: above the
     truth on 5.8 % of logs instead of 2.5 %); for lower ends half of them count. O(J).
 
-    Parameters
-    ----------
-    counts, at_risk
-        Number of conversions n(d) and number at risk r(d) at each distinct delay, in increasing order of delays, shape
-        (J,) (`evaluator.delays.product_limit.RiskTable`).
-    entering
-        Number of limits that lie between each delay and the next, shape (J,)
-        (`evaluator.delays.product_limit.entering`).
-    confidence
-        Confidence level of both sides together, in (0, 1).
-
-    Examples
-    --------
-    Of ten delays none was longer than 3, and nine were shorter:
+    `counts` n(d), `at_risk` r(d) (`evaluator.delays.product_limit.RiskTable`) and `entering` have shape (J,), in
+    increasing order of delays. Of ten delays none was longer than 3, and nine were shorter:
 
     >>> low, high, unseen = beta_product(np.array([9, 1]), np.array([9, 10]), np.zeros(2, int), 0.95)
     >>> low.round(3), high.round(3), round(unseen, 3)

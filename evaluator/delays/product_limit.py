@@ -52,34 +52,31 @@ _LEAST_PRIOR = 1.0
 def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest: int | None = None) -> DelayCDF:
     """Return the maximum-likelihood CDF of delays seen only when they are no longer than their limit.
 
-    A log holds a conversion only if it came before the log stopped looking: delay D is seen iff D <= L, where
-    L is the time left after its display (or the attribution window). The delays seen are too short, and their
-    empirical CDF is too high. Each seen delay has likelihood f(D) / F(L), maximised by the product limit in
-    reverse time (Lynden-Bell 1971; Woodroofe 1985)
+    A log holds a conversion only if it came before the log stopped looking: delay D is seen iff D <= L, where L is the
+    time left after its display (or the attribution window). The delays seen are too short, and their empirical CDF is
+    too high. Each seen delay has likelihood f(D) / F(L), maximised by the product limit in reverse time (Lynden-Bell
+    1971; Woodroofe 1985)
 
         F(a) = prod over seen delays d > a of (1 - n(d) / r(d)),
         n(d) = #{i: D_i = d},   r(d) = #{i: D_i <= d <= L_i}.
 
-    Consistent when D is independent of L (delays do not drift along the log). Only F(a) / F(m) is identified,
-    m being the longest limit: the result is the CDF *given* a delay of at most m, and says nothing about
-    longer delays. Nor can it tell how many displays never convert. O(n log n).
+    Consistent when D is independent of L (delays do not drift along the log). Only F(a) / F(m) is identified, m being
+    the longest limit: the result is the CDF *given* a delay of at most m, and says nothing about longer delays. Nor can
+    it tell how many displays never convert. O(n log n).
 
-    Where r(d) = n(d) at a delay that is not the smallest, no display that converted earlier had been watched
-    up to d. The data then fall into blocks (below d, from d on) whose relative weights are not identified,
-    and the formula would give all weight to the top block, be it a single conversion. The block with most
-    conversions is kept instead, and the result is the CDF given a delay in its range; `source` says how many
-    conversions were left out.
+    Where r(d) = n(d) at a delay that is not the smallest, no display that converted earlier had been watched up to d.
+    The data then fall into blocks (below d, from d on) whose relative weights are not identified, and the formula would
+    give all weight to the top block, be it a single conversion. The block with most conversions is kept instead, and
+    the result is the CDF given a delay in its range; `source` says how many conversions were left out.
 
-    The top of the range rests on the few displays that were watched longest, and its error is carried down to
-    every smaller delay: with a heavy tail, `longest` buys precision at the price of a shorter range.
+    The top of the range rests on the few displays that were watched longest, and its error is carried down to every
+    smaller delay: with a heavy tail, `longest` buys precision at the price of a shorter range.
 
     Parameters
     ----------
-    delays
-        Delays of the conversions seen, in rounds, shape (n,), int64.
-    limits
-        Longest delay that could have been seen of each conversion, in rounds, shape (n,), int64; at least the delay.
-        None: nothing was cut off, and the result is the empirical CDF.
+    delays, limits
+        Delays of the conversions seen and the longest that could have been seen of each, at least the delay, in rounds,
+        shape (n,), int64. Without limits nothing was cut off, and the result is the empirical CDF.
     longest
         Longest delay, in rounds, that the CDF is conditional on; None takes the longest limit.
 
@@ -92,13 +89,13 @@ def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest
 
     References
     ----------
-    Lynden-Bell (1971), MNRAS 155; Woodroofe (1985), Annals of Statistics 13(1); Lagakos, Barraj, De Gruttola
-    (1988), Biometrika 75(3).
+    Lynden-Bell (1971), MNRAS 155; Woodroofe (1985), Annals of Statistics 13(1); Lagakos, Barraj, De Gruttola (1988),
+    Biometrika 75(3).
 
     Examples
     --------
-    Three displays were watched for 1 round, two for 9. Of those watched for 9 one converted within 1 round,
-    so that F(1) = 1/2, and three of the four that converted within 1 round did so at once.
+    Three displays were watched for 1 round, two for 9. Of those watched for 9 one converted within 1 round, so that
+    F(1) = 1/2, and three of the four that converted within 1 round did so at once.
 
     >>> import numpy as np
     >>> product_limit([0, 0, 1, 0, 5], [1, 1, 1, 9, 9]).cdf
@@ -282,20 +279,11 @@ def _ticks(values: ArrayLike, name: str, whole: bool) -> Ticks:
 
 @dataclass(frozen=True, eq=False)
 class GroupCDFs:
-    """A delay CDF a group (`group_cdfs`).
+    """A delay CDF a group (`group_cdfs`), given a delay of at most `longest`.
 
-    Parameters
-    ----------
-    common
-        CDF of all groups together, given a delay of at most `longest`.
-    grid
-        Delays at which CDFs rise, in rounds, shape (J,), increasing.
-    table
-        CDFs at the delays of `grid` and, first, below all of them (0), shape (R, J + 1); row 0 is the common one.
-    row
-        Row of `table` for each group, shape (G,); 0 where it has no law of its own.
-    weight
-        Weight of each group's own conversions beside the common law, n / (n + kappa), shape (G,).
+    The CDFs rise at the delays of `grid`, in rounds, shape (J,), increasing; `table`, shape (R, J + 1), has them there
+    and, first, below all of them (0); row 0 is the common one. `row`, shape (G,), is that of each group, 0 where it has
+    no law of its own, and `weight`, shape (G,), that of its own conversions beside the common law, n / (n + kappa).
     """
 
     common: DelayCDF
@@ -319,25 +307,13 @@ class GroupCDFs:
 
 
 def group_cdfs(delays: Ints, limits: Ints, groups: Ints, *, n_groups: int) -> GroupCDFs:
-    """Return the delay CDF of each group, given a delay of at most the longest limit.
+    """Return the delay CDF of each of `n_groups` groups, given a delay of at most the longest limit.
 
-    Parameters
-    ----------
-    delays, limits
-        Delay and limit of each conversion seen, in rounds, shape (n,), n > 0, as for
-        `evaluator.delays.product_limit.product_limit`.
-    groups
-        Group of each conversion, counted from 0, shape (n,).
-    n_groups
-        Number of groups G. Groups without conversions have the common CDF.
+    Delays and limits are of the conversions seen, in rounds, shape (n,), n > 0, as for `product_limit`; `groups` are
+    counted from 0. Groups without conversions have the common CDF. O(n log n + R J), where more than `_CELLS` steps in
+    all are thinned to evenly spaced quantiles: a conversion then counts as one of the next kept delay, and not at all
+    where its limit comes before that, which biases nothing.
 
-    Notes
-    -----
-    O(n log n + R J), where more than `_CELLS` steps in all are thinned to evenly spaced quantiles: a conversion then
-    counts as one of the next kept delay, and not at all where its limit comes before that, which biases nothing.
-
-    Examples
-    --------
     >>> delays = np.array([0, 1, 2, 3] * 2)
     >>> alike = group_cdfs(delays, np.full(8, 3), np.repeat([0, 1], 4), n_groups=2)
     >>> alike(1, [0, 1]).tolist(), alike.weight.tolist()

@@ -56,18 +56,10 @@ SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Breach:
-    """One kind of breach.
+    """One kind of breach, in a table and a column of it.
 
-    Parameters
-    ----------
-    table, column
-        Table and column of the breach.
-    rows
-        Numbers of all rows in breach, shape (r,), counted from 0 in their table.
-    values
-        Values of the first of these rows, which messages quote.
-    problem, remedy
-        Clauses that say what is wrong, and how to repair it.
+    All rows in breach are numbered from 0, shape (r,), and messages quote `values` of the first of them. `problem` and
+    `remedy` are clauses that say what is wrong, and how to repair it.
     """
 
     table: str
@@ -88,7 +80,7 @@ class Breach:
 
 
 class Wrong(NamedTuple):
-    """Rows of a batch that are `bad`, shape (n,), in a column with these `values`, shape (n,)."""
+    """Rows of a batch that are `bad`, shape (n,), in a column with these `values`, shape (n,), and what is wrong."""
 
     column: str
     bad: Mask

@@ -95,23 +95,16 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
     def validated(self, *, vectors: bool = True) -> Self:
         """Return the log itself if it keeps the contract; `vectors` as in `find_breaches`.
 
-        Raises
-        ------
-        LogError
-            The log breaks the contract; the message names every kind of breach, how many rows, the first of them, and
-            the repair.
+        Raises LogError where it does not; the message names every kind of breach, how many rows, the first of them, and
+        the repair.
         """
         return self._validated(PARTS, vectors=vectors)
 
     def checked(self) -> Self:
         """Return the log itself if it keeps the contract: what every public function asks of the log it is given.
 
-        What was validated before is not looked at again: of a log that was read, nothing.
-
-        Raises
-        ------
-        LogError
-            The log breaks the contract, as of `validated`.
+        What was validated before is not looked at again: of a log that was read, nothing. Errors are those of
+        `validated`.
         """
         missing = [part for part in PARTS if part not in self._sound]
         return self._validated(missing, vectors=True) if missing else self
@@ -171,13 +164,8 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
     def of_outcome(self, name: str) -> Log:
         """Return the log whose rewards are the events of one of its outcomes, followed as these were.
 
-        Raises
-        ------
-        UnknownNameError
-            The log has no outcome of that name.
+        Raises UnknownNameError where the log has no outcome of that name.
 
-        Examples
-        --------
         >>> import pyarrow
         >>> from evaluator import Log
         >>> frame = pyarrow.table({"shown": [1, 2], "banner": ["red", "blue"], "sold": [None, 4], "clicked": [0, 1]})
@@ -276,15 +264,8 @@ def tie_keys(place: Ints, *, seed: int = SEED) -> npt.NDArray[np.uint64]:
 def shuffle_ties(log: Log, *, seed: int = SEED) -> Log:
     """Return a log in memory with displays of equal times in random order, the same order as in logs that are read.
 
-    Parameters
-    ----------
-    log
-        Log made by hand, sorted by time.
-    seed
-        Seed of the order; the reader's is 0. The same log and seed give the same order.
+    The log is one made by hand, sorted by time. The same log and seed give the same order; the reader's seed is 0.
 
-    Examples
-    --------
     >>> from evaluator import load
     >>> log = load("synthetic", limit=1000)
     >>> shuffle_ties(log) is log  # every display has a time of its own

@@ -36,10 +36,7 @@ _MUCH = 0.25
 class SetCodes(np.ndarray[tuple[int], np.dtype[np.int32]]):
     """Sets of some displays, each by its number among distinct ones, shape (n,); parts of it name the same.
 
-    Attributes
-    ----------
-    distinct
-        Bits of the distinct sets, shape (distinct, width).
+    The bits of the distinct sets are `distinct`, shape (distinct, width).
     """
 
     distinct: Bits
@@ -278,13 +275,7 @@ def _whole_words(bits: Bits) -> Bits:
 
 
 class EligibleByPart:
-    """Number of displays at which each action was eligible, in parts of a log, added up batch by batch.
-
-    Parameters
-    ----------
-    n_displays, n_actions
-        Number of displays of the log, and of its actions K.
-    """
+    """Number of displays at which each action was eligible, in parts of a log, added up batch by batch."""
 
     def __init__(self, n_displays: int, n_actions: int) -> None:
         self._n = n_displays
@@ -294,16 +285,10 @@ class EligibleByPart:
     def add(
         self, first: int, of: npt.NDArray[np.integer], begins: npt.NDArray[np.int64], actions: npt.NDArray[np.integer]
     ) -> None:
-        """Add the displays of one batch.
+        """Add the displays of one batch, of which the first is the log's display `first`.
 
-        Parameters
-        ----------
-        first
-            Number of its first display.
-        of
-            Distinct set of each display of the batch, in [0, S), shape (n,).
-        begins, actions
-            The actions of each distinct set, as `evaluator.log.eligible.members` has them: shape (S + 1,), and theirs.
+        `of` is the distinct set of each, in [0, S), shape (n,); the actions of each distinct set are `actions`, from
+        `begins` on, shape (S + 1,), as `members` has them.
         """
         part = np.arange(first, first + len(of)) * _PARTS // self._n
         for p in np.unique(part):

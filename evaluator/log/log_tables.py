@@ -50,15 +50,13 @@ class EventKind:
         cut-off.
     observed_until
         Time (ticks) up to which such events were followed; None where every display was followed to its end.
-    value_max
+    value_max, value_min
         Largest possible value of one display, all such events of it together; None where unknown (the largest seen is
-        used, and said).
+        used, and said). And the smallest, 0 or less; None where unknown.
     reward
         Whether the events count into a display's reward. Only then may values be negative.
     told
         Whether policies are told of the events as they come; only of those that are rewards.
-    value_min
-        Smallest possible value of one display, 0 or less; None where unknown.
     """
 
     name: str
@@ -90,17 +88,15 @@ class LogMeta:
         Name of the dataset.
     tick
         Unit of every time in the log: one of ns, us, ms, s, min, h, d, or ``"round"``.
-    observed_until
-        Time (ticks) up to which conversions were followed; None where every display was followed to its end.
-    attribution_window
-        Longest delay (ticks) the log records; None where there is no cut-off.
+    observed_until, attribution_window
+        Time (ticks) up to which conversions were followed, None where every display was followed to its end; longest
+        delay (ticks) the log records, None where there is no cut-off.
     propensity
         Kind of the propensities: logged, uniform (by design), estimated, or absent.
-    reward_max
-        Largest possible reward of one display, None where unknown (the largest seen is used, and said).
-    reward_min
-        Smallest possible reward of one display: below 0 where a refund may be more than the sale. None
-        where unknown (0 where no value is negative, else the smallest seen, and that is said).
+    reward_max, reward_min
+        Largest possible reward of one display, None where unknown (the largest seen is used, and said). And the
+        smallest: below 0 where a refund may be more than the sale; None where unknown (0 where no value is negative,
+        else the smallest seen, and that is said).
     objective
         What replays of the log value unless they are told: profit, or revenue where costs are in another unit than the
         values; None for profit where the log has costs.

@@ -46,29 +46,17 @@ class WeightedDelays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TruncatedSample:
-    """Delays under right truncation, aggregated (`sample_of`).
+    """Delays under right truncation, aggregated (`sample_of`), in ticks.
 
     The likelihood of row i is P(delay_i) / F(limit_i); its logarithm is a sum over delays minus a sum over limits, so
-    that distinct delays and distinct limits are counted apart.
+    that distinct delays and distinct limits are counted apart. With `rounding` ``"floor"`` a delay of d ticks stands
+    for [d, d + 1), seen if below its limit + 1, so that a delay of 0 and ties are ordinary; with ``"none"`` delays are
+    exact, each with its density.
 
-    Parameters
-    ----------
-    rounding
-        Rounding of the delays. ``"floor"``: a delay of d ticks stands for [d, d + 1), seen if below its limit + 1, so
-        that a delay of 0 and ties are ordinary. ``"none"``: delays are exact, each with its density.
-    short, short_counts
-        Distinct floored delays below 32 ticks, whose cells are differences of the CDF, and how often each occurs, shape
-        (S,).
-    nodes, log_nodes, node_counts
-        Quadrature nodes of the other cells and their logarithms, shape (J, 3), or (J, 1) for exact delays, and how
-        often each occurs, shape (J,).
-    limits, limit_counts
-        Distinct upper ends of what could be seen, and how often each occurs, shape (L,); empty when nothing was cut
-        off.
-    conversions
-        Number of conversions in the sample.
-    smallest, longest
-        Smallest delay and longest limit in ticks; the limit is inf when nothing was cut off.
+    Distinct floored delays below 32 ticks are `short`, shape (S,), as their cells are differences of the CDF; the
+    others have quadrature `nodes`, shape (J, 3), or (J, 1) for exact delays; and `limits`, shape (L,), are upper ends
+    of what could be seen, none when nothing was cut off. Counts say how often each occurs. `smallest` is a delay and
+    `longest` a limit, inf when nothing was cut off.
     """
 
     rounding: Rounding

@@ -48,16 +48,14 @@ class StudyWindow:
 
     Parameters
     ----------
-    text
-        Text of the window, as the user wrote it.
+    text, in_rounds
+        Text of the window, as the user wrote it, and whether it was asked for in rounds.
     ticks, rounds
         The window in ticks and in rounds of full traffic: one is as asked, the other at the traffic's mean rate; rounds
         are None where the rate is unknown.
     share
         Share of the conversions that come within it: by their delays in time where it is a duration, in displays where
         it is in rounds.
-    in_rounds
-        Whether it was asked for in rounds.
     """
 
     text: str
@@ -82,11 +80,9 @@ class PeriodRate:
         Number of the period.
     displays, conversions
         Number of its displays, and of their conversions.
-    seen
-        Conversions per display seen so far.
-    corrected
-        Conversions per display given a follow-up as long as the longest, sum of 1 / tau(limit) over the conversions,
-        divided by the displays; None where the period is too new to say.
+    seen, corrected
+        Conversions per display seen so far, and given a follow-up as long as the longest: sum of 1 / tau(limit) over
+        the conversions, divided by the displays; None where the period is too new to say.
     """
 
     period: Count

@@ -94,10 +94,8 @@ def study_rows(
 
     Parameters
     ----------
-    rows
-        Delays and their limits in time.
-    options
-        Options of the study.
+    rows, options
+        Delays and their limits in time, and options of the study.
     in_rounds
         Delays, and their limits, in displays of the traffic, shape (n,), by which windows in rounds are judged. None
         where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
@@ -111,10 +109,8 @@ def study_rows(
     ------
     DataError
         There are no delays, or impossible ones.
-    ParameterError
-        An option does not fit.
-    UnknownNameError
-        There is no such family.
+    ParameterError, UnknownNameError
+        An option does not fit, or there is no such family.
     """
     asked = [_parsed(text, rows) for text in (_usual(rows) if options.windows is None else options.windows)]
     fit = _worded(fit_nonparametric(rows.delay, rows.limit, confidence=options.level), rows)
