@@ -198,12 +198,7 @@ class DelayCDF:
         # 1 - ratio^k rounds to 1 once ratio^k is at most 2^-54.
         last = math.ceil(-54 * math.log(2) / math.log(self.geometric_ratio)) - 1 + self.start
         # Bisection, since a quantile from logarithms would be rounds off where tau is within rounding of 1.
-        below, reached = np.full(level.shape, self.start - 1), np.full(level.shape, last)
-        while (reached - below > 1).any():
-            middle = (below + reached) // 2
-            enough = self(middle) >= level
-            below, reached = np.where(enough, below, middle), np.where(enough, middle, reached)
-        return reached
+        return first_round(self.start - 1, last, level.shape, lambda ages: self(ages) >= level)
 
     def steps(self, limit: int | None = None) -> Steps:
         """Return the steps with delay <= `limit` (rounds): what a system with that window can see.
@@ -301,6 +296,18 @@ class DelayCDF:
             source=f"{self.source}; coarsened to {delays.size} steps, low by at most {tau / max_steps:.2g}",
             moments=self.moments_within(limit),
         )
+
+
+def first_round(
+    low: int, high: int, shape: tuple[int, ...], enough: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+) -> NDArray[np.int64]:
+    """Return the first rounds in (low, high] from which on they are `enough`, by bisection; `high` where none are."""
+    below, reached = np.full(shape, low), np.full(shape, high)
+    while (reached - below > 1).any():
+        middle = below + (reached - below) // 2
+        found = enough(middle)
+        below, reached = np.where(found, below, middle), np.where(found, middle, reached)
+    return reached
 
 
 def stating_the_rest(source: str, end: float) -> str:

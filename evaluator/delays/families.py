@@ -43,7 +43,6 @@ class Family:
 
     name: str
     parameters: tuple[str, ...]
-    positive: tuple[bool, ...]
     log_density: Callable[[Floats, Floats, Parameters], Floats]
     cdf: Callable[[Floats, Parameters], Floats]
     survival: Callable[[Floats, Parameters], Floats]
@@ -51,6 +50,7 @@ class Family:
     mean: Callable[[Parameters], float]
     start: Callable[[StartingMoments], Parameters]
     given: int = 0
+    positive: tuple[bool, ...] = (True, True)
 
 
 def _exponential() -> Family:
@@ -76,7 +76,6 @@ def _geometric() -> Family:
     return Family(
         name="geometric",
         parameters=("mean", "start"),
-        positive=(True, True),
         log_density=lambda x, _, p: np.where(x >= p[1], math.log(rate(p)) - rate(p) * (x - p[1]), -np.inf),
         cdf=lambda x, p: -np.expm1(-rate(p) * np.maximum(x - p[1], 0.0)),
         survival=lambda x, p: np.exp(-rate(p) * np.maximum(x - p[1], 0.0)),
@@ -100,7 +99,6 @@ def _weibull() -> Family:
     return Family(
         name="weibull",
         parameters=("shape", "scale"),
-        positive=(True, True),
         log_density=log_density,
         cdf=lambda x, p: -np.expm1(-hazard(x, p)),
         survival=lambda x, p: np.exp(-hazard(x, p)),
@@ -123,7 +121,6 @@ def _gamma() -> Family:
     return Family(
         name="gamma",
         parameters=("shape", "scale"),
-        positive=(True, True),
         log_density=lambda x, log_x, p: (p[0] - 1.0) * log_x - x / p[1] - (math.lgamma(p[0]) + p[0] * math.log(p[1])),
         cdf=lambda x, p: special.gammainc(p[0], x / p[1]),
         survival=lambda x, p: special.gammaincc(p[0], x / p[1]),
@@ -162,7 +159,6 @@ def _pareto() -> Family:
     return Family(
         name="pareto",
         parameters=("alpha", "minimum"),
-        positive=(True, True),
         log_density=lambda x, log_x, p: np.where(
             x >= p[1], math.log(p[0]) + p[0] * math.log(p[1]) - (p[0] + 1.0) * log_x, -np.inf
         ),
@@ -179,7 +175,6 @@ def _lomax() -> Family:
     return Family(
         name="lomax",
         parameters=("alpha", "scale"),
-        positive=(True, True),
         log_density=lambda x, _, p: math.log(p[0] / p[1]) - (p[0] + 1.0) * np.log1p(x / p[1]),
         cdf=lambda x, p: -np.expm1(-p[0] * np.log1p(x / p[1])),
         survival=lambda x, p: np.exp(-p[0] * np.log1p(x / p[1])),
@@ -201,7 +196,6 @@ def _loglogistic() -> Family:
     return Family(
         name="loglogistic",
         parameters=("shape", "scale"),
-        positive=(True, True),
         log_density=log_density,
         cdf=lambda x, p: special.expit(odds(x, p)),
         survival=lambda x, p: special.expit(-odds(x, p)),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluator.delays.cdf import DelayCDF, law_moments, stating_the_rest
+from evaluator.delays.cdf import DelayCDF, first_round, law_moments, stating_the_rest
 from evaluator.delays.law_names import LAWS, NamedLaw, grammar
 from evaluator.errors import DataError, ParameterError
 from evaluator.escape import shortened
@@ -69,17 +69,10 @@ class DelayLaw:
         tau = self.table(_TABLE)
         delay = np.searchsorted(tau, uniform, side="right").astype(np.int64)
         late = np.flatnonzero(delay > _TABLE)
-        delay[late] = self._beyond_table(uniform[late])
+        wanted = uniform[late]
+        delay[late] = first_round(_TABLE, LONGEST, late.shape, lambda ages: self(ages) > wanted)
         delay[uniform >= self.reach] = NEVER
         return delay
-
-    def _beyond_table(self, uniform: Floats) -> Ints:
-        low, high = np.full(uniform.shape, _TABLE), np.full(uniform.shape, LONGEST)
-        while (high - low > 1).any():
-            middle = low + (high - low) // 2
-            enough = self(middle) > uniform
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return high
 
     def delay_cdf(self, longest: int) -> DelayCDF:
         """Return what a policy is told of the law: its steps up to `longest` rounds, or its closed form.
@@ -94,7 +87,9 @@ class DelayLaw:
         far = self._far_steps(longest) if longest > _TABLE else rising[:0]
         rising = np.append(rising, far)
         if not rising.size:
-            rising = self._first_step(longest)
+            rising = first_round(longest, LONGEST, (1,), lambda ages: self(ages) > 0)
+            if float(self(rising[0])) == 0.0:
+                raise ParameterError(f"Of {self.source}, none comes within 2^53 rounds.", remedy="give shorter delays.")
         moments = law_moments(self, int(far[-1])) if far.size else None
         # The last bit of a sum may depend on how many are summed beside it.
         return DelayCDF(delays=rising, cdf=np.maximum.accumulate(self(rising)), source=self.source, moments=moments)
@@ -103,21 +98,7 @@ class DelayLaw:
         """Return the delays in (`_TABLE`, `longest`] at which tau first reaches a multiple of tau_longest / 4096."""
         levels = float(self(longest)) * np.arange(1, _QUANTILES + 1) / _QUANTILES
         levels = levels[levels > float(self(_TABLE))]
-        low, high = np.full(levels.shape, _TABLE), np.full(levels.shape, longest)
-        while (high - low > 1).any():
-            middle = low + (high - low) // 2
-            enough = self(middle) >= levels
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return np.unique(high)
-
-    def _first_step(self, low: int) -> Ints:
-        high = LONGEST
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if float(self(middle)) > 0 else (middle, high)
-        if float(self(high)) == 0.0:
-            raise ParameterError(f"Of {self.source}, none comes within 2^53 rounds.", remedy="give shorter delays.")
-        return np.array([high])
+        return np.unique(first_round(_TABLE, longest, levels.shape, lambda ages: self(ages) >= levels))
 
 
 def geometric(mean: float, *, start: int = 0) -> DelayLaw:

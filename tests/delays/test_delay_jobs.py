@@ -17,15 +17,14 @@ import pytest
 
 from evaluator import DelayStudy, study_delays
 from evaluator.comparisons.log_places import at_a_place
-from evaluator.delays.study import goodness, permuted_groups, studied_rows, tail
+from evaluator.delays.study import goodness, permuted_groups, run, tail
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
 from evaluator.delays.study.fitting import LawJob, fit_sample
 from evaluator.delays.study.goodness import BootstrapsJob, delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.permuted_groups import permutable, permutation_test, permuted
-from evaluator.delays.study.run import steps, study_log, study_rows
-from evaluator.delays.study.studied_rows import StudiedDelays
+from evaluator.delays.study.run import StudiedDelays, steps, study_log, study_rows
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.jobs.workers import loaded
@@ -84,7 +83,7 @@ def alone() -> list[str]:
 
 @pytest.fixture
 def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    studied_rows._opened.clear()
+    run._opened.clear()
     monkeypatch.setattr(goodness, "_OF_MIXTURES", 4)
     monkeypatch.setattr(goodness, "_OF_OTHERS", 7)
     monkeypatch.setattr(permuted_groups, "_WORK", 200_000)
@@ -99,8 +98,8 @@ def test_threads_and_workers_find_what_one_thread_finds(
     opened = DelayJob.open
     monkeypatch.setattr(DelayJob, "open", lambda job: computed.append(job.of) or opened(job))
     read: list[object] = []
-    own: Callable[..., Any] = studied_rows.delay_rows
-    monkeypatch.setattr(studied_rows, "delay_rows", lambda *of, **by: read.append(1) or own(*of, **by))
+    own: Callable[..., Any] = run.delay_rows
+    monkeypatch.setattr(run, "delay_rows", lambda *of, **by: read.append(1) or own(*of, **by))
     with ThreadPoolExecutor(2) as pool:
         assert said(study_delays(LOG, executor=pool, **ASKED)) == alone
     assert len(read) == 2  # of the refunds, and of the rest: by the workers, once each
@@ -203,7 +202,7 @@ def test_a_bare_file_is_read_by_workers_too(tmp_path: Path, small_jobs: None) ->
     with ThreadPoolExecutor(2) as pool:
         found = study_rows(rows, options, workers=DelayWorkers(executor=pool, place=place))
     assert said(found) == said(study_rows(rows, options))
-    studied_rows._opened.clear()
+    run._opened.clear()
     delay_file(file, sold(1))
     with (
         ThreadPoolExecutor(2) as pool,
@@ -228,7 +227,7 @@ def test_a_worker_with_another_log_is_refused(tmp_path: Path, small_jobs: None) 
         for file in moved.iterdir():
             file.unlink()
         write_canonical(sold(1), moved)
-        studied_rows._opened.clear()
+        run._opened.clear()
         with pytest.raises(WorkerError, match="is refused: it reads another log under the name"):
             compute_jobs([replace(job, studied=studied)], loaded())
 

@@ -20,7 +20,7 @@ Sample: TypeAlias = Any
 
 
 class Studied(Protocol):
-    """A study as plain values (`evaluator.delays.study.studied_rows.StudiedDelays`)."""
+    """A study as plain values (`evaluator.delays.study.run.StudiedDelays`)."""
 
     def key(self, job: DelayJob) -> str:
         """Return the hash of all that fixes what a job finds."""
@@ -43,7 +43,7 @@ class DelayPlace(Protocol):
 class DelayJob(Job):
     """Part of a study of delays: by it and by a sample all that it finds is fixed.
 
-    The sample is that of its name, `of` (`evaluator.delays.study.studied_rows.StudiedRows`); an item counts for so many
+    The sample is that of its name, `of` (`evaluator.delays.study.run.StudiedRows`); an item counts for so many
     `steps` of the progress. `studied` is as of `DelayWorkers`.
     """
 

@@ -29,13 +29,12 @@ class JointFit:
     Parameters
     ----------
     conversion, conversion_errors
-        Coefficients of the log odds that a display ever converts, and their standard errors, shape (p,).
+        Coefficients of the log odds that a display ever converts, and their standard errors, shape (p,), the
+        last that of a constant.
     rate, rate_errors
         Coefficients of the log rate of the delay (per tick), and their standard errors, shape (p,).
     covariance
         Covariance of both sets of coefficients, `conversion` first, shape (2p, 2p); nan where not identified.
-    intercept
-        Whether a constant was appended to the contexts; its coefficient is the last.
     log_likelihood, converged
         Logarithm of the likelihood, without the ridge, and whether its maximum was found and is a strict one.
     displays, conversions
@@ -51,7 +50,6 @@ class JointFit:
     rate: Floats
     rate_errors: Floats
     covariance: Floats
-    intercept: bool
     log_likelihood: float
     displays: int
     conversions: int
@@ -61,11 +59,11 @@ class JointFit:
 
     def conversion_probability(self, contexts: ArrayLike) -> Floats:
         """Return P(the display ever converts), shape (n,), of contexts of shape (n, p)."""
-        return np.asarray(expit(self._design(contexts) @ self.conversion))
+        return np.asarray(expit(_with_intercept(contexts) @ self.conversion))
 
     def mean_delay(self, contexts: ArrayLike) -> Floats:
         """Return the mean delay of a conversion in ticks (before rounding down), shape (n,)."""
-        return np.asarray(np.exp(-(self._design(contexts) @ self.rate)))
+        return np.asarray(np.exp(-(_with_intercept(contexts) @ self.rate)))
 
     def pending_probability(self, contexts: ArrayLike, elapsed: ArrayLike, *, within: float = np.inf) -> Floats:
         """Return P(the display will convert), of displays without a conversion after `elapsed` ticks; shape (n,).
@@ -100,7 +98,7 @@ class JointFit:
         time = self._time(elapsed) / self.mean_delay(contexts)
         # The log odds of a conversion ever are those of the display less its time in means.
         by_rate = np.where(silent, ever * left, 0.0) - bend * time
-        design = self._design(contexts)
+        design = _with_intercept(contexts)
         slope = np.concatenate((design.T @ bend, design.T @ by_rate))
         pending = (ever * in_time)[silent]
         variance = float(slope @ self.covariance @ slope) + float((pending * (1.0 - pending)).sum())
@@ -119,16 +117,12 @@ class JointFit:
     def _time(self, elapsed: ArrayLike) -> Floats:
         return np.asarray(elapsed, np.float64) + self.width
 
-    def _design(self, contexts: ArrayLike) -> Floats:
-        return _with_intercept(contexts) if self.intercept else np.asarray(contexts, np.float64)
-
 
 def fit_joint(
     contexts: ArrayLike,
     delays: ArrayLike,
     elapsed: ArrayLike,
     *,
-    intercept: bool = True,
     ridge: float = 0.0,
     width: float = 1.0,
 ) -> JointFit:
@@ -144,14 +138,12 @@ def fit_joint(
     Parameters
     ----------
     contexts
-        Features of the displays, shape (n, p).
+        Features of the displays, shape (n, p), to which a constant is appended.
     delays, elapsed
         Delay of each display's conversion in ticks, shape (n,), nan, or below 0, where no conversion has come; and
         ticks for which each has been followed, shape (n,) or (), at least the delay.
-    intercept
-        Whether a constant is appended to the contexts.
     ridge
-        Strength of the penalty: ridge / 2 times the sum of squared coefficients but those of an appended constant is
+        Strength of the penalty: ridge / 2 times the sum of squared coefficients but those of the constant is
         subtracted, for many or collinear features. The inverse of a prior variance.
     width
         Number of ticks, of whose multiples delays were rounded down to one; 0 for exact delays.
@@ -200,12 +192,10 @@ def fit_joint(
     checked, _ = checked_delays(np.asarray(delays)[converted], age[converted], whole=width > 0)
     time[converted] = checked
     mean = float(time[converted].mean()) + 0.5 * width
-    # Without a constant, no coefficient takes up the unit of time.
-    scale = mean if intercept and mean > 0 else 1.0
-    penalty = np.full(design.shape[1] + intercept, ridge)
-    if intercept:
-        penalty[-1] = 0.0
-    rows = _Rows(_with_intercept(design) if intercept else design, converted, time / scale, width / scale,
+    # The coefficient of the constant takes up the unit of time.
+    scale = mean if mean > 0 else 1.0
+    penalty = np.append(np.full(design.shape[1], ridge), 0.0)
+    rows = _Rows(_with_intercept(design), converted, time / scale, width / scale,
                  np.concatenate((penalty, penalty)))  # fmt: skip
     p = rows.design.shape[1]
     odds = np.log(converted.sum() / (n - converted.sum()))
@@ -224,8 +214,7 @@ def fit_joint(
     errors = np.sqrt(np.diag(covariance))
     notes = () if best.converged else ("no strict maximum: probability and rate are not identified on these displays",)
     rate = best.theta[p:].copy()
-    if intercept:
-        rate[-1] -= np.log(scale)
+    rate[-1] -= np.log(scale)
     # Densities are per tick, probabilities of cells have no unit.
     per_tick = 0.0 if width else float(converted.sum() * np.log(scale))
     return JointFit(
@@ -234,7 +223,6 @@ def fit_joint(
         rate=rate,
         rate_errors=errors[p:],
         covariance=covariance,
-        intercept=intercept,
         log_likelihood=_value(rows, best.theta) - per_tick,
         displays=n,
         conversions=int(converted.sum()),

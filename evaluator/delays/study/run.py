@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.delays.families import FAMILIES, DelayFit
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric, quantiles_of
-from evaluator.delays.product_limit import Observed
+from evaluator.delays.product_limit import Ints, Observed
 from evaluator.delays.study.changes import DelayDrift, delay_drift
-from evaluator.delays.study.delay_jobs import HERE, DelayWorkers, StepsByPart
-from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choose_family
-from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity
+from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayPlace, DelayWorkers, Sample, StepsByPart
+from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choose_family, delays_under_test
+from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, grouped_delays, heterogeneity
 from evaluator.delays.study.joint_rate import check_joint, study_joint
+from evaluator.delays.study.likelihood import sample_of
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, StudyWindow, mixture, sight, words
-from evaluator.delays.study.studied_rows import StudiedDelays, StudiedRows
-from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_index
+from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_delays, tail_index
 from evaluator.delays.study.window_advice import NewestDelays, advise_window, newest_delays, window_shares
-from evaluator.errors import DataError, ParameterError
+from evaluator.errors import DataError, ParameterError, WorkerError
+from evaluator.jobs.run_jobs import as_text
+from evaluator.jobs.workers import OpenedLast, loaded, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
 from evaluator.log.log_tables import REFUNDS
 from evaluator.log.reward_kinds import event_kinds, events_of
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
+from evaluator.streams import seed_stream
 from evaluator.units import duration_ticks, parse_whole, without_ticks
 
+# Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.
+LAW_ROWS = 200_000
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 DRIFT_ROWS, DRIFT_PERMUTATIONS = 50_000, 399
 # The conversion rate of a period whose youngest conversion had less than this chance to show is not known.
@@ -86,7 +93,7 @@ def study_rows(
     rows: DelayRows,
     options: DelayOptions,
     *,
-    in_rounds: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None] | None = None,
+    in_rounds: tuple[Ints, Ints | None] | None = None,
     by: str | None = None,
     kind: str = "",
     workers: DelayWorkers = HERE,
@@ -102,7 +109,7 @@ def study_rows(
         where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
     by, kind
         What makes the groups of a log's rows, and which of its events they are, by which workers find them
-        (`evaluator.delays.study.studied_rows.StudiedDelays`).
+        (`evaluator.delays.study.run.StudiedDelays`).
     workers
         Who computes it, and where what is finished is kept.
 
@@ -125,7 +132,10 @@ def study_rows(
     with told.part(_law_steps(options)):
         choice = _laws(studied, options, missing, workers)
     drift = _drift(rows, options, missing)
-    newest = _newest(rows, options, drift)
+    newest = None
+    if rows.periods is not None and drift is not None:
+        seen, level = Observed(rows.delay, rows.limit), options.level
+        newest = newest_delays(seen, rows.periods.of, drift, confidence=level, rows=DRIFT_ROWS, seed=options.seed)
     rounds = fit if newest is None else newest.fit
     if in_rounds is not None:
         of_traffic, seen = in_rounds
@@ -305,15 +315,6 @@ def _false_alarms(options: DelayOptions) -> float:
     return round(1.0 - options.level, 12)
 
 
-def _newest(rows: DelayRows, options: DelayOptions, drift: DelayDrift | None) -> NewestDelays | None:
-    if rows.periods is None or drift is None:
-        return None
-    seen = Observed(rows.delay, rows.limit)
-    return newest_delays(
-        seen, rows.periods.of, drift, confidence=options.level, rows=DRIFT_ROWS, seed=options.seed
-    )  # fmt: skip
-
-
 def _rates(rows: DelayRows, fit: NonparametricFit, newest: NewestDelays | None) -> tuple[PeriodRate, ...]:
     if rows.periods is None:
         return ()
@@ -333,3 +334,87 @@ def _rates(rows: DelayRows, fit: NonparametricFit, newest: NewestDelays | None) 
         )
         if n
     )
+
+
+class StudiedRows:
+    """Delays of a study, and the samples that its jobs compute on, all by one seed."""
+
+    def __init__(self, rows: DelayRows, seed: int) -> None:
+        self.rows, self._seed = rows, seed
+        self._samples: dict[str, Sample] = {}
+        self._making = Lock()
+
+    def sample(self, of: str) -> Sample:
+        """Return what the jobs of one part compute on: laws, bootstraps, permutations or tail.
+
+        Raises DataError where there are no such groups, or the delays are impossible.
+        """
+        with self._making:
+            if of not in self._samples:
+                self._samples[of] = self._made(of)
+            return self._samples[of]
+
+    def _made(self, of: str) -> Sample:
+        rows = self.rows
+        if of == "laws":
+            return sample_of(*self._of_laws())
+        if of == "bootstraps":
+            return delays_under_test(*self._of_laws(), seed=self._seed)
+        if of == "permutations":
+            assert rows.group is not None
+            return grouped_delays(rows.delay, rows.limit, groups=rows.group, smallest=FEWEST, seed=self._seed)
+        assert of == "tail"
+        return tail_delays(rows.delay, rows.limit, width=rows.stamp)
+
+    def _of_laws(self) -> tuple[Ints, Ints | None]:
+        """Return the delays that laws are fitted to and their limits, in what the time stamps tell apart."""
+        rows, n = self.rows, len(self.rows.delay)
+        kept: Ints | slice = slice(None)
+        if n > LAW_ROWS:
+            kept = seed_stream(self._seed).choice(n, LAW_ROWS, replace=False)
+        limit = None if rows.limit is None else (rows.limit // rows.stamp)[kept]
+        return (rows.delay // rows.stamp)[kept], limit
+
+
+@dataclass(frozen=True)
+class StudiedDelays:
+    """What a worker has to know of a study, as plain values.
+
+    The log or the file lies at `place`; `by` makes groups of a log's delays, None for none; `kind` is the kind of
+    events that are studied, empty for all conversions; `content` is the hash of the delays
+    (`evaluator.log.delay_rows.delays_hash`).
+    """
+
+    place: DelayPlace | None
+    by: str | None
+    kind: str
+    seed: int
+    content: str
+
+    def key(self, job: DelayJob) -> str:
+        """Return the hash of all that fixes what a job finds, wherever the delays lie."""
+        said = [self.content, self.seed, loaded(), job.of, as_text(replace(job, studied=None))]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+    def open(self, of: str) -> Sample:
+        """Open the delays, on a worker, and return the sample that the jobs of one part compute on.
+
+        Raises WorkerError where the worker is refused because it has other delays under the name.
+        """
+        return _opened(self).sample(of)
+
+
+def _open(studied: StudiedDelays) -> StudiedRows:
+    assert studied.place is not None
+    there = studied.place.opened()
+    rows = there if isinstance(there, DelayRows) else delay_rows(events_of(there, studied.kind), by=studied.by)
+    if delays_hash(rows) != studied.content:
+        raise WorkerError(
+            f"Worker {this_worker()} is refused: it reads other delays than the command does.",
+            remedy="let all workers see the same files, or copy them to each.",
+        )
+    tell("read the delays before its first job")
+    return StudiedRows(rows, studied.seed)
+
+
+_opened = OpenedLast(_open)
