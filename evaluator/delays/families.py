@@ -55,16 +55,11 @@ class Family:
 
 def _exponential() -> Family:
     return Family(
-        name="exponential",
-        parameters=("scale",),
-        positive=(True,),
-        log_density=lambda x, _, p: -x / p[0] - math.log(p[0]),
-        cdf=lambda x, p: -np.expm1(-x / p[0]),
-        survival=lambda x, p: np.exp(-x / p[0]),
-        quantile=lambda u, p: -p[0] * np.log1p(-u),
-        mean=lambda p: p[0],
+        name="exponential", parameters=("scale",), positive=(True,),
+        log_density=lambda x, _, p: -x / p[0] - math.log(p[0]), cdf=lambda x, p: -np.expm1(-x / p[0]),
+        survival=lambda x, p: np.exp(-x / p[0]), quantile=lambda u, p: -p[0] * np.log1p(-u), mean=lambda p: p[0],
         start=lambda m: (m.mean,),
-    )
+    )  # fmt: skip
 
 
 def _geometric() -> Family:
@@ -119,15 +114,11 @@ def _gamma() -> Family:
         return shape, m.mean / shape
 
     return Family(
-        name="gamma",
-        parameters=("shape", "scale"),
+        name="gamma", parameters=("shape", "scale"),
         log_density=lambda x, log_x, p: (p[0] - 1.0) * log_x - x / p[1] - (math.lgamma(p[0]) + p[0] * math.log(p[1])),
-        cdf=lambda x, p: special.gammainc(p[0], x / p[1]),
-        survival=lambda x, p: special.gammaincc(p[0], x / p[1]),
-        quantile=lambda u, p: p[1] * special.gammaincinv(p[0], u),
-        mean=lambda p: p[0] * p[1],
-        start=start,
-    )
+        cdf=lambda x, p: special.gammainc(p[0], x / p[1]), survival=lambda x, p: special.gammaincc(p[0], x / p[1]),
+        quantile=lambda u, p: p[1] * special.gammaincinv(p[0], u), mean=lambda p: p[0] * p[1], start=start,
+    )  # fmt: skip
 
 
 def _lognormal() -> Family:

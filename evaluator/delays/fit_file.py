@@ -159,8 +159,7 @@ def save_fit(path: str | Path, fit: DelayFit | NonparametricFit, *, tick: str) -
 
     The `tick` is the unit of its delays: a duration such as ``"1 s"``, or ``"round"``.
     """
-    target = Path(path)
-    with whole_file(target) as part, writing(target):
+    with whole_file(Path(path)) as part, writing(Path(path)):
         fill_fit_file(part, fit, tick=tick)
 
 
@@ -169,11 +168,9 @@ def fill_fit_file(part: Path, fit: DelayFit | NonparametricFit, *, tick: str) ->
     longest = fit.longest if math.isfinite(fit.longest) else None
     out: dict[str, Any] = {"schema": SCHEMA, "tick": tick, "longest": longest, "law": None, "steps": None}
     if isinstance(fit, DelayFit):
-        out["law"] = fit.to_dict()
-        out["source"] = f"{fit.family} law fitted to {fit.conversions:,} delays"
+        out |= {"law": fit.to_dict(), "source": f"{fit.family} law fitted to {fit.conversions:,} delays"}
     else:
-        out["source"] = fit.source
-        out["steps"] = {"delays": fit.delays.tolist(), "cdf": fit.cdf.tolist()}
+        out |= {"source": fit.source, "steps": {"delays": fit.delays.tolist(), "cdf": fit.cdf.tolist()}}
     with part.open("w", encoding="utf-8") as file:
         json.dump(out, file, allow_nan=False, indent=1)
 
@@ -181,16 +178,16 @@ def fill_fit_file(part: Path, fit: DelayFit | NonparametricFit, *, tick: str) ->
 def load_fit(path: str | Path) -> SavedFit:
     """Read what `save_fit` wrote; raises DataError where the file is missing, no JSON, or breaks its schema."""
     try:
-        read = _read_json(Path(path))
+        with open_regular(Path(path)) as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+        read = json.loads(content.decode("utf-8"), object_pairs_hook=_each_key_once)
     except (OSError, ValueError, RecursionError) as error:
-        reason = (
-            "it is too deeply nested"
-            if isinstance(error, RecursionError)
-            else getattr(error, "strerror", None) or str(error)
-        )
-        raise DataError(
-            f"Delay fit {path} cannot be read: {reason}.", remedy="write one with `evaluate delays`."
-        ) from None
+        reason = getattr(error, "strerror", None) or str(error)
+        reason = "it is too deeply nested" if isinstance(error, RecursionError) else reason
+        remedy = "write one with `evaluate delays`."
+        raise DataError(f"Delay fit {path} cannot be read: {reason}.", remedy=remedy) from None
     schema = read.get("schema") if isinstance(read, dict) else None
     if schema != SCHEMA:
         raise DataError(
@@ -216,14 +213,6 @@ def load_fit(path: str | Path) -> SavedFit:
     except (ArithmeticError, ValueError) as error:
         raise DataError(f"Delay fit {path} breaks schema {SCHEMA}: {error}.", remedy="write it anew.") from None
     return saved
-
-
-def _read_json(path: Path) -> Any:
-    with open_regular(path) as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
-    return json.loads(content.decode("utf-8"), object_pairs_hook=_each_key_once)
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -153,20 +153,13 @@ def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
         periods = Periods(TENTH, part_of(edges, display), shown)
     deduplicated = int(meta.counts.get("conversion_rows_deduplicated", 0))
     return DelayRows(
-        name=meta.name,
-        tick=meta.tick,
-        delay=delay,
-        limit=limit,
+        name=meta.name, tick=meta.tick, delay=delay, limit=limit,
         group=np.array(columns[0].labels, object)[columns[0].code] if columns else None,
-        by=columns[0].by if columns else "",
-        displays=round(float(by_part.sum()) / per),
-        rate=(span[1] - span[0]) / (end - start) / meta.sampling_rate if end > start else float("nan"),
-        periods=periods,
-        deduplicated=deduplicated,
-        shared=not deduplicated and meta.counts.get("conversions_shared", 0) > 0,
-        left_out=meta.left_out,
-        stamp=stamp_of(delay, known=stamp),
-    )
+        by=columns[0].by if columns else "", displays=round(float(by_part.sum()) / per),
+        rate=(span[1] - span[0]) / (end - start) / meta.sampling_rate if end > start else float("nan"), periods=periods,
+        deduplicated=deduplicated, shared=not deduplicated and meta.counts.get("conversions_shared", 0) > 0,
+        left_out=meta.left_out, stamp=stamp_of(delay, known=stamp),
+    )  # fmt: skip
 
 
 def delay_limits(until: int | None, window: int | None, shown_at: Ints) -> Ints | None:

@@ -197,23 +197,14 @@ def delay_drift(
                 low=tuple(low.tolist()),
                 high=tuple(high.tolist()),
                 position=tested.positions.get(name, float("nan")),
-            )
+            )  # fmt: skip
         )
     changed = tested.p <= false_alarms
     return DelayDrift(
-        levels=tuple(levels),
-        days=tuple(out),
-        changed=changed,
-        change_after=tested.after if changed else None,
-        statistic=tested.statistic,
-        p=tested.p,
-        false_alarms=false_alarms,
-        permutations=permutations,
-        rows=tested.rows,
-        conversions=seen.delay.size,
-        change_by=tested.at_latest if changed else None,
-        shown=tested.shown,
-    )
+        levels=tuple(levels), days=tuple(out), changed=changed, change_after=tested.after if changed else None,
+        statistic=tested.statistic, p=tested.p, false_alarms=false_alarms, permutations=permutations, rows=tested.rows,
+        conversions=seen.delay.size, change_by=tested.at_latest if changed else None, shown=tested.shown,
+    )  # fmt: skip
 
 
 class DayComparison(NamedTuple):
@@ -301,14 +292,10 @@ def compare_days(
     position = np.bincount(code, ready.transforms()) / np.bincount(code)
     likely = np.flatnonzero(np.isfinite(spread) & (found**2 >= found.max() ** 2 - _LIKELY))
     return DayComparison(
-        statistic=statistic,
-        p=p,
-        rows=tested,
-        after=int(names[found.argmax()]),
+        statistic=statistic, p=p, rows=tested, after=int(names[found.argmax()]),
         at_latest=int(names[likely[-1] if likely.size else -1]),
-        positions=dict(zip(names.tolist(), position.tolist(), strict=True)),
-        shown=tuple(shown),
-    )
+        positions=dict(zip(names.tolist(), position.tolist(), strict=True)), shown=tuple(shown),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

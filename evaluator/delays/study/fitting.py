@@ -242,20 +242,13 @@ def _described(sample: TruncatedSample, family: Family, transform: _Logarithms |
     with np.errstate(invalid="ignore"):
         errors = np.sqrt(np.diag(covariance))
     return DelayFit(
-        family=family.name,
-        parameters=dict(zip(family.parameters, parameters.tolist(), strict=True)),
+        family=family.name, parameters=dict(zip(family.parameters, parameters.tolist(), strict=True)),
         standard_errors=dict(zip(family.parameters, errors.tolist(), strict=True)),
-        covariance=tuple(map(tuple, covariance.tolist())),
-        log_likelihood=best.value,
-        aic=2.0 * free - 2.0 * best.value,
-        bic=free * math.log(sample.conversions) - 2.0 * best.value,
-        free_parameters=free,
-        conversions=sample.conversions,
-        rounding=sample.rounding,
-        longest=sample.longest,
-        converged=converged,
+        covariance=tuple(map(tuple, covariance.tolist())), log_likelihood=best.value, aic=2.0 * free - 2.0 * best.value,
+        bic=free * math.log(sample.conversions) - 2.0 * best.value, free_parameters=free,
+        conversions=sample.conversions, rounding=sample.rounding, longest=sample.longest, converged=converged,
         notes=tuple(notes),
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

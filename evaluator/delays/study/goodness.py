@@ -162,18 +162,12 @@ def goodness_of_fit(
     observed = fit_nonparametric(delay, limit)
     levels = np.arange(1, 100) / 100
     return GoodnessOfFit(
-        family=family,
-        kolmogorov_smirnov=smirnov,
-        kolmogorov_smirnov_p=(1 + above_smirnov) / (bootstraps + 1),
-        anderson_darling=darling,
-        anderson_darling_p=(1 + above_darling) / (bootstraps + 1),
-        bootstraps=bootstraps,
-        rows=delay.size,
-        conversions=tested.conversions,
-        levels=tuple(levels.tolist()),
+        family=family, kolmogorov_smirnov=smirnov, kolmogorov_smirnov_p=(1 + above_smirnov) / (bootstraps + 1),
+        anderson_darling=darling, anderson_darling_p=(1 + above_darling) / (bootstraps + 1), bootstraps=bootstraps,
+        rows=delay.size, conversions=tested.conversions, levels=tuple(levels.tolist()),
         observed=tuple(observed.quantiles(levels).tolist()),
         fitted=tuple(fit.quantiles(levels, given=None if limit is None else observed.longest).tolist()),
-    )
+    )  # fmt: skip
 
 
 def _distances(fit: DelayFit, delays: Ticks, limits: Ticks | None) -> tuple[float, float]:
@@ -269,11 +263,7 @@ def fit_in_ticks(fit: DelayFit, stamp: int) -> DelayFit:
     longest = fit.longest * stamp
     notes = tuple(beyond_note(longest) if note == beyond_note(fit.longest) else note for note in fit.notes)
     return replace(
-        fit,
-        parameters=dict(zip(fit.parameters, values.tolist(), strict=True)),
+        fit, parameters=dict(zip(fit.parameters, values.tolist(), strict=True)),
         standard_errors=dict(zip(fit.parameters, errors.tolist(), strict=True)),
-        covariance=tuple(map(tuple, covariance.tolist())),
-        longest=longest,
-        width=fit.width * stamp,
-        notes=notes,
-    )
+        covariance=tuple(map(tuple, covariance.tolist())), longest=longest, width=fit.width * stamp, notes=notes,
+    )  # fmt: skip

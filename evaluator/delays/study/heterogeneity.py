@@ -243,20 +243,13 @@ def heterogeneity(
     )
     differing = [pair for pair in pairs if pair.adjusted_p <= level]
     return Heterogeneity(
-        statistic=statistic,
-        p=p,
-        permutations=permutations,
-        level=level,
-        pairs=pairs,
-        compared=compared,
+        statistic=statistic, p=p, permutations=permutations, level=level, pairs=pairs, compared=compared,
         differing=len(differing),
         groups_differing=len({label for pair in differing for label in (pair.first, pair.second)}),
-        groups=dict(zip(labels, counts.tolist(), strict=True)),
-        pooled=sample.pooled,
-        rows=sample.seen.delay.size,
+        groups=dict(zip(labels, counts.tolist(), strict=True)), pooled=sample.pooled, rows=sample.seen.delay.size,
         conversions=sample.conversions,
         method="delays are put on rows at random such that none exceeds its row's limit; rows keep limit and group",
-    )
+    )  # fmt: skip
 
 
 def _pooled(groups: ArrayLike, conversions: int, smallest: int) -> tuple[list[str], Ints, tuple[str, ...]]:

@@ -218,18 +218,10 @@ def fit_joint(
     # Densities are per tick, probabilities of cells have no unit.
     per_tick = 0.0 if width else float(converted.sum() * np.log(scale))
     return JointFit(
-        conversion=best.theta[:p],
-        conversion_errors=errors[:p],
-        rate=rate,
-        rate_errors=errors[p:],
-        covariance=covariance,
-        log_likelihood=_value(rows, best.theta) - per_tick,
-        displays=n,
-        conversions=int(converted.sum()),
-        width=float(width),
-        converged=best.converged,
-        notes=notes,
-    )
+        conversion=best.theta[:p], conversion_errors=errors[:p], rate=rate, rate_errors=errors[p:],
+        covariance=covariance, log_likelihood=_value(rows, best.theta) - per_tick, displays=n,
+        conversions=int(converted.sum()), width=float(width), converged=best.converged, notes=notes,
+    )  # fmt: skip
 
 
 class _Rows(NamedTuple):

@@ -219,16 +219,12 @@ def study_joint(
     # A conversion of the last stamp is in the log; `fit_joint` rounds down alike.
     share = -np.expm1(-(elapsed + stamp) / mean)
     return JointStudy(
-        displays=len(log),
-        fit=fit,
-        rate=rate(everything, sampling),
-        immature=rate(elapsed < longest),
-        window=window,
+        displays=len(log), fit=fit, rate=rate(everything, sampling), immature=rate(elapsed < longest), window=window,
         mean_delay=float(fit.mean_delay(np.zeros((1, contexts.shape[1])))[0]),
         cohorts=tuple(CohortRate(period=number, **vars(found)) for number, found in cohorts),
         calibration=calibrate(fit.conversion_probability(contexts), share, elapsed, delay >= 0),
         notes=(*notes, *fit.notes),
-    )
+    )  # fmt: skip
 
 
 def _interval(naive: float, corrected: float, width: float, sampling: float) -> tuple[float, float]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.families import Family, Parameters, Rounding, StartingMoments
-from evaluator.delays.product_limit import Floats, Ints, checked_delays, tally
+from evaluator.delays.product_limit import Floats, checked_delays, tally
 from evaluator.engine.kernels.compiling import compiled
 from evaluator.errors import DataError, ParameterError
 from evaluator.streams import seed_stream
@@ -172,33 +172,21 @@ def sample_of(
         nodes, node_counts = delay.astype(np.float64)[:, None], np.ones(delay.size, np.int64)
     ends, end_counts = np.empty(0), np.empty(0, np.int64)
     if limit is not None:
-        ends, end_counts = _distinct_limits(limit)
-        ends = ends + (1.0 if rounding == "floor" else 0.0)
+        # Most logs follow all displays as long: such limits need no sorting.
+        alike = limit[0] == limit.max() == limit.min()
+        ends, end_counts = (limit[:1], np.array([limit.size])) if alike else tally(limit)
+        ends = ends.astype(np.float64) + (1.0 if rounding == "floor" else 0.0)
     return TruncatedSample(
-        rounding=rounding,
-        short=short,
-        short_counts=short_counts.astype(np.float64),
-        nodes=nodes,
-        log_nodes=np.log(nodes),
-        node_counts=node_counts.astype(np.float64),
-        limits=ends,
-        limit_counts=end_counts.astype(np.float64),
-        conversions=delay.size,
-        smallest=float(delay.min()),
+        rounding=rounding, short=short, short_counts=short_counts.astype(np.float64), nodes=nodes,
+        log_nodes=np.log(nodes), node_counts=node_counts.astype(np.float64), limits=ends,
+        limit_counts=end_counts.astype(np.float64), conversions=delay.size, smallest=float(delay.min()),
         longest=np.inf if limit is None else float(limit.max()),
-    )
+    )  # fmt: skip
 
 
 def _dot(weights: Floats, values: Floats) -> float:
     """Return the sum of products, pairwise: unlike BLAS, the same to the bit on any number of threads."""
     return float((weights * values).sum())
-
-
-def _distinct_limits(limit: Floats) -> tuple[Floats, Ints]:
-    if limit[0] == limit.max() == limit.min():
-        return limit[:1].astype(np.float64), np.array([limit.size])
-    ends, counts = tally(limit)
-    return ends.astype(np.float64), counts
 
 
 def _binned_limits(sample: TruncatedSample, bins: int) -> tuple[Floats, Floats]:
@@ -405,32 +393,28 @@ def mixture_start(sample: TruncatedSample, components: int, *, seed: int = 0) ->
     rng = seed_stream(seed)
     best, best_value = np.empty((3, components)), -np.inf
     for start in range(_STARTS):
-        theta = _quantile_start(y, counts, components) if not start else _drawn_start(rng, y, counts, components)
+        theta = _started(rng if start else None, y, counts, components)
         fitted, value = _em(y, counts, ends, coarse.limit_counts, theta, _ITERATIONS, _GAIN, 2.0 * SMALLEST_SIGMA)
         if value > best_value:
             best, best_value = fitted, value
     return best
 
 
-def _quantile_start(y: Floats, counts: Floats, k: int) -> Floats:
-    levels = np.cumsum(counts) / counts.sum()
-    centres = y[np.minimum(np.searchsorted(levels, (np.arange(k) + 0.5) / k), y.size - 1)]
-    return _around(centres, y, counts)
-
-
-def _drawn_start(rng: np.random.Generator, y: Floats, counts: Floats, k: int) -> Floats:
-    centres = [float(rng.choice(y, p=counts / counts.sum()))]
-    while len(centres) < k:
-        distance = np.min([(y - c) ** 2 for c in centres], axis=0) * counts
-        spread = distance.sum()
-        centres.append(float(rng.choice(y, p=distance / spread)) if spread > 0 else centres[0])
-    return _around(np.array(centres), y, counts)
-
-
-def _around(centres: Floats, y: Floats, counts: Floats) -> Floats:
+def _started(rng: np.random.Generator | None, y: Floats, counts: Floats, k: int) -> Floats:
+    """Return parameters around centres of log delays: even quantiles or, given a generator, drawn by k-means++."""
+    if rng is None:
+        levels = np.cumsum(counts) / counts.sum()
+        centres = y[np.minimum(np.searchsorted(levels, (np.arange(k) + 0.5) / k), y.size - 1)]
+    else:
+        drawn = [float(rng.choice(y, p=counts / counts.sum()))]
+        while len(drawn) < k:
+            distance = np.min([(y - c) ** 2 for c in drawn], axis=0) * counts
+            spread = distance.sum()
+            drawn.append(float(rng.choice(y, p=distance / spread)) if spread > 0 else drawn[0])
+        centres = np.array(drawn)
     mean = counts @ y / counts.sum()
     sd = math.sqrt(max(counts @ (y - mean) ** 2 / counts.sum(), 1e-4))
-    return np.array([np.full(centres.size, 1.0 / centres.size), centres, np.full(centres.size, sd / centres.size)])
+    return np.array([np.full(k, 1.0 / k), centres, np.full(k, sd / k)])
 
 
 @compiled

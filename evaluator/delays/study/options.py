@@ -31,23 +31,13 @@ class DelayOptions(Options):
         at_least=2,
     )
     share: float = option(
-        0.9,
-        "Share of the conversions that the recommended window keeps",
-        example="0.9",
-        panel=STUDY,
-        question=DECIDES,
-        above=0.0,
-        below=1.0,
-    )
+        0.9, "Share of the conversions that the recommended window keeps", example="0.9", panel=STUDY, question=DECIDES,
+        above=0.0, below=1.0,
+    )  # fmt: skip
     bootstraps: int = option(
-        99,
-        "Bootstraps of the goodness of fit",
-        flags=("--bootstrap",),
-        more="The smallest p-value is 1 / (bootstraps + 1).",
-        example="999",
-        panel=ESTIMATE,
-        at_least=19,
-    )
+        99, "Bootstraps of the goodness of fit", flags=("--bootstrap",),
+        more="The smallest p-value is 1 / (bootstraps + 1).", example="999", panel=ESTIMATE, at_least=19,
+    )  # fmt: skip
     level: float = LEVEL.field()
     seed: int = SEED.but(panel=ESTIMATE).field()
     joint: bool = option(

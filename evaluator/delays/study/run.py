@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
 
@@ -78,7 +79,8 @@ def _study_kind(log: Log, options: DelayOptions, *, by: str | None, kind: str, w
         seen = survey(log)
         clock = start_clock(seen, "traffic", traffic_share=1.0, acceptance=1.0)
         delay = on_clock(seen.delay, clock)
-        in_rounds = delay, None if seen.limit is None else np.maximum(on_clock(seen.limit, clock), delay)
+        limit = None if seen.limit is None else np.maximum(on_clock(seen.limit, clock), delay)
+        in_rounds = Observed(delay, limit)
     study = study_rows(rows, options, in_rounds=in_rounds, by=by, kind=kind, workers=workers)
     if not options.joint:
         return study
@@ -93,34 +95,22 @@ def study_rows(
     rows: DelayRows,
     options: DelayOptions,
     *,
-    in_rounds: tuple[Ints, Ints | None] | None = None,
+    in_rounds: Observed | None = None,
     by: str | None = None,
     kind: str = "",
     workers: DelayWorkers = HERE,
 ) -> DelayStudy:
     """Return the study of delays alone, all that there is of a bare file: `joint` needs a log.
 
-    Parameters
-    ----------
-    rows, options
-        Delays and their limits in time, and options of the study.
-    in_rounds
-        Delays, and their limits, in displays of the traffic, shape (n,), by which windows in rounds are judged. None
-        where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
-    by, kind
-        What makes the groups of a log's rows, and which of its events they are, by which workers find them
-        (`evaluator.delays.study.run.StudiedDelays`).
-    workers
-        Who computes it, and where what is finished is kept.
+    Windows in rounds are judged by delays `in_rounds`, displays of the traffic, shape (n,). None where time counts
+    rounds; of a bare file a round lasts as long as the traffic's mean. `by` and `kind` say what makes the groups of a
+    log's rows, and which of its events they are, by which workers find them (`StudiedDelays`).
 
-    Raises
-    ------
-    DataError
-        There are no delays, or impossible ones.
-    ParameterError, UnknownNameError
-        An option does not fit, or there is no such family.
+    Raises DataError where there are no delays, or impossible ones, ParameterError where an option does not fit, and
+    UnknownNameError where there is no such family.
     """
-    asked = [_parsed(text, rows) for text in (_usual(rows) if options.windows is None else options.windows)]
+    usual = ["100", "500", "1000", "2000", "5000"] if rows.tick_seconds is None else ["1h", "1d", "7d", "30d"]
+    asked = [_parsed(text, rows) for text in (usual if options.windows is None else options.windows)]
     fit = _worded(fit_nonparametric(rows.delay, rows.limit, confidence=options.level), rows)
     missing: dict[str, str] = {}
     told = StepsByPart(workers.advance)
@@ -138,20 +128,15 @@ def study_rows(
         newest = newest_delays(seen, rows.periods.of, drift, confidence=level, rows=DRIFT_ROWS, seed=options.seed)
     rounds = fit if newest is None else newest.fit
     if in_rounds is not None:
-        of_traffic, seen = in_rounds
         if newest is not None and rows.periods is not None:
-            since = rows.periods.of >= newest.since
-            of_traffic, seen = of_traffic[since], None if seen is None else seen[since]
-        rounds = fit_nonparametric(of_traffic, seen, confidence=options.level)
+            in_rounds = in_rounds.take(rows.periods.of >= newest.since)
+        rounds = fit_nonparametric(*in_rounds, confidence=options.level)
     advice = advise_window(
         fit, [t for _, t, _, _ in asked],
         law=_believed(choice, rows), share=options.share, shortest=rows.stamp, newest=newest,
     )  # fmt: skip
-    advice = replace(
-        advice,
-        reason=without_ticks(advice.reason, rows.tick_seconds),
-        mean_source=without_ticks(advice.mean_source, rows.tick_seconds),
-    )
+    reason, of = (without_ticks(said, rows.tick_seconds) for said in (advice.reason, advice.mean_source))
+    advice = replace(advice, reason=reason, mean_source=of)
     with told.part(0 if rows.group is None else _pair_steps(options)):
         groups, test = _groups(studied, options, missing, workers)
     with told.part(CANDIDATES):
@@ -184,16 +169,11 @@ def _worded(fit: NonparametricFit, rows: DelayRows) -> NonparametricFit:
     return replace(fit, source=without_ticks(fit.source, rows.tick_seconds))
 
 
-def _usual(rows: DelayRows) -> list[str]:
-    return ["100", "500", "1000", "2000", "5000"] if rows.tick_seconds is None else ["1h", "1d", "7d", "30d"]
-
-
 def _is_rounds(window: str | int) -> bool:
-    try:
+    with suppress(ValueError):
         int(str(window))
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _parsed(window: str | int, rows: DelayRows) -> tuple[str, float, float | None, bool]:

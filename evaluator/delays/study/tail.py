@@ -159,19 +159,9 @@ def tail_index(
     width = two_sided_quantile(confidence) * hill / math.sqrt(k)
     notes = [] if low > 0 else ["no power tail shown: the interval of alpha reaches 0"]
     return TailIndex(
-        alpha=alpha,
-        low=low,
-        high=high,
-        hill=hill,
-        hill_low=hill - width,
-        hill_high=hill + width,
-        threshold=u,
-        exceedances=k,
-        rule=rule,
-        confidence=confidence,
-        distance=_distance(y, ends, alpha),
-        notes=tuple(notes),
-    )
+        alpha=alpha, low=low, high=high, hill=hill, hill_low=hill - width, hill_high=hill + width, threshold=u,
+        exceedances=k, rule=rule, confidence=confidence, distance=_distance(y, ends, alpha), notes=tuple(notes),
+    )  # fmt: skip
 
 
 def _automatic(sample: TailDelays, workers: DelayWorkers) -> float:

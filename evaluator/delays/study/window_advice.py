@@ -161,15 +161,9 @@ def advise_window(
     shown = fit if newest is None else newest.fit
     mean, source = _mean(shown, law if newest is None else None)
     return WindowAdvice(
-        windows=window_shares(shown, windows),
-        recommended=recommended,
-        reason=reason,
-        share=share,
-        mean=mean,
-        mean_source=source,
-        twice_mean=None if mean is None else 2.0 * mean,
-        longest=float(shown.longest),
-    )
+        windows=window_shares(shown, windows), recommended=recommended, reason=reason, share=share, mean=mean,
+        mean_source=source, twice_mean=None if mean is None else 2.0 * mean, longest=float(shown.longest),
+    )  # fmt: skip
 
 
 def _reaching(fit: NonparametricFit, share: float) -> float | None:
