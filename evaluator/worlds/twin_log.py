@@ -57,41 +57,19 @@ class TwinCosts:
 
 @dataclass(frozen=True, eq=False)
 class TwinDisplays:
-    """What was drawn of each display of a twin, and what the rest follows from.
-
-    Parameters
-    ----------
-    n
-        Number of displays.
-    traffic, first
-        Arrival times, and which of them is that of the first display; None and 0 where twins count rounds.
-    entry
-        Entry of the truth's pool of each display; None where there is one only.
-    action
-        Logged action of each display.
-    logger
-        Probability of each action in each entry, shape (P, K) or (1, K); None where the log has no propensities.
-    sets
-        Eligible actions of each entry; None where all always are.
-    vectors, pool
-        Name of the column of vectors, and those of each entry, shape (P, K, d) or (P, d); None where there are none.
-    costs
-        What displays cost; None where there are none.
-    targets
-        Columns of policies at each entry, by name.
-    """
+    """What was drawn of each display of a twin, and what the rest follows from."""
 
     n: int
-    traffic: DisplayTimes | None
-    first: int
-    entry: DisplayColumn | None
+    traffic: DisplayTimes | None  # None where twins count rounds
+    first: int  # which of the arrival times is that of the first display
+    entry: DisplayColumn | None  # entry of the truth's pool of each display; None where there is one only
     action: DisplayColumn
-    logger: Floats | None
+    logger: Floats | None  # (P, K) or (1, K) chances of the actions by entry; None where the log has no propensities
     sets: TwinSets | None
-    vectors: str | None
+    vectors: str | None  # name of the column of vectors, and those of each entry, (P, K, d) or (P, d)
     pool: npt.NDArray[np.floating] | None
     costs: TwinCosts | None
-    targets: Mapping[str, pa.Array] = field(default_factory=dict)
+    targets: Mapping[str, pa.Array] = field(default_factory=dict)  # columns of policies at each entry, by name
 
     @property
     def names(self) -> list[str]:
