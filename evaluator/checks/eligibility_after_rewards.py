@@ -17,9 +17,9 @@ import numpy.typing as npt
 from evaluator.checks.result import TRIVIAL, Check, CheckResult, Verdict, not_applicable
 from evaluator.checks.tables import Tables
 from evaluator.log import Log
+from evaluator.log.contract import has_eligibility
 from evaluator.log.eligible import SetCodes, members
 from evaluator.log.schema import ELIGIBLE
-from evaluator.log.set_kinds import has_eligibility
 
 # Parts of the log, of as many displays each: spans after which somebody looks, or in which stock runs out.
 PARTS = (40, 400)

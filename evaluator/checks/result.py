@@ -10,7 +10,7 @@ from typing import Literal
 from evaluator.checks.tables import Tables
 from evaluator.findings.finding import Finding
 from evaluator.log.column import Column
-from evaluator.log.set_kinds import has_eligibility
+from evaluator.log.contract import has_eligibility
 from evaluator.results.json_documents import JsonPart, Numbers, Share, Text, in_document
 
 Verdict = Literal["pass", "warn", "fail", "not applicable"]

@@ -20,7 +20,7 @@ from evaluator.estimates.enough import NEEDED, expected_rewards
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.column import read_clusters, read_users
-from evaluator.log.meta import PropensityKind
+from evaluator.log.log_tables import PropensityKind
 from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once, with_rewards
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities
