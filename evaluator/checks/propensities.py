@@ -27,10 +27,10 @@ from evaluator.checks.significance import (
     worst_numbers,
 )  # fmt: skip
 from evaluator.checks.tables import Tables
-from evaluator.estimates.martingales import log_tail
+from evaluator.estimates.confidence import log_tail
 from evaluator.log.eligible import SetCodes, bits_of, members, sizes
 from evaluator.log.schema import ELIGIBLE
-from evaluator.replays.rounds.batch import read_sets
+from evaluator.replays.rounds.stream import read_sets
 
 Floats = npt.NDArray[np.float64]
 # Checks whose alarm follows where displays without conversions were thinned.
