@@ -23,7 +23,8 @@ import pyarrow as pa
 from evaluator.errors import LogError, ParameterError, nearest
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
-from evaluator.log.eligible import SetCodes, bits_of, joined_codes, members, set_codes, sizes, words
+from evaluator.log.contract import has_eligibility
+from evaluator.log.eligible import EligibleByPart, SetCodes, bits_of, joined_codes, members, set_codes, sizes, words
 from evaluator.log.schema import (
     ACTION_SET,
     BATCH,
@@ -35,7 +36,6 @@ from evaluator.log.schema import (
     is_uneven,
     to_numpy,
 )
-from evaluator.log.set_kinds import EligibleByPart, has_eligibility
 from evaluator.log.vectors_of_displays import TakenActions, readable_vectors
 from evaluator.streams import Stream, random_stream
 
