@@ -33,7 +33,7 @@ from evaluator.policies.dispatch import (
     told_sum,
     wins,
 )
-from evaluator.replays.rounds.batch import Batch
+from evaluator.replays.rounds.stream import Batch
 
 Choices = npt.NDArray[np.int32]
 

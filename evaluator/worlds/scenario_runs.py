@@ -17,7 +17,7 @@ from evaluator.errors import ParameterError
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.running import has_random_ties, refuse_choosing_among
-from evaluator.replays.rounds.batch import stated_actions
+from evaluator.replays.rounds.stream import stated_actions
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
 from evaluator.worlds.live_loop import live_call, play_live
