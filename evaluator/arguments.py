@@ -77,13 +77,7 @@ def _article(policy: object) -> str:
 
 
 def from_nothing(policies: PolicyLike | Sequence[PolicyLike], by: str) -> list[Policy | UserPolicy]:
-    """Return the descriptions of policies that begin with nothing.
-
-    Raises
-    ------
-    UsageError
-        One has learned.
-    """
+    """Return the descriptions of policies that begin with nothing; UsageError if one has learned."""
     descriptions = as_descriptions(policies)
     for policy in descriptions:
         if isinstance(policy, LearnedPolicy):
@@ -121,10 +115,7 @@ def as_description(policy: PolicyLike) -> Policy | UserPolicy | LearnedPolicy:
 def loaded_by(policy: Any) -> str:
     """Return the words by which a worker loads a policy.
 
-    Raises
-    ------
-    UsageError
-        It is an object of this process, or a class that was defined in none of the files that can be named.
+    UsageError if it is an object of this process, or a class that was defined in none of the files that can be named.
     """
     try:
         resolved: Any = as_description(policy.spec)

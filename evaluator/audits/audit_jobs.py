@@ -159,10 +159,7 @@ def audited_log(
 ) -> AuditedLog:
     """Return what fixes an audit of a log, with the plans of its replays, and what workers have to know, if there are.
 
-    Raises
-    ------
-    UsageError
-        A policy has no name by which workers could load it.
+    UsageError if a policy has no name by which workers could load it.
     """
     words = tuple(loaded_by(policy) for policy in policies) if workers else ()
     questions = Questions(policies)

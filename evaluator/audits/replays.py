@@ -54,31 +54,15 @@ class IntervalAndTruth(NamedTuple):
 
 
 class TwinReplay(NamedTuple):
-    """What the replay of one policy on one twin tells.
+    """What the replay of one policy on one twin tells."""
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds T of each repeat.
-    acceptance
-        Share of the displays accepted.
-    arrivals
-        First and last of the twin's displays that are rounds, counted from 0.
-    value, regret, uplift
-        Interval of each, and what is true of the displays shown, given their contexts and actions.
-    setting
-        Setting that the policy would be told before its first round if it played live.
-    sampler
-        Name of the sampler that the replay used.
-    """
-
-    rounds: tuple[int, ...]
-    acceptance: float
-    arrivals: tuple[int, int]
+    rounds: tuple[int, ...]  # of each repeat
+    acceptance: float  # share of the displays
+    arrivals: tuple[int, int]  # first and last of the twin's displays that are rounds, counted from 0
     value: IntervalAndTruth
     regret: IntervalAndTruth
     uplift: IntervalAndTruth
-    setting: Setting
+    setting: Setting  # that the policy would be told before its first round if it played live
     sampler: SamplerName
 
 

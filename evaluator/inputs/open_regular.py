@@ -24,21 +24,9 @@ class NotRegularError(OSError):
 
 @contextmanager
 def open_regular(path: Path, *, follow: bool = True) -> Iterator[BufferedReader[Any]]:
-    """Open a file to read its bytes, whatever lies there, without waiting for anybody.
+    """Open a file to read its bytes, whatever lies there, without waiting for anybody; a link only if `follow`.
 
-    Parameters
-    ----------
-    path
-        Path of the file.
-    follow
-        Whether a link is followed, where the system can tell.
-
-    Raises
-    ------
-    NotRegularError
-        The path names no regular file.
-    OSError
-        The file cannot be opened.
+    NotRegularError where the path names no regular file, OSError where it cannot be opened.
     """
     more = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | more)) as file:

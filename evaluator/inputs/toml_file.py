@@ -32,14 +32,8 @@ class NotTomlError(ValueError):
 def read_toml(path: Path) -> dict[str, Any]:
     """Return what a TOML file says, read as UTF-8 with or without a byte-order mark; ``30d`` needs no quotes.
 
-    Dates of TOML are text, as dates in quotes are.
-
-    Raises
-    ------
-    NotTomlError
-        The file is not TOML, not UTF-8, longer than `MOST_BYTES`, too deeply nested, or has a number beyond 64 bits.
-    OSError
-        The file cannot be read.
+    Dates of TOML are text, as dates in quotes are. NotTomlError where the file is not TOML, not UTF-8, longer than
+    `MOST_BYTES`, too deeply nested, or has a number beyond 64 bits; OSError where it cannot be read.
     """
     with open_regular(path) as file:
         content = file.read(MOST_BYTES + 1)
