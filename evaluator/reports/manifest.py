@@ -18,7 +18,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import SourceError
-from evaluator.inputs.open_regular import open_regular
+from evaluator.input_files import open_regular
 from evaluator.log.times import dated, time_words
 from evaluator.outputs.checksums import FileChecksum, described
 from evaluator.reading.options import ReadingOptions
