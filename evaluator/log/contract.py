@@ -42,8 +42,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import LogError, UnknownNameError, nearest
+from evaluator.frame_roles import MadeFromFrames
 from evaluator.log.breaches import PARTS, find_breaches
-from evaluator.log.frame_roles import MadeFromFrames
 from evaluator.log.log_tables import LogTables
 from evaluator.log.meta import BOUNDS, CONVERSION, EventKind, choose_kinds, kinds_of, merge_events, with_kind
 from evaluator.log.schema import to_numpy
