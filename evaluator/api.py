@@ -333,15 +333,15 @@ def study_delays(
     >>> [round(window.share.tau, 2) for window in study.windows]
     [0.64, 0.99]
     """
+    from evaluator.delays.study.delay_jobs import DelayWorkers
     from evaluator.delays.study.run import study_log
-    from evaluator.delays.study.studied_rows import Spread
 
     refuse_unknown("study_delays", options, DelayOptions)
     keep = [] if by == "action" else source_columns(by)
     named, own_log = None if isinstance(log, Log) else str(log), _as_log(log, keep)
     asked, reading = DelayOptions(**under_own_names(DelayOptions, options)), {"keep": keep} if keep else {}
     with nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, reading) as (logged, place):
-        return study_log(logged, asked, by=by, spread=Spread(executor=executor, place=place))
+        return study_log(logged, asked, by=by, workers=DelayWorkers(executor=executor, place=place))
 
 
 @shows(CheckOptions)

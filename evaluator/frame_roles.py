@@ -64,6 +64,8 @@ class MadeFromFrames:
         click: str | None = None,
         attributed: str | None = None,
         attributed_only: bool = False,
+        where: str | None = None,
+        conversion_where: str | None = None,
         unit: Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"] = "datetime",
         format: str | Mapping[str, str] | None = None,
         timezone: str | Mapping[str, str] | None = None,
@@ -142,13 +144,17 @@ class MadeFromFrames:
         outcomes
             Events of other kinds, which no policy sees, each by its name as the roles of a table [outcomes.NAME] of a
             spec: ``{"click": {"indicator": "clicked", "immediate": True}}``. Those in a frame of their own name it
-            ``frame``, and ``display``, its column of the display's id (as `id` when absent).
+            ``frame``, and ``display``, its column of the display's id (as `id` when absent), and ``where``, which of
+            its rows are meant.
         key, deduplicate
             Columns that identify one conversion logged on several displays, and which of these get it.
         click
             Column that is 1 on rows that may carry a conversion.
         attributed, attributed_only
             Column that is 1 on conversions attributed to the logger, and whether only these count.
+        where, conversion_where
+            Conditions that say which rows of `displays` and of `conversions` are meant, as where one frame has events
+            of several types: ``"event = 'purchase' and user is not null"``. All rows when None.
         unit
             Tick of integer times; ``"datetime"`` where they are dates, which gives ticks of us.
         format
@@ -220,7 +226,7 @@ class MadeFromFrames:
         spec = {
             "name": name,
             "notes": _several("notes", notes),
-            "source": {"none": _by_column(none), "sort": sort},
+            "source": {"none": _by_column(none), "sort": sort, "where": where},
             "time": {
                 "unit": unit, "ties": ties,
                 **{
@@ -242,7 +248,7 @@ class MadeFromFrames:
             "conversion": {
                 "indicator": indicator, "time": conversion_time, "delay": delay, "immediate": immediate, "value": value,
                 "key": _several("key", key), "deduplicate": deduplicate, "click": click, "attributed": attributed,
-                "attributed_only": attributed_only, "display": display,
+                "attributed_only": attributed_only, "display": display, "where": conversion_where,
             },
             "outcomes": _of_outcomes(outcomes),
             "log": {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from evaluator.checks.coordinates import cut_contexts
+from evaluator.checks.contexts import cut_contexts
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.registry import CHECKS, OF_CONVERSIONS, number_tested
 from evaluator.checks.result import ALARMS, POWER_Z, CheckResult, Verdict, with_causes
@@ -20,7 +20,7 @@ from evaluator.estimates.enough import NEEDED, expected_rewards
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.column import read_clusters, read_users
-from evaluator.log.meta import PropensityKind
+from evaluator.log.log_tables import PropensityKind
 from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once, with_rewards
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities

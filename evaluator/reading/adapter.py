@@ -20,7 +20,7 @@ from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.encoder import ContextEncoder
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.meta import CONVERSION, EventKind, LogMeta, mark_kind
+from evaluator.log.log_tables import CONVERSION, EventKind, LogMeta, mark_kind
 from evaluator.reading.assembly import (
     DisplayBatches,
     DisplayNumbers,

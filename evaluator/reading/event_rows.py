@@ -8,7 +8,7 @@ from typing import Literal
 import polars as pl
 
 from evaluator.errors import SpecError, UsageError
-from evaluator.log.meta import EventKind
+from evaluator.log.log_tables import EventKind
 from evaluator.reading.cells import Cells, Kind, parse
 from evaluator.reading.options import Deduplicate
 from evaluator.reading.row_breaches import CheckedRows

@@ -22,8 +22,7 @@ import pyarrow as pa
 
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log import Log
-from evaluator.log.log_tables import beyond_bound, bounds_of
-from evaluator.log.meta import EventKind, merge_events, with_kind
+from evaluator.log.log_tables import EventKind, beyond_bound, bounds_of, merge_events, with_kind
 from evaluator.log.schema import EVENTS, to_numpy
 from evaluator.log.times import with_date
 from evaluator.reading.event_rows import EventRules, deduplicated

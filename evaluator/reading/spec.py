@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from evaluator.log.meta import NO_OUTCOMES, PropensityKind
+from evaluator.log.log_tables import NO_OUTCOMES, PropensityKind
 from evaluator.reading.options import Deduplicate
 from evaluator.reading.spec_sections import (
     ActionSet,

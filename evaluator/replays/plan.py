@@ -15,7 +15,7 @@ from evaluator.engine.log_replay import SamplerName
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.log.column import Column
-from evaluator.log.meta import Objective, PropensityKind
+from evaluator.log.log_tables import Objective, PropensityKind
 from evaluator.log.reward_kinds import CapLoss, counts_costs, number_of_conversions
 from evaluator.log.schema import is_target
 from evaluator.options.shared import ClockName

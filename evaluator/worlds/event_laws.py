@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.log import Log
-from evaluator.log.meta import EventKind, LogMeta
+from evaluator.log.log_tables import EventKind, LogMeta
 from evaluator.log.schema import COST
 from evaluator.worlds.disk_column import mean_of_columns
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from evaluator.delays.product_limit import GroupCDFs, group_cdfs
 from evaluator.errors import DataError
 from evaluator.log import Log
-from evaluator.log.meta import REFUNDS, EventKind
+from evaluator.log.log_tables import REFUNDS, EventKind
 from evaluator.log.reward_kinds import RewardKind, has_costs, sales
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan

@@ -14,7 +14,7 @@ from scipy.special import erf
 from evaluator.delays.laws import DelayLaw
 from evaluator.errors import ParameterError
 from evaluator.log.eligible import pack, unpack
-from evaluator.log.meta import REFUNDS, EventKind
+from evaluator.log.log_tables import REFUNDS, EventKind
 from evaluator.log.schema import ELIGIBLE
 from evaluator.log.vectors_of_displays import display_vectors
 from evaluator.policies.static import FixedAction, LoggingPolicy, RandomPolicy

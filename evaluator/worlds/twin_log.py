@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import members
-from evaluator.log.meta import CONVERSION, merge_events, with_kind
+from evaluator.log.log_tables import CONVERSION, merge_events, with_kind
 from evaluator.log.schema import (
     COST,
     ELIGIBLE,

@@ -12,8 +12,7 @@ from scipy import integrate, stats
 from evaluator.delays.families import FAMILIES, family_named
 from evaluator.delays.study import fitting
 from evaluator.delays.study.fitting import compare_families, fit_family
-from evaluator.delays.study.likelihood import sample_of
-from evaluator.delays.study.mixture import mixture_score
+from evaluator.delays.study.likelihood import mixture_score, sample_of
 from evaluator.errors import DataError, ParameterError, UnknownNameError
 from tests.delays.laws import TRUTHS, truncated_draws
 

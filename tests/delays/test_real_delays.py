@@ -11,7 +11,6 @@ from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.fitting import compare_families
 from evaluator.delays.study.goodness import goodness_of_fit
 from evaluator.delays.study.heterogeneity import heterogeneity
-from evaluator.delays.usable import usable_rows
 from evaluator.errors import DataError
 
 FILE = Path(__file__).parents[3] / "shared" / "data" / "criteo_search_delays.csv"
@@ -27,15 +26,12 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
     return arms, delays
 
 
-def test_rows_without_a_delay_are_refused_or_named(rows: tuple[np.ndarray, np.ndarray]) -> None:
+def test_rows_without_a_delay_are_refused(rows: tuple[np.ndarray, np.ndarray]) -> None:
     _, delays = rows
     bad = np.flatnonzero(delays == -1)
     assert bad.size == 16
     with pytest.raises(DataError, match=rf"Delay {bad[0]} is -1, below 0 \(16 such in all\)"):
         fit_nonparametric(delays)
-    checked = usable_rows(delays, LIMIT)
-    np.testing.assert_array_equal(checked.rows, bad)
-    assert checked.reason.startswith(f"16 conversions without a delay between 0 and their limit: rows {bad[0]} (-1)")
 
 
 def test_arms_differ(rows: tuple[np.ndarray, np.ndarray]) -> None:

@@ -17,7 +17,7 @@ from evaluator.arguments import as_description
 from evaluator.delays.cdf import DelayCDF
 from evaluator.errors import EvaluatorError, LogError, ParameterError
 from evaluator.log import EventKind, Log
-from evaluator.log.meta import merge_events, with_kind
+from evaluator.log.log_tables import merge_events, with_kind
 from evaluator.log.schema import to_numpy
 from evaluator.reading.canonical import write_canonical
 from evaluator.reading.summary import log_facts

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.product_limit import risk_table
+from evaluator.delays.product_limit import Floats, Ints, Ticks, checked_delays, risk_table
 from evaluator.delays.study.permuted_groups import permutable, permuted
-from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, Positive, Share
 from evaluator.streams import seed_stream
@@ -71,12 +70,8 @@ class DayDelays:
 class ShownChange:
     """The smallest change that the test finds in such a log with a probability of about `POWER`.
 
-    Parameters
-    ----------
-    after
-        Last day before the change.
-    ratio
-        Factor by which all later delays become longer; None where no factor up to 20 would be found so surely.
+    After the day `after` all delays become longer by the factor `ratio`; None where no factor up to 20 would be found
+    so surely.
     """
 
     after: int
@@ -93,23 +88,18 @@ class DelayDrift:
         Levels of the quantiles, in (0, 1).
     days
         Delays of each day, in the order of the days.
-    changed
-        Whether a change is flagged.
-    change_after
-        Last day before the most likely change; None where none is flagged.
-    statistic
+    changed, change_after, change_by
+        Whether a change is flagged, and the last days before the most likely one, and before the latest that is about
+        as likely (95 % by the likelihood); None where none is flagged.
+    statistic, p
         Largest distance between the delays before and after the end of a day, or of a trend, in standard deviations,
-        with what is added to it (`delay_drift`).
-    p
-        P-value of the statistic, by permutation.
+        with what is added to it (`delay_drift`), and its p-value, by permutation.
     false_alarms
         Probability that a change is flagged without drift.
     permutations
         Number of permutations.
     rows, conversions
         Number of conversions that were tested, and of those there are.
-    change_by
-        Last day before the latest change that is about as likely (95 % by the likelihood); None where none is flagged.
     shown
         What the test could have found: changes after half and after three quarters of the days.
     """
@@ -144,19 +134,19 @@ def delay_drift(
 
     Young displays can only show short delays, so every delay is compared with what all days make expected of a display
     followed as long: its score is -log(1 - F(D)) less the mean of that given D <= L, F the product limit of all days
-    (`evaluator.delays.study.changes.DelayScores`). These are the scores of the log-rank test, the best for delays of
-    a Weibull law that become longer or shorter by a factor. The statistic is the largest distance, over the ends of
-    days, between the scores before and after, in standard deviations, so that a change in the last days, which say
-    little of long delays, counts by what they do say; or the distance of a steady trend over the days. To changes of
-    the newest displays alone, which hold a fifth of the information or less, .6 is added, and to a trend 1. The p-value
-    comes from admissible permutations (`evaluator.delays.study.permuted_groups`); the flag goes up when it is at most
-    `false_alarms`, which is the probability of a false alarm.
+    (`DelayScores`). These are the scores of the log-rank test, the best for delays of a Weibull law that become longer
+    or shorter by a factor. The statistic is the largest distance, over the ends of days, between the scores before and
+    after, in standard deviations, so that a change in the last days, which say little of long delays, counts by what
+    they do say; or the distance of a steady trend over the days. To changes of the newest displays alone, which hold a
+    fifth of the information or less, .6 is added, and to a trend 1. The p-value comes from admissible permutations
+    (`evaluator.delays.study.permuted_groups`); the flag goes up when it is at most `false_alarms`, which is the
+    probability of a false alarm.
 
     Parameters
     ----------
     delays, limits
-        Delays, shape (n,), and their limits, shape (n,) or (), in ticks; None where nothing was cut off
-        (`evaluator.delays.nonparametric.fit_nonparametric`).
+        Delays, shape (n,), and their limits, shape (n,) or (), in ticks, as for
+        `evaluator.delays.nonparametric.fit_nonparametric`.
     days
         Number of the day of each conversion's display, whole, shape (n,).
     levels
@@ -168,10 +158,9 @@ def delay_drift(
         Probability, in (0, 1), that a change is flagged without drift.
     permutations
         Number of permutations, at least 1 / `false_alarms` - 1.
-    rows
-        Number of conversions to test at most: of more, a random subsample of this size; the quantiles take all.
-    seed
-        Seed of the subsample and of the permutations.
+    rows, seed
+        Number of conversions to test at most: of more, a random subsample of this size, by the seed; the quantiles take
+        all.
 
     Raises
     ------
@@ -326,16 +315,12 @@ def compare_days(
 
 @dataclass(frozen=True, eq=False)
 class DelayScores:
-    """Scores -log(1 - F(D)) of delays, and what their limits L make expected of them under one law F.
+    """Scores -log(1 - F(D)) of delays, and what their limits L make expected of them under one law F, in ticks.
 
     With F the product limit of the delays (`evaluator.delays.product_limit`), the scores of a delay law are those of an
     exponential one, whatever the law: E[-log(1 - F(D)) | D <= L] = 1 + (1/t - 1) log(1 - t) with t = F(L). A distinct
-    delay has the mean over its step of F. Delays in ticks.
-
-    Parameters
-    ----------
-    support, cdf, steps
-        Distinct delays, increasing, F at them, and the score of each, shape (J,).
+    delay has the mean over its step of F. The distinct delays `support`, increasing, F at them, `cdf`, and the score of
+    each, `steps`, have shape (J,).
     """
 
     support: Ticks
@@ -376,9 +361,9 @@ class DelayScores:
         return mean, np.where(within > 0, variance, 0.0)
 
     def ratio_of(self, limits: Ticks | None, rows: int, total: float) -> float | None:
-        """Return the factor by which delays are longer than the law's if their scores add up to so much.
+        """Return the factor, at least 1 / 20, by which delays are longer than the law's if their scores have this sum.
 
-        None where it is above 20; 1 / 20 where it is below.
+        None where it is above 20.
         """
         low, high = -math.log(MOST), math.log(MOST)
         if self.moments(limits, rows, ratio=MOST)[0].sum() < total:

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from evaluator.delays.families import DelayFit, Rounding
 from evaluator.delays.nonparametric import fit_nonparametric
+from evaluator.delays.product_limit import Ticks, checked_delays
 from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
 from evaluator.delays.study.fitting import MIXTURE, FamilyComparison, beyond_note, compare_sample, fit_sample
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
-from evaluator.delays.usable import Ticks, checked_delays
 from evaluator.errors import ParameterError
 from evaluator.results.json_documents import Level, NotNegative, Positive, Share, at_least
 from evaluator.streams import StreamState, seed_stream, state_of, stream_from
@@ -42,10 +42,8 @@ class GoodnessOfFit:
         P-values of the two distances, from `bootstraps` logs drawn from the fitted law.
     bootstraps
         Number of logs drawn from the fitted law.
-    rows
-        Number of conversions that were tested.
-    conversions
-        Number of conversions that there are.
+    rows, conversions
+        Number of conversions that were tested, and of those there are.
     levels, observed, fitted
         Points of the Q-Q plot: levels, product-limit quantiles at these, and quantiles of the law given the same range,
         in ticks.
@@ -78,12 +76,12 @@ def goodness_of_fit(
 
     Given its limit, F(D) / F(L) is uniform when F is the law of the delays, whatever the limits. For rounded delays the
     middle of [F(d), F(d + 1)] takes the place of F(D). p-values by the parametric bootstrap with refitting (Stute,
-    Gonzalez Manteiga, Presedo Quindimil 1993): delays are drawn from the fitted law under the same limits, rounded
-    and fitted alike, p = (1 + number of distances at least as large) / (bootstraps + 1).
+    Gonzalez Manteiga, Presedo Quindimil 1993): delays are drawn from the fitted law under the same limits, rounded and
+    fitted alike, p = (1 + number of distances at least as large) / (bootstraps + 1).
 
-    Of more than `rows` conversions a random subsample of that size is fitted and tested: with enough data every
-    simple law is rejected, and the question is whether it is off by more than `rows` conversions can show. Costs
-    `bootstraps` fits of `rows` conversions.
+    Of more than `rows` conversions a random subsample of that size is fitted and tested: with enough data every simple
+    law is rejected, and the question is whether it is off by more than `rows` conversions can show. Costs `bootstraps`
+    fits of `rows` conversions.
 
     Parameters
     ----------
@@ -91,10 +89,8 @@ def goodness_of_fit(
         Delays and limits, shape (n,), in ticks, and options, as for `evaluator.delays.study.fitting.fit_family`.
     bootstraps
         Number of logs to draw, at least 1; the smallest p-value is 1 / (bootstraps + 1).
-    rows
-        Number of conversions to test at most.
-    seed
-        Seed of the subsample and of the bootstrap.
+    rows, seed
+        Number of conversions to test at most; seed of the subsample and of the bootstrap.
 
     Raises
     ------
@@ -230,14 +226,10 @@ class FamilyChoice:
 
     Parameters
     ----------
-    comparison
-        Fits of all families, by AIC.
-    goodness
-        Tests of the family with the smallest AIC.
-    level
-        Anderson-Darling p-value below which no family is said to fit.
-    fits
-        Whether the best family fits.
+    comparison, goodness
+        Fits of all families, by AIC, and tests of the one with the smallest.
+    level, fits
+        Anderson-Darling p-value below which no family is said to fit, and whether the best one does.
     verdict
         Sentence for reports that names the family, or says that none fits.
     """
@@ -265,8 +257,6 @@ def choose_family(
     Parameters are those of `compare_families` and `goodness_of_fit`; with an Anderson-Darling p-value below `level` the
     verdict is that none fits.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> delays = np.random.default_rng(0).geometric(0.05, 400) - 1
     >>> choose_family(delays, families=["exponential", "lognormal"], bootstraps=39).verdict

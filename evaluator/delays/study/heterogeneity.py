@@ -11,12 +11,11 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
+from evaluator.delays.nonparametric import NonparametricFit, Quantile, fit_nonparametric, quantiles_of
+from evaluator.delays.product_limit import Ints, checked_delays
 from evaluator.delays.study.delay_jobs import HERE, DelayWorkers
 from evaluator.delays.study.fitting import FamilyComparison, compare_families
 from evaluator.delays.study.permuted_groups import GroupedDelays, permutation_test
-from evaluator.delays.study.words import Quantile, quantiles_of
-from evaluator.delays.usable import Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.simultaneous import holm
 from evaluator.log.column import renumbered
@@ -48,10 +47,8 @@ class GroupDelays:
 
     Parameters
     ----------
-    label
-        Name of the group, ``"(pooled)"`` for the small ones together.
-    members
-        Labels of the groups that it is made of.
+    label, members
+        Name of the group, ``"(pooled)"`` for the small ones together, and the labels of the groups that it is made of.
     conversions
         Number of delays of the group.
     fit
@@ -81,14 +78,9 @@ class GroupDelays:
 
 @dataclass(frozen=True)
 class PairDifference:
-    """What speaks against one law in two groups.
+    """What speaks against one law in two groups, by their labels.
 
-    Parameters
-    ----------
-    first, second
-        Labels of the two groups.
-    p, adjusted_p
-        P-value of their having one law, and the same adjusted for the number of pairs (Holm 1979).
+    `p` is the p-value of their having one law, `adjusted_p` the same adjusted for the number of pairs (Holm 1979).
     """
 
     first: str
@@ -103,22 +95,14 @@ class Heterogeneity:
 
     Parameters
     ----------
-    statistic
-        Anderson-Darling distance between the groups' transformed delays.
-    p
-        P-value of the statistic, by permutation.
-    permutations
-        Number of permutations of the test of all groups.
+    statistic, p, permutations
+        Anderson-Darling distance between the groups' transformed delays, its p-value, and the permutations it is from.
     level
         Level at which groups are said to differ.
-    pairs
-        Every pair of the `compared` largest groups, most different first.
-    compared
-        Number of groups that were compared in pairs.
-    differing
-        Pairs whose adjusted p-value is at most `level`.
-    groups_differing
-        Number of groups that are in such a pair.
+    compared, pairs
+        Number of groups, the largest, that were compared in pairs, and every pair, most different first.
+    differing, groups_differing
+        Number of pairs whose adjusted p-value is at most `level`, and of groups that are in such a pair.
     groups
         Number of conversions of each group, by label.
     pooled
@@ -156,24 +140,9 @@ def fit_groups(
 ) -> tuple[GroupDelays, ...]:
     """Return the delay laws of groups, largest group first, those below `smallest` conversions pooled at the end.
 
-    Parameters
-    ----------
-    delays, limits
-        Delays, shape (n,), and their limits, shape (n,) or (), in ticks; None where nothing was cut off
-        (`evaluator.delays.nonparametric.fit_nonparametric`).
-    groups
-        Label of each conversion's group, shape (n,).
-    smallest
-        Number of conversions below which groups are pooled.
-    families
-        Parametric families to fit to each group; none by default, None fits all.
-    confidence, seed
-        Confidence level of the bands, and seed of the starting points of mixtures.
-
-    Raises
-    ------
-    DataError
-        A delay is impossible, or there are not as many labels as delays.
+    Delays, limits, `confidence` and errors are as of `evaluator.delays.nonparametric.fit_nonparametric`; `groups` holds
+    the label of each conversion's group, shape (n,). Parametric families are fitted to each group if they are named,
+    None for all, with the seed of the starting points of mixtures.
     """
     delay, limit = checked_delays(delays, limits, whole=False)
     labels, codes, members = _pooled(groups, delay.size, smallest)
@@ -210,11 +179,11 @@ def heterogeneity(
 
     U = F(D) / F(L), F the product limit of all groups together, is about uniform in every group if they share one law,
     whatever their limits. The statistic compares the groups' distributions of U on 64 cells: with H_g, H the
-    distribution functions of group g and of all, and h the mass of a cell,
-    sum_g n_g sum_b (H_g(b) - H(b))^2 h(b) / (H(b) (1 - H(b))) (k-sample Anderson-Darling, Scholz, Stephens 1987, on a
-    grid). The permutation p-value puts the delays on rows at random such that none exceeds its row's limit; rows keep
-    limit and group (`evaluator.delays.study.permuted_groups`). It is exact, also when the limits differ between groups,
-    provided that delays do not depend on limits. Pairs are tested alike, with Holm's adjustment.
+    distribution functions of group g and of all, and h the mass of a cell, sum_g n_g sum_b (H_g(b) - H(b))^2 h(b) /
+    (H(b) (1 - H(b))) (k-sample Anderson-Darling, Scholz, Stephens 1987, on a grid). The permutation p-value puts the
+    delays on rows at random such that none exceeds its row's limit; rows keep limit and group
+    (`evaluator.delays.study.permuted_groups`). It is exact, also when the limits differ between groups, provided that
+    delays do not depend on limits. Pairs are tested alike, with Holm's adjustment.
 
     Parameters
     ----------
@@ -229,11 +198,9 @@ def heterogeneity(
     compared
         Number of groups, the largest, to compare in pairs: pairs grow with the square of the groups, and so does the
         number of permutations that Holm's adjustment asks of each.
-    rows
+    rows, seed
         Number of conversions to test at most: of more, a random subsample of this size; of more than 2,000 of a pair,
-        of that size.
-    seed
-        Seed of the subsample and of the permutations.
+        of that size. Seed of the subsamples and of the permutations.
 
     Raises
     ------

@@ -9,9 +9,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from evaluator.delays.product_limit import risk_table
+from evaluator.delays.product_limit import Floats, Ints, Ticks, risk_table
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
-from evaluator.delays.usable import Floats, Ints, Ticks
 from evaluator.engine.kernels.compiling import compiled
 from evaluator.streams import StreamState, state_of, stream_from
 
@@ -121,22 +120,11 @@ class PermutationTest(NamedTuple):
 
 
 class GroupedDelays:
-    """Delays whose groups are tested.
+    """Delays, limits and codes of the groups of conversions, shape (n,) each, whose groups are tested; in ticks.
 
-    Parameters
-    ----------
-    delay, limit
-        Delays and limits, shape (n,), in ticks; None where nothing was cut off.
-    codes
-        Code of each one's group, shape (n,).
-    labels
-        Label of each group, by its code.
-    pooled
-        Labels of the groups too small to stand alone.
-    conversions
-        Number of conversions that there are.
-    state
-        State of the stream that the tests draw from.
+    Limits are None where nothing was cut off. `labels` are those of the groups, by code, and `pooled` those of the
+    groups too small to stand alone; of `conversions` in all, these are tested. `state` is where the stream is that
+    tests draw from.
     """
 
     def __init__(
@@ -177,20 +165,9 @@ class GroupedDelays:
 
 @dataclass(frozen=True)
 class PermutationsJob(DelayJob):
-    """Permutations of a test, from one number up to another.
+    """Permutations of the test of a pair, or of all groups, from one number up to another, counted from 0.
 
-    Parameters
-    ----------
-    of, steps, threads, items
-        Name of its sample, and the like, as of every `evaluator.delays.study.delay_jobs.DelayJob`.
-    pair
-        Groups that are tested.
-    state
-        State of the stream before the test.
-    first, stop
-        Numbers of the first permutation and of the one after the last, counted from 0.
-    enough
-        Number of permutations that differ as much after which no more are needed.
+    `state` is where the stream is before the test; after `enough` permutations that differ as much no more are needed.
     """
 
     of: ClassVar[str] = "permutations"
@@ -228,8 +205,8 @@ def permutation_test(
 ) -> Tested:
     """Test whether two groups, or all, have one law; stops after `enough` permutations that differ as much.
 
-    The stream of draws goes on from `state`, and `workers` draw the permutations. The test never stops early where
-    `enough` is more than `permutations`.
+    The stream of draws goes on from `state`, and `workers` draw the permutations. Never stops early where `enough` is
+    more than `permutations`.
     """
     test = sample.test(pair, state)
     rows = test.group.size

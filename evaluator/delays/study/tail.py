@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import two_sided_quantile
+from evaluator.delays.product_limit import Floats, Ints, checked_delays
 from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
-from evaluator.delays.usable import Floats, Ints, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.results.json_documents import Count, Level, NotNegative
 
@@ -35,12 +35,8 @@ class TailIndex:
         it.
     hill, hill_low, hill_high
         Hill's estimator, blind to truncation (too large under it), and its normal interval.
-    threshold
-        Delay in ticks above which the tail is fitted.
-    exceedances
-        Number of delays above the threshold.
-    rule
-        Clause that says how the threshold was chosen.
+    threshold, exceedances, rule
+        Delay in ticks above which the tail is fitted, number of delays above it, and how it was chosen.
     confidence
         Confidence level of the intervals.
     distance

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log import Log
-from evaluator.log.eligible import SetCodes, bits_of, members, set_codes, words
+from evaluator.log.contract import has_eligibility
+from evaluator.log.eligible import EligibleByPart, SetCodes, bits_of, members, set_codes, words
 from evaluator.log.schema import ELIGIBLE
-from evaluator.log.set_kinds import EligibleByPart, has_eligibility
 
 
 class EligibleActions(NamedTuple):
