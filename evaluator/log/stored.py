@@ -78,7 +78,53 @@ class Selection:
         return self.kept + self.passed < self.rows
 
 
-class StoredLog(Log):
+class BatchedLog(Log):
+    """A log whose displays come batch by batch, from wherever they lie, and are in memory only where asked for."""
+
+    def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield (number of its first display, batch of some columns), empty batches left out."""
+        raise NotImplementedError
+
+    @cached_property
+    def displays(self) -> pa.Table:
+        """All displays, in memory."""
+        return pa.Table.from_batches([b for _, b in self._selected(self.schema.names, BATCH)], self.schema)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
+        return np.concatenate([batch[name] for _, batch in self.batches([name])])
+
+    def batches(
+        self, columns: Sequence[str], size: int = BATCH, *, coded: bool = False
+    ) -> Iterator[tuple[int, Columns]]:
+        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
+        for first, batch in self._selected(columns, size):
+            yield first, {name: read(batch.column(name), coded=coded) for name in columns}
+
+    def arrays(self, column: str) -> Iterator[tuple[int, pa.Array]]:
+        """Yield a column of the displays in order, as Arrow."""
+        for first, batch in self._selected([column], BATCH):
+            yield first, batch.column(column)
+
+    def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Return some columns of the displays with these numbers, in the order asked for. Cost: one scan of them."""
+        order = np.argsort(displays, kind="stable")
+        wanted = displays[order]
+        found = []
+        for first, batch in self._selected(columns, BATCH):
+            low, high = np.searchsorted(wanted, [first, first + batch.num_rows])
+            if low < high:
+                found += take_rows(batch, wanted[low:high] - first).to_batches()
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        rows = pa.Table.from_batches(found, schema)
+        if (displays[1:] >= displays[:-1]).all():
+            return rows
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return take_rows(rows, back)
+
+
+class StoredLog(BatchedLog):
     """A log whose displays are rows of a Parquet file, or of several that follow each other in time, at these paths.
 
     How many there are changes nothing that is read of it, nor does it where they lie. Events, actions and metadata are
@@ -134,44 +180,6 @@ class StoredLog(Log):
         """Schema of the files."""
         with open_parquet(self.paths[0]) as file:
             return file.schema_arrow.remove_metadata()
-
-    @cached_property
-    def displays(self) -> pa.Table:
-        """All displays, read into memory."""
-        return pa.Table.from_batches([b for _, b in self._selected(self.schema.names, BATCH)], self.schema)
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
-        return np.concatenate([batch[name] for _, batch in self.batches([name])])
-
-    def batches(
-        self, columns: Sequence[str], size: int = BATCH, *, coded: bool = False
-    ) -> Iterator[tuple[int, Columns]]:
-        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
-        for first, batch in self._selected(columns, size):
-            yield first, {name: read(batch.column(name), coded=coded) for name in columns}
-
-    def arrays(self, column: str) -> Iterator[tuple[int, pa.Array]]:
-        """Yield a column of the displays in order, as Arrow."""
-        for first, batch in self._selected([column], BATCH):
-            yield first, batch.column(column)
-
-    def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
-        """Return some columns of the displays with these numbers, in the order asked for. Cost: one scan of them."""
-        order = np.argsort(displays, kind="stable")
-        wanted = displays[order]
-        found = []
-        for first, batch in self._selected(columns, BATCH):
-            low, high = np.searchsorted(wanted, [first, first + batch.num_rows])
-            if low < high:
-                found += take_rows(batch, wanted[low:high] - first).to_batches()
-        schema = pa.schema([self.schema.field(name) for name in columns])
-        rows = pa.Table.from_batches(found, schema)
-        if (displays[1:] >= displays[:-1]).all():
-            return rows
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        return take_rows(rows, back)
 
     def after(self, first: int) -> Log:
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""
