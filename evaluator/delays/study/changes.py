@@ -197,7 +197,7 @@ def delay_drift(
                 low=tuple(low.tolist()),
                 high=tuple(high.tolist()),
                 position=tested.positions.get(name, float("nan")),
-            )  # fmt: skip
+            )
         )
     changed = tested.p <= false_alarms
     return DelayDrift(
