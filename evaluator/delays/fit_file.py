@@ -24,6 +24,8 @@ from evaluator.units import ROUND, parse_duration, without_ticks
 
 # Delays in rounds are whole numbers in floating point up to here.
 _LAST_ROUND = 2.0**53
+# Quantiles of a law that becomes steps.
+_STEPS = 1024
 # A step takes some 40 of them.
 MOST_BYTES = 128 * 1024 * 1024
 SCHEMA = "delay-fit/1"
@@ -48,54 +50,33 @@ class SavedFit:
     longest: float
     source: str
 
-    def delay_cdf(
-        self,
-        *,
-        ticks_per_round: float = 1.0,
-        max_steps: int = 1024,
-        extrapolate: bool = False,
-        limit: int | None = None,
-    ) -> DelayCDF:
+    def delay_cdf(self, *, ticks_per_round: float = 1.0, limit: int | None = None) -> DelayCDF:
         """Return the law as replays take it, in whole rounds: `law_cdf`, or `steps_cdf`, which needs no limit."""
         if self.law is None:
             cdf = steps_cdf(self.delays, self.cdf, self.source, ticks_per_round=ticks_per_round)
         else:
-            cdf = law_cdf(
-                self.law, ticks_per_round=ticks_per_round, max_steps=max_steps, extrapolate=extrapolate, limit=limit
-            )
+            cdf = law_cdf(self.law, ticks_per_round=ticks_per_round, limit=limit)
         return replace(cdf, source=without_ticks(cdf.source, None if self.tick == ROUND else parse_duration(self.tick)))
 
 
-def law_cdf(
-    fit: DelayFit,
-    *,
-    ticks_per_round: float = 1.0,
-    max_steps: int = 1024,
-    extrapolate: bool = False,
-    limit: int | None = None,
-) -> DelayCDF:
+def law_cdf(fit: DelayFit, *, ticks_per_round: float = 1.0, limit: int | None = None) -> DelayCDF:
     """Return a fitted law as a step CDF on a clock of rounds of so many ticks: P(floor(X / ticks_per_round) <= a).
 
-    Steps lie at `max_steps` evenly spaced quantiles, at least 2, where the CDF is exact, and it is held flat in
-    between: low by less than 1 / `max_steps`, so that a policy credits its displays with no more time than they had
-    (`DelayCDF.coarsened`); its moments are the law's. A geometric law, and an exponential one, not conditioned on any
-    limit, stays geometric, whose steps never end.
-
-    The CDF is that given a delay of at most the longest limit or, with `extrapolate`, the law itself beyond what the
-    log speaks for. Steps and moments are of the delays up to `limit` rounds, if there are any; None takes all. Raises
-    ParameterError where a number is out of range.
+    Steps lie at 1,024 evenly spaced quantiles, where the CDF is exact, and it is held flat in between: low by less than
+    1 / 1,024, so that a policy credits its displays with no more time than they had (`DelayCDF.coarsened`); its moments
+    are the law's. It is that given a delay of at most the longest limit. A geometric law, and an exponential one, not
+    conditioned on any limit, stays geometric, whose steps never end. Steps and moments are of the delays up to `limit`
+    rounds, if there are any; None takes all. Raises ParameterError where a round takes no time.
 
     >>> from evaluator.delays.study.fitting import fit_family
     >>> fit = fit_family([0, 2, 1, 7, 3], family="exponential")
     >>> law_cdf(fit).mean.__round__(6), law_cdf(fit, ticks_per_round=2).geometric_ratio.__round__(4)
     (2.6, 0.5216)
     """
-    if not 0 < ticks_per_round < math.inf or max_steps < 2:
-        raise ParameterError(
-            f"ticks_per_round is {ticks_per_round}, max_steps is {max_steps}.", remedy="above 0, and at least 2."
-        )
+    if not 0 < ticks_per_round < math.inf:
+        raise ParameterError(f"ticks_per_round is {ticks_per_round}.", remedy="a number above 0.")
     family, parameters = fit.law
-    given = None if extrapolate or math.isinf(fit.longest) else fit.longest
+    given = None if math.isinf(fit.longest) else fit.longest
     what = f"{fit.family} law fitted to {fit.conversions:,} delays"
     if given is None:
         geometric = _geometric(fit, ticks_per_round, what)
@@ -109,7 +90,7 @@ def law_cdf(
         return np.asarray(np.minimum(family.cdf(by, parameters) / total, 1.0))
 
     last = int(_LAST_ROUND) if limit is None or tau(np.array(limit)) <= 0 else limit
-    levels = total * float(tau(np.array(last))) * np.arange(1, max_steps + 1) / max_steps
+    levels = total * float(tau(np.array(last))) * np.arange(1, _STEPS + 1) / _STEPS
     # No quantile is 1 for an endless law.
     levels[-1] = min(levels[-1], 1.0 - 1e-10)
     x = np.minimum(family.quantile(levels, parameters), min(end, _LAST_ROUND * ticks_per_round))
@@ -119,7 +100,7 @@ def law_cdf(
     return DelayCDF(
         delays=rounds,
         cdf=tau(rounds),
-        source=f"{what}{span}, at {max_steps:,} quantiles",
+        source=f"{what}{span}, at {_STEPS:,} quantiles",
         moments=law_moments(tau, int(rounds[-1])),
     )
 
@@ -178,8 +159,8 @@ def fill_fit_file(part: Path, fit: DelayFit | NonparametricFit, *, tick: str) ->
 def load_fit(path: str | Path) -> SavedFit:
     """Read what `save_fit` wrote; raises DataError where the file is missing, no JSON, or breaks its schema."""
     try:
-        with open_regular(Path(path)) as file:
-            content = file.read(MOST_BYTES + 1)
+        with open_regular(Path(path)) as stream:
+            content = stream.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
         read = json.loads(content.decode("utf-8"), object_pairs_hook=_each_key_once)

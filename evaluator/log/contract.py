@@ -33,7 +33,7 @@ into chunks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -152,7 +152,11 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
 
     def with_meta(self, **changes: object) -> Log:
         """Return a copy with changed metadata, e.g. ``log.with_meta(attribution_window=30)``."""
-        return self._said(self.changed(meta=replace(self.meta, **changes)), changes)  # type: ignore[arg-type]
+        changed = self.changed(meta=replace(self.meta, **changes)).as_sound_as(self)  # type: ignore[arg-type]
+        # Sound as far as the metadata say nothing else of the rows.
+        parts = {part for part, of in _BOUND_BY.items() if not of.isdisjoint(changes)}
+        object.__setattr__(changed, "_sound", changed._sound.difference(parts))
+        return changed
 
     def with_conversions(self, conversions: pa.Table) -> Log:
         """Return a copy with other conversions of the same displays; events that do not count stay."""
@@ -197,13 +201,6 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
                 raise UnknownNameError(f"There is no outcome {name!r}: {own} has none but its reward.", remedy=hint)
             raise UnknownNameError(f"There is no outcome {name!r} in {own}.", remedy=nearest(name, known))
         return known[name]
-
-    def _said(self, changed: Log, changes: Mapping[str, object]) -> Log:
-        """Return the same tables under other metadata, sound where these say nothing else of them."""
-        changed.as_sound_as(self)
-        parts = {part for part, of in _BOUND_BY.items() if not of.isdisjoint(changes)}
-        object.__setattr__(changed, "_sound", changed._sound.difference(parts))
-        return changed
 
 
 def _by(now: int, until: int | None) -> int:

@@ -123,11 +123,9 @@ def as_one(sets: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def to_bits(sets: pa.ChunkedArray | pa.DictionaryArray) -> Bits:
     """Return a column of sets as NumPy, shape (n, width). Raises LogError where widths differ or a set is missing."""
-    chunks = sets.chunks if isinstance(sets, pa.ChunkedArray) else [sets]
-    found = [_chunk_bits(chunk) for chunk in chunks if len(chunk)]
-    if len({bits.shape[1] for bits in found}) > 1:
-        raise _uneven()
-    return np.concatenate(found) if len(found) > 1 else found[0] if found else np.zeros((0, 0), np.uint8)
+    codes = to_codes(sets)
+    found: Bits = codes.distinct[np.asarray(codes)]
+    return found
 
 
 def distinct_bits(sets: pa.DictionaryArray) -> Bits:
@@ -151,13 +149,6 @@ def _offsets(values: pa.BinaryArray) -> npt.NDArray[np.int32]:
     if len(values) == 0:  # perhaps without any buffer
         return np.zeros(1, np.int32)
     return np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
-
-
-def _chunk_bits(sets: pa.DictionaryArray) -> Bits:
-    if sets.null_count:
-        raise _uneven()
-    bits: Bits = distinct_bits(sets)[sets.indices.to_numpy()]
-    return bits
 
 
 def _uneven() -> LogError:

@@ -33,6 +33,7 @@ from evaluator.log.schema import (
 )
 from evaluator.log.times import summed
 
+_PARTS = ("paths", "selection", "events", "actions", "meta", "counted")
 # Rows read at a time however few of them are kept.
 _MOST_READ = 8 * BATCH
 
@@ -146,15 +147,8 @@ class StoredLog(BatchedLog):
     ) -> None:
         if selection.file is None:
             selection = replace(selection, file=file_states(paths))
-        parts = {
-            "paths": tuple(paths),
-            "selection": selection,
-            "events": events,
-            "actions": actions,
-            "meta": meta,
-            "counted": counted,
-        }
-        for name, value in parts.items():
+        parts = (tuple(paths), selection, events, actions, meta, counted)
+        for name, value in zip(_PARTS, parts, strict=True):
             object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
@@ -195,8 +189,7 @@ class StoredLog(BatchedLog):
 
     def changed(self, **parts: object) -> StoredLog:
         """Return a copy with other paths, selection, tables in memory or metadata, by name, not validated."""
-        own = {name: getattr(self, name) for name in ("paths", "selection", "events", "actions", "meta", "counted")}
-        return StoredLog(**{**own, **parts})
+        return StoredLog(**{**{name: getattr(self, name) for name in _PARTS}, **parts})
 
     def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield (number of its first display, batch), empty batches left out.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import ClassVar, NamedTuple
 
@@ -119,6 +119,7 @@ class PermutationTest(NamedTuple):
         return tuple(found)
 
 
+@dataclass(eq=False)
 class GroupedDelays:
     """Delays, limits and codes of the groups of conversions, shape (n,) each, whose groups are tested; in ticks.
 
@@ -127,19 +128,14 @@ class GroupedDelays:
     tests draw from.
     """
 
-    def __init__(
-        self,
-        seen: Observed,
-        codes: Ints,
-        labels: Sequence[str],
-        pooled: tuple[str, ...],
-        conversions: int,
-        state: StreamState,
-    ) -> None:
-        self.seen, self.codes, self.labels, self.pooled = seen, codes, labels, pooled
-        self.conversions, self.state = conversions, state
-        self._last: tuple[Pair, StreamState, PermutationTest] | None = None
-        self._preparing = Lock()
+    seen: Observed
+    codes: Ints
+    labels: Sequence[str]
+    pooled: tuple[str, ...]
+    conversions: int
+    state: StreamState
+    _last: tuple[Pair, StreamState, PermutationTest] | None = None
+    _preparing: Lock = field(default_factory=Lock)
 
     def test(self, pair: Pair, state: StreamState) -> PermutationTest:
         """Return the test of a pair, or of all groups, from where the stream is; the last one is kept."""

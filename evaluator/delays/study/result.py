@@ -39,6 +39,7 @@ from evaluator.units import Tick, ticks_words
 # Fewer conversions say nothing of a law's shape, and are no group of their own.
 FEWEST = 50
 _NAMED = 5
+_QUANTILE = dict.fromkeys(("level", "naive", "corrected", "low", "high"), NUMBER)
 _CURVE = ("cdf", "naive", "low", "high", "band_low", "band_high")
 
 
@@ -215,8 +216,7 @@ class DelayStudy(JsonDocument, ShownInNotebooks):
     @property
     def quantile_table(self) -> pa.Table:
         """`quantiles`: level, naive, corrected, low, high."""
-        columns = dict.fromkeys(("level", "naive", "corrected", "low", "high"), NUMBER)
-        return arrow_table(columns, (vars(quantile) for quantile in self.quantiles))
+        return arrow_table(_QUANTILE, (vars(quantile) for quantile in self.quantiles))
 
     @property
     def law_table(self) -> pa.Table:
@@ -232,13 +232,8 @@ class DelayStudy(JsonDocument, ShownInNotebooks):
     def window_table(self) -> pa.Table:
         """`windows`: ticks, rounds, the share of the conversions that each keeps with its ends, the share it loses."""
         columns = {"window": TEXT, **dict.fromkeys(("ticks", "rounds", "keeps", "low", "high", "loses"), NUMBER)}
-        rows = [
-            {
-                "window": window.text, "ticks": window.ticks, "rounds": window.rounds, "keeps": window.share.tau,
-                "low": window.share.low, "high": window.share.high, "loses": window.share.lost,
-            }
-            for window in self.windows
-        ]  # fmt: skip
+        shares = [(window, window.share) for window in self.windows]
+        rows = ({**vars(w), **vars(of), "window": w.text, "keeps": of.tau, "loses": of.lost} for w, of in shares)
         return arrow_table(columns, rows)
 
     @property
@@ -249,24 +244,20 @@ class DelayStudy(JsonDocument, ShownInNotebooks):
             for group in self.groups
             for quantile in group.quantiles
         )
-        names = dict.fromkeys(("level", "naive", "corrected", "low", "high"), NUMBER)
-        return arrow_table({"group": TEXT, "conversions": COUNT, **names}, rows)
+        return arrow_table({"group": TEXT, "conversions": COUNT, **_QUANTILE}, rows)
 
     @property
     def group_cdf_table(self) -> pa.Table:
         """The CDF of each group: group, delay, cdf, low, high."""
+        names = {"delay": "delays", "cdf": "cdf", "low": "low", "high": "high"}
         parts = [
-            pa.table(
-                {
-                    "group": pa.array([group.label] * group.fit.delays.size, pa.string()),
-                    "delay": group.fit.delays,
-                    **{name: getattr(group.fit, name) for name in ("cdf", "low", "high")},
-                }
+            pa.table({name: getattr(group.fit, field) for name, field in names.items()}).add_column(
+                0, "group", pa.array([group.label] * group.fit.delays.size, pa.string())
             )
             for group in self.groups
         ]
-        names = {"group": TEXT, "delay": NUMBER, "cdf": NUMBER, "low": NUMBER, "high": NUMBER}
-        return pa.concat_tables(parts) if parts else arrow_table(names, [])
+        empty = arrow_table({"group": TEXT, **dict.fromkeys(names, NUMBER)}, [])
+        return pa.concat_tables(parts) if parts else empty
 
     @property
     def period_table(self) -> pa.Table:
