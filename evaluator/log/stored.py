@@ -42,21 +42,12 @@ _MOST_READ = 8 * BATCH
 class Selection:
     """Which displays of a file, or of files that follow each other, belong to the log.
 
-    Parameters
-    ----------
-    rows, kept, passed
-        Number of rows that are looked at, the first ones; number of these that are displays of the log; and number of
-        the displays, the first that would belong to it, that do not.
-    new_action
-        Action of the log for each action of the file, shape (actions of the file,), -1 where it is left out; None where
-        all are kept as they are.
-    propensity
-        Propensity of each action of the log, shape (K,), that replaces that of the displays (uniform by design over
-        fewer actions, or constant and made to sum to 1); None leaves it, but for displays with sets of their own and
-        uniform propensities, which follow the sets.
-    file
-        State of each file when the log was opened (`evaluator.log.log_files.file_state`), in which the rows are so;
-        None where nobody looked.
+    Of the first `rows` the log has `kept` displays, without the first `passed` that would belong to it. `new_action` is
+    the log's action for each action of the file, -1 where it is left out; None where all are kept as they are.
+    `propensity`, shape (K,), replaces that of the displays (uniform by design over fewer actions, or constant and made
+    to sum to 1); None leaves it, but for displays with sets of their own and uniform propensities, which follow the
+    sets. `file` is the state of each file when the log was opened (`evaluator.log.log_files.file_state`), in which the
+    rows are so; None where nobody looked.
     """
 
     rows: int

@@ -33,28 +33,20 @@ MOST = 20.0
 _STEPS = 20
 # Steps of the CDF.
 _NARROW = 1e-6
+# Levels of the quantiles by day.
+_LEVELS = (0.25, 0.5, 0.75)
 # Permutations whose distances are computed together.
 _TOGETHER = 100
 
 
 @dataclass(frozen=True)
 class DayDelays:
-    """Delays of the displays of one day.
+    """Delays of the displays of one day, by its number, as it was given.
 
-    Parameters
-    ----------
-    day
-        Number of the day, as it was given.
-    conversions
-        Number of delays of that day.
-    longest
-        Longest delay, in ticks, that the quantiles are conditional on: that of the common range, or what this day could
-        show.
-    quantiles, low, high
-        Product-limit quantiles and their intervals, in ticks, in the order of `DelayDrift.levels`.
-    position
-        Mean place of the day's delays among what all days make expected under the same limits: 0.5 without drift, more
-        where they come later.
+    The quantiles, product-limit ones, and their intervals are in ticks, in the order of `DelayDrift.levels`, and
+    conditional on a delay of at most `longest` ticks: the common range, or what this day could show. `position` is the
+    mean place of the day's delays among what all days make expected under the same limits: 0.5 without drift, more
+    where they come later.
     """
 
     day: Count
@@ -123,7 +115,6 @@ def delay_drift(
     limits: ArrayLike | None = None,
     *,
     days: ArrayLike,
-    levels: tuple[float, ...] = (0.25, 0.5, 0.75),
     longest: float | None = None,
     false_alarms: float = 0.01,
     permutations: int = 999,
@@ -139,35 +130,17 @@ def delay_drift(
     after, in standard deviations, so that a change in the last days, which say little of long delays, counts by what
     they do say; or the distance of a steady trend over the days. To changes of the newest displays alone, which hold a
     fifth of the information or less, .6 is added, and to a trend 1. The p-value comes from admissible permutations
-    (`evaluator.delays.study.permuted_groups`); the flag goes up when it is at most `false_alarms`, which is the
-    probability of a false alarm.
+    (`evaluator.delays.study.permuted_groups`), at least 1 / `false_alarms` - 1; the flag goes up when it is at most
+    `false_alarms`, in (0, 1), which is the probability of a false alarm.
 
-    Parameters
-    ----------
-    delays, limits
-        Delays, shape (n,), and their limits, shape (n,) or (), in ticks, as for
-        `evaluator.delays.nonparametric.fit_nonparametric`.
-    days
-        Number of the day of each conversion's display, whole, shape (n,).
-    levels
-        Levels of the quantiles, in (0, 1).
-    longest
-        Longest delay, in ticks, that the quantiles are conditional on, so that days compare; days that could not show
-        as much say so. None takes the longest limit of each day.
-    false_alarms
-        Probability, in (0, 1), that a change is flagged without drift.
-    permutations
-        Number of permutations, at least 1 / `false_alarms` - 1.
-    rows, seed
-        Number of conversions to test at most: of more, a random subsample of this size, by the seed; the quantiles take
-        all.
+    Delays have shape (n,) and limits (n,) or (), in ticks, as for `evaluator.delays.nonparametric.fit_nonparametric`;
+    `days` holds the number of the day of each conversion's display, whole, shape (n,). Quantiles are given a delay of
+    at most `longest` ticks, so that days compare; days that could not show as much say so. None takes the longest limit
+    of each day. Of more conversions than `rows` a random subsample of this size is tested, by the seed; the quantiles
+    take all.
 
-    Raises
-    ------
-    DataError
-        A delay is impossible, or there are not as many days as delays.
-    ParameterError
-        There are too few permutations for the false-alarm rate.
+    Raises DataError where a delay is impossible, or there are not as many days as delays, and ParameterError where
+    there are too few permutations for the false-alarm rate.
     """
     if not 0 < false_alarms < 1 or (permutations + 1) * false_alarms < 1:
         raise ParameterError(
@@ -187,21 +160,13 @@ def delay_drift(
         if not mine.any():
             continue
         fit = fit_nonparametric(*seen.take(mine), longest=longest)
-        low, high = fit.quantile_intervals(levels)
-        out.append(
-            DayDelays(
-                day=int(name),
-                conversions=int(mine.sum()),
-                longest=float(fit.longest),
-                quantiles=tuple(fit.quantiles(levels).tolist()),
-                low=tuple(low.tolist()),
-                high=tuple(high.tolist()),
-                position=tested.positions.get(name, float("nan")),
-            )
-        )
+        ends = (fit.quantiles(_LEVELS), *fit.quantile_intervals(_LEVELS))
+        quantiles, low, high = (tuple(of.tolist()) for of in ends)
+        position = tested.positions.get(name, math.nan)
+        out.append(DayDelays(int(name), int(mine.sum()), float(fit.longest), quantiles, low, high, position))
     changed = tested.p <= false_alarms
     return DelayDrift(
-        levels=tuple(levels), days=tuple(out), changed=changed, change_after=tested.after if changed else None,
+        levels=_LEVELS, days=tuple(out), changed=changed, change_after=tested.after if changed else None,
         statistic=tested.statistic, p=tested.p, false_alarms=false_alarms, permutations=permutations, rows=tested.rows,
         conversions=seen.delay.size, change_by=tested.at_latest if changed else None, shown=tested.shown,
     )  # fmt: skip

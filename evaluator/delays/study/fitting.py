@@ -253,17 +253,10 @@ def _described(sample: TruncatedSample, family: Family, transform: _Logarithms |
 
 @dataclass(frozen=True)
 class FamilyComparison:
-    """Fits of several families to one sample (`compare_families`).
+    """Fits of several families to one sample, in order of AIC, best first (`compare_families`).
 
-    Parameters
-    ----------
-    fits
-        Fits of the families in order of AIC, best first.
-    best, margin
-        Name of the family with the smallest AIC, and the difference to the next one above it; inf if alone. Below about
-        2 the two are hardly told apart (Burnham, Anderson 2002, Section 2.6).
-    skipped
-        Families left out, each with the reason.
+    `margin` is the difference of the smallest AIC to the next one above it; inf if alone. Below about 2 the two are
+    hardly told apart (Burnham, Anderson 2002, Section 2.6). Families left out have each the reason.
     """
 
     fits: Annotated[tuple[DelayFit, ...], several]

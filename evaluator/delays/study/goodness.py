@@ -187,16 +187,9 @@ def _distances(fit: DelayFit, delays: Ticks, limits: Ticks | None) -> tuple[floa
 
 @dataclass(frozen=True)
 class FamilyChoice:
-    """Which family to name (`choose_family`).
+    """Which family to name (`choose_family`): that with the smallest AIC, by fits of all, if it fits, by tests of it.
 
-    Parameters
-    ----------
-    comparison, goodness
-        Fits of all families, by AIC, and tests of the one with the smallest.
-    level, fits
-        Anderson-Darling p-value below which no family is said to fit, and whether the best one does.
-    verdict
-        Sentence for reports that names the family, or says that none fits.
+    `level` is the Anderson-Darling p-value below which no family is said to fit; `verdict` is the sentence for reports.
     """
 
     comparison: FamilyComparison

@@ -41,16 +41,9 @@ LEVELS = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True)
 class GroupDelays:
-    """Delays of one group.
+    """Delays of one group, and their product limit, with bands.
 
-    Parameters
-    ----------
-    label, members
-        Name of the group, ``"(pooled)"`` for the small ones together, and the labels of the groups that it is made of.
-    conversions
-        Number of delays of the group.
-    fit
-        Product limit of the group's delays, with bands.
+    Its label is ``"(pooled)"`` for the small ones together; `members` are the labels of the groups that it is made of.
     """
 
     label: str
@@ -192,25 +185,12 @@ def heterogeneity(
     (H(b) (1 - H(b))) (k-sample Anderson-Darling, Scholz, Stephens 1987, on a grid). The permutation p-value puts the
     delays on rows at random such that none exceeds its row's limit; rows keep limit and group
     (`evaluator.delays.study.permuted_groups`). It is exact, also when the limits differ between groups, provided that
-    delays do not depend on limits. Pairs are tested alike, on at most 2,000 conversions each, with Holm's adjustment.
+    delays do not depend on limits. Pairs of the `compared` largest groups are tested alike, on at most 2,000
+    conversions each, with Holm's adjustment: pairs grow with the square of the groups, and so does the number of
+    permutations that Holm's adjustment asks of each. At least 19 permutations are drawn, of pairs twice what the
+    adjustment needs to reach the `level` at which they are said to differ, if that is more; ParameterError is raised
+    where there are fewer.
 
-    Parameters
-    ----------
-    sample
-        Delays, limits and groups that are tested.
-    permutations
-        Number of permutations, at least 19. Pairs take twice what Holm's adjustment needs to reach the level, if that
-        is more.
-    level
-        Level at which pairs are said to differ, in (0, 1).
-    compared
-        Number of groups, the largest, to compare in pairs: pairs grow with the square of the groups, and so does the
-        number of permutations that Holm's adjustment asks of each.
-    workers
-        Who draws the permutations.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> arms = np.repeat(["a", "b", "c"], 200)
     >>> delays = rng.geometric(np.repeat([0.1, 0.1, 0.02], 200))

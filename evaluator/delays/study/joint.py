@@ -135,29 +135,15 @@ def fit_joint(
     intercept of the rate. The likelihood is not concave: where no display is old against its delay, p and r trade off,
     and the standard errors say so. A delay that is not exponential given the context biases both. O(n p^2) a step.
 
-    Parameters
-    ----------
-    contexts
-        Features of the displays, shape (n, p), to which a constant is appended.
-    delays, elapsed
-        Delay of each display's conversion in ticks, shape (n,), nan, or below 0, where no conversion has come; and
-        ticks for which each has been followed, shape (n,) or (), at least the delay.
-    ridge
-        Strength of the penalty: ridge / 2 times the sum of squared coefficients but those of the constant is
-        subtracted, for many or collinear features. The inverse of a prior variance.
-    width
-        Number of ticks, of whose multiples delays were rounded down to one; 0 for exact delays.
+    Contexts x are features of the displays, shape (n, p), to which a constant is appended. `delays`, shape (n,), are
+    those of the displays' conversions in ticks, nan, or below 0, where no conversion has come, rounded down to
+    multiples h of `width` ticks, 0 for exact ones; `elapsed`, shape (n,) or (), is for how many ticks each display has
+    been followed, at least the delay. For many or collinear features ridge / 2 times the sum of squared coefficients
+    but those of the constant is subtracted: the ridge is the inverse of a prior variance.
 
-    Raises
-    ------
-    DataError
-        There are no displays, no conversions, or none that did not convert; delays are impossible, shapes differ, or
-        contexts are not finite.
-    ParameterError
-        The ridge or the width is below 0.
+    Raises DataError where there are no displays, no conversions, or none that did not convert; delays are impossible,
+    shapes differ, or contexts are not finite. Raises ParameterError where the ridge or the width is below 0.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> age = rng.integers(0, 100, 20_000)
     >>> delay = np.where(rng.random(20_000) < 0.3, rng.geometric(0.02, 20_000) - 1, 10**9)

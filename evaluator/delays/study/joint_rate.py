@@ -39,17 +39,10 @@ _POWER = 0.8
 class CorrectedRate:
     """Conversion rate of some displays: nan without any.
 
-    Parameters
-    ----------
-    displays
-        Number of displays that the rate is of.
-    naive, corrected
-        Share that has converted so far, and share that will have once each display has been followed for the
-        attribution window, or for ever where the log names none.
-    error
-        Standard error of `corrected`, from that of the coefficients and from the luck of the displays still open.
-    low, high
-        Interval of `corrected`: normal for the logarithm of what is still to come, so that it lies above `naive`.
+    `naive` is the share that has converted so far, `corrected` the share that will have once each display has been
+    followed for the attribution window, or for ever where the log names none. Its `error` is from that of the
+    coefficients and from the luck of the displays still open, its interval normal for the logarithm of what is still to
+    come, so that it lies above `naive`.
     """
 
     displays: Count
@@ -145,25 +138,13 @@ def study_joint(
     known. Without a window it counts every conversion that ever comes, as far beyond the oldest display as the
     exponential law goes.
 
-    Parameters
-    ----------
-    log
-        Log with contexts, and with displays still open.
-    periods
-        Periods of `evaluator.log.delay_rows`, for rates period by period; None for no such rates.
-    since
-        Number of the first period after a change of delays (`evaluator.delays.study.window_advice`): whether a display
-        is of it or later is then one more context, so that both parts have a law of their own. None without a change.
-    confidence
-        Confidence level of the intervals, in (0, 1).
+    Rates are given period by period too, where there are `periods` (`evaluator.log.delay_rows`). `since` is the first
+    period after a change of delays (`evaluator.delays.study.window_advice`): whether a display is of it or later is
+    then one more context, so that both parts have a law of their own. Intervals have the level `confidence`.
 
-    Raises
-    ------
-    DataError
-        All displays of the sample have converted, or none has; too few conversions for the contexts, or too short a
-        follow-up (`evaluator.delays.study.joint`).
-    ParameterError
-        The log has no contexts, or follows every display to its end.
+    Raises DataError where all displays of the sample have converted, or none has; with too few conversions for the
+    contexts, or too short a follow-up. Raises ParameterError where the log has no contexts, or follows every display to
+    its end.
     """
     check_joint(log)
     until, window = log.meta.observed_until, log.meta.attribution_window
@@ -287,14 +268,9 @@ def _directions(contexts: npt.NDArray[Any]) -> Floats:
 class CalibrationPart:
     """Some displays, and how many of them should have converted by now.
 
-    Parameters
-    ----------
-    low, high
-        Range of what the displays were sorted by: predicted conversion rate, or ticks followed.
-    displays, seen
-        Number of displays in the part, and of those that have converted.
-    expected, error
-        Number that should have converted by now, by the model, and the standard deviation of `seen` if it holds.
+    They are those from `low` to `high` of what displays were sorted by: predicted conversion rate, or ticks followed.
+    Of them `seen` have converted, `expected` should have, by the model, and `error` is the standard deviation of `seen`
+    if it holds.
     """
 
     low: float
@@ -309,14 +285,9 @@ class CalibrationPart:
 class Calibration:
     """Goodness of fit of the joint model (`calibrate`).
 
-    Parameters
-    ----------
-    by_rate, by_age
-        Tenths of the displays by predicted conversion rate, and by how long they were followed, those of equal age
-        together.
-    p
-        Bonferroni's p-value of the part that is furthest off, normal: cautious, as the model was fitted to the same
-        displays.
+    Its parts are tenths of the displays by predicted conversion rate, and by how long they were followed, those of
+    equal age together. `p` is Bonferroni's p-value of the part that is furthest off, normal: cautious, as the model was
+    fitted to the same displays.
     """
 
     by_rate: tuple[CalibrationPart, ...]

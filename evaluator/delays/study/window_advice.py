@@ -211,18 +211,11 @@ def _mean(fit: NonparametricFit, law: DelayFit | None) -> tuple[float | None, st
 class NewestDelays:
     """Delays of the newest displays, where delays change along the log (`newest_delays`). Delays in ticks.
 
-    Parameters
-    ----------
-    since
-        Number of the first period of these displays.
-    fit, before
-        Product limit of their delays, and of those of the displays before.
-    ratio, low, high
-        Factor by which delays became longer if the whole law was stretched alike, and its interval; `high` is inf where
-        a factor above 20 is possible.
-    within
-        Share of the conversions of at most `before.longest` that come within `fit.longest`, which is all that the log
-        can tell of the newest displays: by the law before, stretched by `high`.
+    These are the displays from the period `since` on; `fit` and `before` are the product limits of their delays, and of
+    those of the displays before. Delays became longer by a factor `ratio` if the whole law was stretched alike, from
+    `low` to `high`; that is inf where a factor above 20 is possible. `within` is the share of the conversions of at
+    most `before.longest` that come within `fit.longest`, which is all that the log can tell of the newest displays: by
+    the law before, stretched by `high`.
     """
 
     since: Count
