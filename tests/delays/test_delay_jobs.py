@@ -102,7 +102,7 @@ def test_threads_and_workers_find_what_one_thread_finds(
     monkeypatch.setattr(run, "delay_rows", lambda *of, **by: read.append(1) or own(*of, **by))
     with ThreadPoolExecutor(2) as pool:
         assert said(study_delays(LOG, executor=pool, **ASKED)) == alone
-    assert len(read) == 2  # of the refunds, and of the rest: by the workers, once each
+    assert len(read) == 4  # of the refunds, and of the rest: here, and by the workers, once each
     assert {of: computed.count(of) for of in ("laws", "bootstraps")} == {"laws": 6, "bootstraps": 2 * 7}
     assert computed.count("permutations") > 8
     assert computed.count("tail") > 2

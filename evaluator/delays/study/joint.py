@@ -14,13 +14,6 @@ from evaluator.delays.study.likelihood import maximise
 from evaluator.engine.kernels.solving import inverted
 from evaluator.errors import DataError, ParameterError
 
-# Measured by ``python -m tests.bench.delays_truth joint``: with fewer conversions, or where much is still to come
-# after the longest follow-up, intervals hold on clearly fewer logs than they say.
-FEWEST_CONVERSIONS = 100
-CONVERSIONS_A_DIRECTION = 10
-# Of the conversions that the model expects: those later than any display was followed rest on the law alone.
-MOST_UNSEEN = 0.15
-
 
 @dataclass(frozen=True, eq=False)
 class JointFit:
@@ -281,24 +274,3 @@ def _hessian(rows: _Rows, theta: Floats) -> Floats:
     cross = (x.T * by_ab) @ x
     out: Floats = np.block([[(x.T * by_aa) @ x, cross], [cross, (x.T * by_bb) @ x]])
     return out - np.diag(rows.penalty)
-
-
-def check_conversions(conversions: int, directions: int) -> None:
-    """Raise `DataError` where the conversions are too few for contexts of so many directions."""
-    needed = max(FEWEST_CONVERSIONS, CONVERSIONS_A_DIRECTION * directions)
-    if conversions < needed:
-        raise DataError(
-            f"`joint`: {conversions:,} of the displays converted; the model needs {needed:,} for contexts of "
-            f"{directions} independent columns ({CONVERSIONS_A_DIRECTION} each, {FEWEST_CONVERSIONS} at least).",
-            remedy="give the log fewer context columns, or wait for more conversions.",
-        )
-
-
-def check_follow_up(unseen: float) -> None:
-    """Raise `DataError` where too many of the conversions expected are later than any display was followed."""
-    if not unseen <= MOST_UNSEEN:
-        raise DataError(
-            f"`joint`: {unseen:.0%} of the conversions that the model expects are later than any display was followed: "
-            f"their number rests on the law alone (at most {MOST_UNSEEN:.0%} may).",
-            remedy="wait until displays are older, or name an attribution window in the spec.",
-        )

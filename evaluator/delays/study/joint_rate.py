@@ -13,13 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.nonparametric import two_sided_quantile
-from evaluator.delays.study.joint import JointFit, check_conversions, check_follow_up, fit_joint
+from evaluator.delays.study.joint import JointFit, fit_joint
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.log.times import Periods, stamp_of
 from evaluator.results.json_documents import Count, NotNegative, Positive, Share, called, in_document, omitted
 
+# Measured by ``python -m tests.bench.delays_truth joint``: with fewer conversions, or where much is still to come
+# after the longest follow-up, intervals hold on clearly fewer logs than they say.
+FEWEST_CONVERSIONS = 100
+CONVERSIONS_A_DIRECTION = 10
+# Of the conversions that the model expects: those later than any display was followed rest on the law alone.
+MOST_UNSEEN = 0.15
 # The fit's standard errors are small long before; beyond this an evenly spaced sample is fitted, and the study says so.
 JOINT_ROWS = 200_000
 # Numbers in the contexts of a sample: 160 MB, and a few times that while fitting.
@@ -157,15 +163,22 @@ def study_joint(
     elapsed = until - time
     if window is not None:
         elapsed = np.minimum(elapsed, window)
-    delay = _first_delays(log, numbers, time)
+    # Of each display's first conversion, -1 where there is none.
+    display = to_numpy(log.conversions["display_id"])
+    at = np.minimum(np.searchsorted(display, numbers), len(display) - 1)
+    delay = np.where(display[at] == numbers, to_numpy(log.conversions["time"])[at] - time, -1)
     period = np.empty(0, np.int64) if periods is None else periods.at(time, numbers)
     new = np.zeros(n, np.bool_) if since is None else period >= since
-    contexts = _directions(
-        np.column_stack((to_numpy(taken["context"]), new)) if new.any() else to_numpy(taken["context"])
-    )
-    converted = int((delay >= 0).sum())
-    if 0 < converted < n:
-        check_conversions(converted, contexts.shape[1])
+    context = to_numpy(taken["context"])
+    contexts = _directions(np.column_stack((context, new)) if new.any() else context)
+    converted, directions = int((delay >= 0).sum()), contexts.shape[1]
+    needed = max(FEWEST_CONVERSIONS, CONVERSIONS_A_DIRECTION * directions)
+    if 0 < converted < min(needed, n):
+        raise DataError(
+            f"`joint`: {converted:,} of the displays converted; the model needs {needed:,} for contexts of "
+            f"{directions} independent columns ({CONVERSIONS_A_DIRECTION} each, {FEWEST_CONVERSIONS} at least).",
+            remedy="give the log fewer context columns, or wait for more conversions.",
+        )
     stamp = stamp_of(delay[delay >= 0], time - time[0])
     fit = fit_joint(contexts, delay, elapsed, ridge=float(contexts.shape[1]), width=stamp)
     if not fit.converged:
@@ -193,7 +206,13 @@ def study_joint(
     if window is None:
         followed = np.where(new, float(elapsed[new].max(initial=0)), float(elapsed.max()))
         late = fit.conversion_probability(contexts) * np.exp(-followed / fit.mean_delay(contexts))
-        check_follow_up(float(late.mean()) / whole.corrected)
+        unseen = float(late.mean()) / whole.corrected
+        if not unseen <= MOST_UNSEEN:
+            raise DataError(
+                f"`joint`: {unseen:.0%} of the conversions that the model expects are later than any display was "
+                f"followed: their number rests on the law alone (at most {MOST_UNSEEN:.0%} may).",
+                remedy="wait until displays are older, or name an attribution window in the spec.",
+            )
     sampling = math.sqrt(whole.corrected * (1.0 - whole.corrected) / n * (1.0 - n / len(log)))
     cohorts = [(number, rate(period == number)) for number in np.unique(period).tolist()]
     mean = fit.mean_delay(contexts)
@@ -241,13 +260,6 @@ def check_joint(log: Log) -> None:
             f"`joint`: log {name!r} follows every display to its end, so its conversion rate needs no correction.",
             remedy="if it stopped looking at some time, say so in its spec: observed_until.",
         )
-
-
-def _first_delays(log: Log, numbers: npt.NDArray[np.int64], time: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the delay of each display's first conversion in ticks, -1 where there is none."""
-    display = to_numpy(log.conversions["display_id"])
-    at = np.minimum(np.searchsorted(display, numbers), len(display) - 1)
-    return np.where(display[at] == numbers, to_numpy(log.conversions["time"])[at] - time, -1)
 
 
 def _directions(contexts: npt.NDArray[Any]) -> Floats:
