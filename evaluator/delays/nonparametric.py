@@ -216,10 +216,17 @@ def fit_nonparametric(
 
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile of the delays seen, `naive`, and `corrected` for what the log cut off, with its interval, in ticks.
+    """A quantile of the delays, in ticks.
 
-    `high` is inf where the conversions are too few, or the displays that were followed long enough, to bound the
-    quantile from above (`bounded` says so): it is at least `low`.
+    Parameters
+    ----------
+    level
+        Level of the quantile.
+    naive, corrected
+        Quantile of the delays seen, and the same corrected for what the log cut off.
+    low, high
+        Interval of `corrected`; `high` is inf where the conversions are too few, or the displays that were followed
+        long enough, to bound the quantile from above (`bounded` says so): it is at least `low`.
     """
 
     level: Level

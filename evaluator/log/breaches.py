@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.log.eligible import SETS, beyond, holds, set_bytes, sizes, width
-from evaluator.log.log_tables import CONVERSION, LogTables, beyond_bound, kinds_of
+from evaluator.log.log_tables import CONVERSION, LogTables, beyond_bound, bounds_of, kinds_of
 from evaluator.log.schema import (
     ACTION_SET,
     ACTIONS,
@@ -395,7 +395,7 @@ def _event_rows(log: LogTables, events: pa.Table, shown: Ints) -> Iterator[Wrong
         "repair the value, or count in a larger unit")  # fmt: skip
     for kind, mine in rows.items():
         at = np.flatnonzero(mine)
-        for bound in kind.bounds if finite.all() and known.all() else ():
+        for bound in bounds_of(kind) if finite.all() and known.all() else ():
             total, bad = np.zeros(len(of)), np.zeros(len(of), np.bool_)
             total[at], bad[at] = beyond_bound(of[at], when[at], value[at], bound)
             yield Wrong("value", bad, total, *bound.words(kind))

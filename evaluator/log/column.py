@@ -76,13 +76,16 @@ class Column:
     ----------
     by
         Name of the column, names of crossed ones with plus signs between, or ``every:`` and a duration.
-    code, count
-        Number of each display's group, from 0, shape (n,), and number of different groups.
+    code
+        Number of each display's group, from 0, shape (n,).
+    count
+        Number of different groups.
     unnamed
         Number of displays without a value that are each a group of its own.
-    labels, pooled
-        Name of each group, pooled ones last (clusters have none), and number of groups in the last one; 0 where every
-        group is named.
+    labels
+        Name of each group, pooled ones last; clusters have none.
+    pooled
+        Number of groups in the last one; 0 where every group is named.
     """
 
     by: str

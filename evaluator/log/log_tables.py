@@ -73,11 +73,6 @@ class EventKind:
         return ("value_min", "value_max") if self.name else ("reward_min", "reward_max")
 
     @property
-    def bounds(self) -> list[Bound]:
-        """The bounds of a display's events that are known."""
-        return [Bound(value, sign) for value, sign in ((self.value_max, 1), (self.value_min, -1)) if value is not None]
-
-    @property
     def of_conversions(self) -> bool:
         """Whether the events are conversions, or those of them that are sales or refunds."""
         return self.name in ("", SALES, REFUNDS)
@@ -326,6 +321,11 @@ class Bound(NamedTuple):
             f"the display {'has' if of else 'earns'} {more} than {key} = {self.value:g}{of} in all",
             f"{change} {key}, or repair the values or the rows that repeat",
         )
+
+
+def bounds_of(kind: EventKind) -> list[Bound]:
+    """Return the bounds of a display's events of a kind that are known."""
+    return [Bound(value, sign) for value, sign in ((kind.value_max, 1), (kind.value_min, -1)) if value is not None]
 
 
 def beyond_bound(

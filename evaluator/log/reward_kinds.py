@@ -239,10 +239,20 @@ def refunds_at_once(log: Log) -> Log:
 
 @dataclass(frozen=True)
 class CapLoss:
-    """What a cap, the largest reward of a display, leaves out.
+    """What a cap leaves out.
 
-    It leaves out `left_out`, in the log's own unit, of what `displays` earn beyond it: the `share` of what is earned in
-    all, refunds taken off, if the log has `refunds`.
+    Parameters
+    ----------
+    cap
+        Largest reward of a display after the cap, in the log's own unit.
+    displays
+        Number of displays that earn more than the cap.
+    left_out
+        Sum of what they earn beyond the cap, in the log's own unit.
+    share
+        Share of what is earned in all, refunds taken off, that is left out.
+    refunds
+        Whether the log has refunds.
     """
 
     cap: AboveZero

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from evaluator.errors import ParameterError, UsageError
 from evaluator.log import Log
-from evaluator.log.log_tables import EventKind, beyond_bound, merge_events, with_kind
+from evaluator.log.log_tables import EventKind, beyond_bound, bounds_of, merge_events, with_kind
 from evaluator.log.schema import EVENTS, to_numpy
 from evaluator.log.times import with_date
 from evaluator.reading.event_rows import EventRules, deduplicated, spec_delay
@@ -171,7 +171,7 @@ def _followed(
 def _bounded(rewards: pl.DataFrame, rules: EventRules, breaches: Breaches) -> pl.DataFrame:
     """Return the events without those that take a display's sum beyond the largest or smallest possible."""
     value, verb = rules.columns.value, "has" if rules.kind.name else "earns"
-    for bound in rules.kind.bounds:
+    for bound in bounds_of(rules.kind):
         total, beyond = beyond_bound(
             rewards["display"].to_numpy(), rewards["time"].to_numpy(), rewards["value"].to_numpy(), bound
         )

@@ -41,12 +41,22 @@ _TOGETHER = 100
 
 @dataclass(frozen=True)
 class DayDelays:
-    """Delays of the displays of one day, by its number, as it was given.
+    """Delays of the displays of one day.
 
-    The quantiles, product-limit ones, and their intervals are in ticks, in the order of `DelayDrift.levels`, and
-    conditional on a delay of at most `longest` ticks: the common range, or what this day could show. `position` is the
-    mean place of the day's delays among what all days make expected under the same limits: 0.5 without drift, more
-    where they come later.
+    Parameters
+    ----------
+    day
+        Number of the day, as it was given.
+    conversions
+        Number of delays of that day.
+    longest
+        Longest delay, in ticks, that the quantiles are conditional on: that of the common range, or what this day could
+        show.
+    quantiles, low, high
+        Product-limit quantiles and their intervals, in ticks, in the order of `DelayDrift.levels`.
+    position
+        Mean place of the day's delays among what all days make expected under the same limits: 0.5 without drift, more
+        where they come later.
     """
 
     day: Count
@@ -62,8 +72,12 @@ class DayDelays:
 class ShownChange:
     """The smallest change that the test finds in such a log with a probability of about `POWER`.
 
-    After the day `after` all delays become longer by the factor `ratio`; None where no factor up to 20 would be found
-    so surely.
+    Parameters
+    ----------
+    after
+        Last day before the change.
+    ratio
+        Factor by which all later delays become longer; None where no factor up to 20 would be found so surely.
     """
 
     after: int
@@ -80,18 +94,23 @@ class DelayDrift:
         Levels of the quantiles, in (0, 1).
     days
         Delays of each day, in the order of the days.
-    changed, change_after, change_by
-        Whether a change is flagged, and the last days before the most likely one, and before the latest that is about
-        as likely (95 % by the likelihood); None where none is flagged.
-    statistic, p
+    changed
+        Whether a change is flagged.
+    change_after
+        Last day before the most likely change; None where none is flagged.
+    statistic
         Largest distance between the delays before and after the end of a day, or of a trend, in standard deviations,
-        with what is added to it (`delay_drift`), and its p-value, by permutation.
+        with what is added to it (`delay_drift`).
+    p
+        P-value of the statistic, by permutation.
     false_alarms
         Probability that a change is flagged without drift.
     permutations
         Number of permutations.
     rows, conversions
         Number of conversions that were tested, and of those there are.
+    change_by
+        Last day before the latest change that is about as likely (95 % by the likelihood); None where none is flagged.
     shown
         What the test could have found: changes after half and after three quarters of the days.
     """

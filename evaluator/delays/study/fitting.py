@@ -253,10 +253,19 @@ def _described(sample: TruncatedSample, family: Family, transform: _Logarithms |
 
 @dataclass(frozen=True)
 class FamilyComparison:
-    """Fits of several families to one sample, in order of AIC, best first (`compare_families`).
+    """Fits of several families to one sample (`compare_families`).
 
-    `margin` is the difference of the smallest AIC to the next one above it; inf if alone. Below about 2 the two are
-    hardly told apart (Burnham, Anderson 2002, Section 2.6). Families left out have each the reason.
+    Parameters
+    ----------
+    fits
+        Fits of the families in order of AIC, best first.
+    best
+        Name of the family with the smallest AIC.
+    margin
+        Difference of its AIC to the next one above it; inf if alone. Below about 2 the two are hardly told apart
+        (Burnham, Anderson 2002, Section 2.6).
+    skipped
+        Families left out, each with the reason.
     """
 
     fits: Annotated[tuple[DelayFit, ...], several]

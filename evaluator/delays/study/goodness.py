@@ -44,8 +44,10 @@ class GoodnessOfFit:
         P-values of the two distances, from `bootstraps` logs drawn from the fitted law.
     bootstraps
         Number of logs drawn from the fitted law.
-    rows, conversions
-        Number of conversions that were tested, and of those there are.
+    rows
+        Number of conversions that were tested.
+    conversions
+        Number of conversions that there are.
     levels, observed, fitted
         Points of the Q-Q plot: levels, product-limit quantiles at these, and quantiles of the law given the same range,
         in ticks.
@@ -187,9 +189,20 @@ def _distances(fit: DelayFit, delays: Ticks, limits: Ticks | None) -> tuple[floa
 
 @dataclass(frozen=True)
 class FamilyChoice:
-    """Which family to name (`choose_family`): that with the smallest AIC, by fits of all, if it fits, by tests of it.
+    """Which family to name (`choose_family`).
 
-    `level` is the Anderson-Darling p-value below which no family is said to fit; `verdict` is the sentence for reports.
+    Parameters
+    ----------
+    comparison
+        Fits of all families, by AIC.
+    goodness
+        Tests of the family with the smallest AIC.
+    level
+        Anderson-Darling p-value below which no family is said to fit.
+    fits
+        Whether the best family fits.
+    verdict
+        Sentence for reports that names the family, or says that none fits.
     """
 
     comparison: FamilyComparison

@@ -41,9 +41,18 @@ LEVELS = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True)
 class GroupDelays:
-    """Delays of one group, and their product limit, with bands.
+    """Delays of one group.
 
-    Its label is ``"(pooled)"`` for the small ones together; `members` are the labels of the groups that it is made of.
+    Parameters
+    ----------
+    label
+        Name of the group, ``"(pooled)"`` for the small ones together.
+    members
+        Labels of the groups that it is made of.
+    conversions
+        Number of delays of the group.
+    fit
+        Product limit of the group's delays, with bands.
     """
 
     label: str
@@ -66,9 +75,14 @@ class GroupDelays:
 
 @dataclass(frozen=True)
 class PairDifference:
-    """What speaks against one law in two groups, by their labels.
+    """What speaks against one law in two groups.
 
-    `p` is the p-value of their having one law, `adjusted_p` the same adjusted for the number of pairs (Holm 1979).
+    Parameters
+    ----------
+    first, second
+        Labels of the two groups.
+    p, adjusted_p
+        P-value of their having one law, and the same adjusted for the number of pairs (Holm 1979).
     """
 
     first: str
@@ -83,14 +97,22 @@ class Heterogeneity:
 
     Parameters
     ----------
-    statistic, p, permutations
-        Anderson-Darling distance between the groups' transformed delays, its p-value, and the permutations it is from.
+    statistic
+        Anderson-Darling distance between the groups' transformed delays.
+    p
+        P-value of the statistic, by permutation.
+    permutations
+        Number of permutations of the test of all groups.
     level
         Level at which groups are said to differ.
-    compared, pairs
-        Number of groups, the largest, that were compared in pairs, and every pair, most different first.
-    differing, groups_differing
-        Number of pairs whose adjusted p-value is at most `level`, and of groups that are in such a pair.
+    pairs
+        Every pair of the `compared` largest groups, most different first.
+    compared
+        Number of groups that were compared in pairs.
+    differing
+        Pairs whose adjusted p-value is at most `level`.
+    groups_differing
+        Number of groups that are in such a pair.
     groups
         Number of conversions of each group, by label.
     pooled

@@ -43,12 +43,21 @@ _POWER = 0.8
 
 @dataclass(frozen=True)
 class CorrectedRate:
-    """Conversion rate of some displays: nan without any.
+    """Conversion rate of some displays.
 
-    `naive` is the share that has converted so far, `corrected` the share that will have once each display has been
-    followed for the attribution window, or for ever where the log names none. Its `error` is from that of the
-    coefficients and from the luck of the displays still open, its interval normal for the logarithm of what is still to
-    come, so that it lies above `naive`.
+    Parameters
+    ----------
+    displays
+        Number of displays that the rate is of.
+    naive
+        Share that has converted so far; nan without displays.
+    corrected
+        Share that will have converted once each has been followed for the attribution window, or for ever where the log
+        names none; nan without displays.
+    error
+        Standard error of `corrected`, from that of the coefficients and from the luck of the displays still open.
+    low, high
+        Interval of `corrected`: normal for the logarithm of what is still to come, so that it lies above `naive`.
     """
 
     displays: Count
@@ -280,9 +289,18 @@ def _directions(contexts: npt.NDArray[Any]) -> Floats:
 class CalibrationPart:
     """Some displays, and how many of them should have converted by now.
 
-    They are those from `low` to `high` of what displays were sorted by: predicted conversion rate, or ticks followed.
-    Of them `seen` have converted, `expected` should have, by the model, and `error` is the standard deviation of `seen`
-    if it holds.
+    Parameters
+    ----------
+    low, high
+        Range of what the displays were sorted by: predicted conversion rate, or ticks followed.
+    displays
+        Number of displays in the part.
+    seen
+        Number of them that have converted.
+    expected
+        Number of them that should have converted by now, by the model.
+    error
+        Standard deviation of `seen` if the model holds, in displays.
     """
 
     low: float
@@ -297,9 +315,14 @@ class CalibrationPart:
 class Calibration:
     """Goodness of fit of the joint model (`calibrate`).
 
-    Its parts are tenths of the displays by predicted conversion rate, and by how long they were followed, those of
-    equal age together. `p` is Bonferroni's p-value of the part that is furthest off, normal: cautious, as the model was
-    fitted to the same displays.
+    Parameters
+    ----------
+    by_rate, by_age
+        Tenths of the displays by predicted conversion rate, and by how long they were followed, those of equal age
+        together.
+    p
+        Bonferroni's p-value of the part that is furthest off, normal: cautious, as the model was fitted to the same
+        displays.
     """
 
     by_rate: tuple[CalibrationPart, ...]

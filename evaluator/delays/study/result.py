@@ -45,11 +45,20 @@ _CURVE = ("cdf", "naive", "low", "high", "band_low", "band_high")
 
 @dataclass(frozen=True)
 class StudyWindow:
-    """A window as asked for, in rounds or not, and its share of the conversions.
+    """A window as asked for, and its share of the conversions.
 
-    It is given in ticks and in rounds of full traffic: one is as asked, the other at the traffic's mean rate; rounds
-    are None where the rate is unknown. Its share is by delays in time where it is a duration, in displays where it is
-    in rounds.
+    Parameters
+    ----------
+    text
+        Text of the window, as the user wrote it.
+    ticks, rounds
+        The window in ticks and in rounds of full traffic: one is as asked, the other at the traffic's mean rate; rounds
+        are None where the rate is unknown.
+    share
+        Share of the conversions that come within it: by their delays in time where it is a duration, in displays where
+        it is in rounds.
+    in_rounds
+        Whether it was asked for in rounds.
     """
 
     text: str
@@ -66,10 +75,19 @@ class StudyWindow:
 
 @dataclass(frozen=True)
 class PeriodRate:
-    """Conversions per display of one period, `seen` so far and `corrected` for a follow-up as long as the longest.
+    """Conversions per display of one period.
 
-    The latter is the sum of 1 / tau(limit) over the conversions, divided by the displays; None where the period is too
-    new to say.
+    Parameters
+    ----------
+    period
+        Number of the period.
+    displays, conversions
+        Number of its displays, and of their conversions.
+    seen
+        Conversions per display seen so far.
+    corrected
+        Conversions per display given a follow-up as long as the longest, sum of 1 / tau(limit) over the conversions,
+        divided by the displays; None where the period is too new to say.
     """
 
     period: Count

@@ -35,8 +35,12 @@ class TailIndex:
         it.
     hill, hill_low, hill_high
         Hill's estimator, blind to truncation (too large under it), and its normal interval.
-    threshold, exceedances, rule
-        Delay in ticks above which the tail is fitted, number of delays above it, and how it was chosen.
+    threshold
+        Delay in ticks above which the tail is fitted.
+    exceedances
+        Number of delays above the threshold.
+    rule
+        Clause that says how the threshold was chosen.
     confidence
         Confidence level of the intervals.
     distance

@@ -43,9 +43,10 @@ class WindowShare:
         Share of conversions that come too late to be seen, 1 - tau.
     slowdown
         Factor by which the bounds of Vernade et al. (2020) grow, 1 / tau; inf when the window keeps nothing.
-    identified, longest
-        Whether the log looked as long as the window, and the longest observable delay, in the same unit; inf where
-        nothing was cut off.
+    identified
+        Whether the log looked as long as the window.
+    longest
+        Longest observable delay, in the same unit; inf where nothing was cut off.
     """
 
     window: NotNegative
@@ -66,16 +67,21 @@ class WindowAdvice:
     ----------
     windows
         Share that each window keeps, in the order given.
-    recommended, reason
-        Length of the recommended window, and the sentence that says why it is recommended.
+    recommended
+        Length of the recommended window in ticks.
+    reason
+        Sentence that says why it is recommended.
     share
         Share of conversions that the recommended window should keep.
-    mean, mean_source
-        Mean delay, None where it does not exist or is not known, and what it is of, or why there is none.
+    mean
+        Mean delay in ticks; None where it does not exist or is not known.
+    mean_source
+        Clause that says what the mean is of, or why there is none.
     twice_mean
         Window m = 2 x mean (Vernade et al. 2020, Section 4); None without a mean.
     longest
-        Longest observable delay: all shares are of the conversions that come within it. inf where nothing was cut off.
+        Longest observable delay in ticks: all shares are of the conversions that come within it. inf where nothing was
+        cut off.
     """
 
     windows: tuple[WindowShare, ...]
@@ -211,11 +217,18 @@ def _mean(fit: NonparametricFit, law: DelayFit | None) -> tuple[float | None, st
 class NewestDelays:
     """Delays of the newest displays, where delays change along the log (`newest_delays`). Delays in ticks.
 
-    These are the displays from the period `since` on; `fit` and `before` are the product limits of their delays, and of
-    those of the displays before. Delays became longer by a factor `ratio` if the whole law was stretched alike, from
-    `low` to `high`; that is inf where a factor above 20 is possible. `within` is the share of the conversions of at
-    most `before.longest` that come within `fit.longest`, which is all that the log can tell of the newest displays: by
-    the law before, stretched by `high`.
+    Parameters
+    ----------
+    since
+        Number of the first period of these displays.
+    fit, before
+        Product limit of their delays, and of those of the displays before.
+    ratio, low, high
+        Factor by which delays became longer if the whole law was stretched alike, and its interval; `high` is inf where
+        a factor above 20 is possible.
+    within
+        Share of the conversions of at most `before.longest` that come within `fit.longest`, which is all that the log
+        can tell of the newest displays: by the law before, stretched by `high`.
     """
 
     since: Count
