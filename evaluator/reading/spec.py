@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from evaluator.log.log_tables import NO_OUTCOMES, PropensityKind
 from evaluator.reading.options import Deduplicate
@@ -150,7 +150,22 @@ class Conversion(Section):
             raise ValueError(f"deduplicate = '{self.deduplicate}' needs key = ['<column>', ...]")
         if self.attributed_only and self.attributed is None:
             raise ValueError("attributed_only = true needs attributed = '<column>'")
+        if self.deduplicate == "all" and (lists := self._lists_of_displays):
+            raise ValueError(
+                f"source.explode = {lists!r} gives one {self.word} to each of several displays: say which of them gets "
+                "it, deduplicate = 'last_click' (the last shown), 'first_click' or 'share', and key = ['<column>', ...]"
+            )
         return self
+
+    @property
+    def _lists_of_displays(self) -> str | None:
+        """The column that lists displays of one event: their ids are elements, and what the event is, is not."""
+        explode = None if self.source is None else self.source.explode
+        if explode is None or self.source is None or self.source.display is None:
+            return None
+        named = (self.source.display, self.indicator, self.time, self.delay, self.value)
+        within = [name == explode or str(name).startswith(f"{explode}.") for name in named]
+        return explode if within[0] and not any(within[1:]) else None
 
 
 class OutcomeEvents(Conversion):
@@ -227,10 +242,16 @@ class LogSection(Section):
     ] = 1.0
 
 
+def _are_names(columns: object) -> object:
+    if isinstance(columns, dict) and (cut := [name for name, of in columns.items() if isinstance(of, dict)]):
+        raise ValueError(f'columns: a name with dots stands in quotes, "{cut[0]}.{next(iter(columns[cut[0]]), "")}"')
+    return columns
+
+
 class Context(Section):
     """Columns a policy may see, and how they become a vector."""
 
-    columns: list[Name] | dict[str, ColumnKind] = []
+    columns: Annotated[list[Name] | dict[str, ColumnKind], BeforeValidator(_are_names)] = []
     encoding: Encoding = "hash"
     dimensions: Annotated[int, Field(ge=1, le=65536, description="width of the hashed part")] = 16
     intercept: Annotated[bool, Field(description="append a constant")] = True

@@ -173,6 +173,13 @@ class Table(Section):
         list[Sentinel] | dict[str, list[Sentinel]],
         Field(description="values that mean 'missing', everywhere or by column"),
     ] = []
+    explode: Annotated[
+        Name | None,
+        Field(
+            description="column of lists, or of a map, each of whose elements makes a row, its fields called "
+            "'<column>.<field>', of a map '<column>.key' and '<column>.value'"
+        ),
+    ] = None
     where: Annotated[
         Annotated[str, AfterValidator(_states_conditions)] | None,
         Field(
