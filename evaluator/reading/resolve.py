@@ -15,8 +15,8 @@ from typing import NamedTuple, Unpack
 
 from evaluator.errors import EvaluatorError, SourceError, UnknownNameError, UsageError, nearest, nearest_file
 from evaluator.log import Log
+from evaluator.options.declaration import shows
 from evaluator.options.keywords import ReadingKeywords
-from evaluator.options.signatures import shows
 from evaluator.reading.adapter import Reading, read_tables
 from evaluator.reading.canonical import is_canonical, open_canonical, write_canonical
 from evaluator.reading.locate import bundled_logs, bundled_names, needs_spec
