@@ -34,7 +34,7 @@ class MadeFromFrames:
         displays: ArrowFrame,
         conversions: ArrowFrame | None = None,
         *,
-        time: str,
+        time: str | None = None,
         action: str,
         propensity: str | float | Mapping[str, float] | None = None,
         propensity_kind: Literal["column", "uniform"] | None = None,
@@ -116,7 +116,8 @@ class MadeFromFrames:
         conversions
             Frame of the conversions, joined by the id of their display; None where they are in the displays' own.
         time, action
-            Columns of the time of a display and of its action.
+            Columns of the time of a display and of its action. Without a time, ``unit="round"``: the order of the rows
+            is that of the displays, and rounds count them.
         propensity, propensity_kind
             Column of the probability with which the action was shown; or, by design, that of every action (``0.25``),
             or of each by its label, in these proportions among those that are eligible; or ``"uniform"``. None where

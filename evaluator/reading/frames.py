@@ -19,7 +19,7 @@ from evaluator.reading.nested import element_type, field_of, field_type, path_of
 from evaluator.reading.row_breaches import FILE, LINE
 from evaluator.reading.sources.files import SourceFile, natural
 from evaluator.reading.sources.part import KeyedPart, TablePart
-from evaluator.reading.spec_sections import Table, Time
+from evaluator.reading.spec_sections import ORDER, Table, Time
 from evaluator.reading.text import Unpacked, refuse_illegal
 from evaluator.reading.text_rows import CELLS, Header, delimiter, refuse_open_quote, text_frames, text_header
 from evaluator.reading.vw.decision_frames import NO_DECISION, decision_columns, decision_frames
@@ -98,6 +98,7 @@ class Chunks:
     def _frames(self) -> Iterator[pl.DataFrame]:
         # A missing column is told before reading.
         read = {**dict.fromkeys(columns_of(self.source.where), _CONDITION), **self.kinds}
+        read.pop(ORDER, None)
         tables = [_table(file, self.source, read, self.optional, self.files) for file in self.files]
         _require_keys(tables)
         chosen = self.source.where is not None or self.source.explode is not None
@@ -115,6 +116,8 @@ class Chunks:
                 self.zones.join(self._placed(zoned, table.file, frame, line))
                 frame = frame if left is None else frame.head(left)
                 where: dict[str, npt.NDArray[Any]] = {FILE: np.full(frame.height, index, np.int32)}
+                if ORDER in self.kinds:
+                    where[ORDER] = np.arange(before, before + frame.height)
                 if LINE not in frame.columns:
                     where[LINE] = np.arange(line, line + frame.height)
                 line += rows
@@ -162,6 +165,8 @@ class Chunks:
     def _parsed(self, raw: pl.DataFrame, file: TablePart) -> tuple[pl.DataFrame, Zoned]:
         columns, zoned = [], {}
         for name, kind in self.kinds.items():
+            if name == ORDER:
+                continue
             cells = self._cells(raw, name, kind, file)
             columns.append(cells.values.alias(name))
             if cells.unparsed is not None:

@@ -26,7 +26,7 @@ from evaluator.reading.sorting import SortedChunks, Spool
 from evaluator.reading.sources.files import SourceFile
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import FileSpec
-from evaluator.reading.spec_sections import Time
+from evaluator.reading.spec_sections import ORDER, Time
 from evaluator.reading.vw.decision_frames import FORMATS, has_times
 from evaluator.reading.zones import ZonesSeen
 
@@ -196,7 +196,9 @@ def plan_reading(
     asked: ReadingOptions,
 ) -> ReadingPlan:
     """Return the plan of reading some tables; errors say which part of the spec or which option does not fit them."""
-    by_rounds = _has_no_times(spec, files)
+    by_rounds = spec.display.time == ORDER or _has_no_times(spec, files)
+    if asked.sort and spec.display.time == ORDER:
+        raise UsageError("`sort`, but the displays have no times.", remedy="name their column, display.time.")
     if by_rounds:
         spec = spec.model_copy(update={"time": Time(unit="round", ties="file")})
     events = event_kinds(spec, asked.deduplicate, asked.attributed_only)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from evaluator.log.log_tables import NO_OUTCOMES, PropensityKind
 from evaluator.reading.options import Deduplicate
 from evaluator.reading.spec_sections import (
+    ORDER,
     ActionSet,
     ActionTimes,
     Calendar,
@@ -32,10 +33,20 @@ ColumnKind = Literal["category", "number"]
 Scale = Literal["standard"]
 
 
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
 class Display(Section):
     """Columns of a display."""
 
-    time: Name
+    time: Annotated[
+        Name,
+        Field(
+            description="column; absent, with unit = 'round', where rows are in the order of time: rounds count them",
+            json_schema_extra=_without_default,
+        ),
+    ] = ORDER
     action: Name
     propensity: Propensity | None = None
     propensity_kind: Annotated[
@@ -327,6 +338,13 @@ class FileSpec(Heading):
         for name in self.outcomes:
             if name in NO_OUTCOMES:
                 raise ValueError(f"[outcomes.{name}] has a name of what a log has by itself: rename it")
+        if self.display.time == ORDER and self.time.unit != "round":
+            raise ValueError(
+                "display.time is missing: name its column, or, where the order of the rows is all that is known, write "
+                'unit = "round" under [time]'
+            )
+        if self.display.time == ORDER and self.source.sort:
+            raise ValueError("sort = true needs times: name their column, display.time")
         for table, events in self.events().items():
             by = None if events.source is None else "id" if events.source.user is None else "user"
             if by is not None and getattr(self.display, by) is None:

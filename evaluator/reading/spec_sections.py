@@ -18,6 +18,8 @@ Name = Annotated[str, Field(min_length=1)]
 Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
 Sentinel = str | int | Annotated[float, Field(allow_inf_nan=True)]
 FileFormat = Literal["csv", "tsv", "jsonl", "parquet", "ipc", "dsjson", "dsjson-actions", "vw", "vw-actions"]
+# In the place of a column of times: the number of the row. No column is called so.
+ORDER = "__order"
 # What a query begins with that only reads. Each database sees to it by itself that nothing is written.
 READING = ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
 

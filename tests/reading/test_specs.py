@@ -60,9 +60,9 @@ def _missing_time() -> dict[str, Any]:
     ("data", "words"),
     [
         (spec_data(display={"tyme": "t"}), ["$.display.tyme", "did you mean time?"]),
-        (spec_data(display={"time": None, "tyme": "t"}), ["$.display.tyme", "did you mean time?", "1 more"]),
+        (spec_data(display={"time": None, "tyme": "t"}), ["$.display.tyme", "did you mean time?"]),
         (spec_data(sourc={}), ["$.sourc", "did you mean source?"]),
-        (_missing_time(), ["`$.display.time` is missing"]),
+        (_missing_time(), ["display.time is missing: name its column", 'unit = "round" under [time]']),
         (spec_data(display={"time": 3}), ["`$.display.time`", "expected a valid string, got 3 (int)"]),
         (spec_data(time={"unit": "secs"}), ["`$.time.unit`", "'secs'"]),
         (
