@@ -389,7 +389,7 @@ def _table(
     else:
         types = _types(file, source, paths)
     needed = [column for column in (*kinds, *asked) if column not in optional]
-    _require(dict.fromkeys(needed), [*names, *types, *file.partitions], file, source, files)
+    _require(dict.fromkeys(needed), list(dict.fromkeys([*names, *types, *file.partitions])), file, source, files)
     paths = {column: path for column, path in paths.items() if column in types}
     wanted = {column: kind for column, kind in wanted.items() if column in types}
     table = _Table(file, source, names, wanted, 1, paths=paths)

@@ -20,8 +20,8 @@ from evaluator.reading.frames import Chunks, column_names, number_columns
 from evaluator.reading.options import ReadingOptions, share_of
 from evaluator.reading.outcomes import asked_window
 from evaluator.reading.per_action_columns import PerAction, find_per_action
+from evaluator.reading.roles import DISPLAY
 from evaluator.reading.row_breaches import SHOWN
-from evaluator.reading.row_rules import ROLES
 from evaluator.reading.sorting import SortedChunks, Spool
 from evaluator.reading.sources.files import SourceFile
 from evaluator.reading.sources.part import TablePart
@@ -263,17 +263,10 @@ def _has_no_times(spec: FileSpec, files: Sequence[TablePart]) -> bool:
 
 def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
-    roles: list[tuple[str | None, Kind]] = [
-        (spec.display.action, "category"),
-        *((role.column(spec), "float") for role in ROLES),
-        (spec.display.id, "text"),
-        (spec.display.user, "text"),
-        (spec.display.eligible, "labels"),
-    ]
     kinds = merged_kinds(kinds, spec.time.kinds_of(spec.display.time))
-    for column, kind in roles:
-        if column is not None:
-            kinds = merged_kinds(kinds, {column: kind})
+    for role in DISPLAY.values():
+        if role.kind is not None and (column := role.column(spec.display)) is not None:
+            kinds = merged_kinds(kinds, {column: role.kind})
     return kinds
 
 

@@ -86,7 +86,6 @@ def _by_design(given: str | float | dict[str, float]) -> str | float | dict[str,
 Propensity = Annotated[
     Name | float | dict[Name, float],
     AfterValidator(_by_design),
-    Field(description="column; or, by design, the number for all actions, or each one's: { red = 0.4, blue = 0.6 }"),
 ]
 
 
