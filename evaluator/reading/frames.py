@@ -15,7 +15,7 @@ from evaluator.errors import SourceError, nearest
 from evaluator.reading.cells import TYPES, WHOLE, Cells, Kind, in_calendar, label_lists, parse
 from evaluator.reading.conditions import all_met, columns_of, conditions
 from evaluator.reading.json_lines import BROKEN, key_names, no_list, object_frames
-from evaluator.reading.nested import element_type, field_of, field_type, path_of
+from evaluator.reading.nested import element_type, field_of, field_type, path_of, within
 from evaluator.reading.row_breaches import FILE, LINE
 from evaluator.reading.sources.files import SourceFile, natural
 from evaluator.reading.sources.part import KeyedPart, TablePart
@@ -431,9 +431,7 @@ def _refuse_type(file: TablePart, column: str, found: pl.DataType, kind: Kind) -
         raise SourceError(f"{where} holds {found}, not numbers.", remedy="write it as numbers of some unit.")
     listed = isinstance(found, pl.List | pl.Array) and not found.inner.is_nested()
     if (found.is_nested() and not (kind == "labels" and listed)) or found in (pl.Binary, pl.Object):
-        raise SourceError(
-            f"{where} holds {found}: several values a cell, or bytes.", remedy="write one number or text a row."
-        )
+        raise SourceError(f"{where} holds {found}: several values a cell, or bytes.", remedy=within(column, found))
 
 
 def _refuse_quotes(header: Header, file: SourceFile) -> None:

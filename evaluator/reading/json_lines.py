@@ -234,10 +234,12 @@ def _cells(path: Path, column: str, kind: Kind, numbers: list[int], values: list
     types = set(map(type, values))
     for nested, what in ((dict, "an object"), (list, "a list")):
         if nested in types:
-            line = next(n for n, value in zip(numbers, values, strict=True) if type(value) is nested)
+            line, value = next((n, of) for n, of in zip(numbers, values, strict=True) if type(of) is nested)
+            named = next(iter(value), "") if nested is dict else ""
+            tip = f"name a key of it, such as {f'{column}.{named}'!r}, or " if named else ""
             raise SourceError(
                 f"{path} line {line}: column {column!r} holds {what}: several values a cell.",
-                remedy="write one number or text a row.",
+                remedy=f"{tip}write one number or text a row.",
             )
     if bool in types:
         words = {True: "true", False: "false"} if kind == "category" else {True: "1", False: "0"}

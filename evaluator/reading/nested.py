@@ -51,6 +51,19 @@ def field_type(kind: pl.DataType | None, fields: Collection[str]) -> pl.DataType
     return kind
 
 
+def within(column: str, kind: pl.DataType) -> str:
+    """Return what to do about a column that holds several values a cell: how those within it are named."""
+    of = kind if isinstance(kind, pl.Struct) else element_type(kind)
+    if isinstance(kind, pl.Struct) and kind.fields:
+        return f"name a field of it, such as {f'{column}.{kind.fields[0].name}'!r}, or write one number or text a row."
+    if isinstance(of, pl.Struct) and of.fields:
+        named = f"{column}.{of.fields[0].name}"
+        return (
+            f"explode = {column!r} makes a row of each element, such as {named!r}; or write one number or text a row."
+        )
+    return "write one number or text a row."
+
+
 def field_of(cells: pl.Series, fields: Collection[str]) -> pl.Series:
     """Return a field within a column."""
     for field in fields:

@@ -251,3 +251,19 @@ def test_broken_lines_are_told_once(tmp_path: Path) -> None:
 def test_names_with_dots_stand_in_quotes(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r'a name with dots stands in quotes, "user\.country"'):
         load(write_spec(tmp_path, context={"columns": {"user": {"country": "category"}}}))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "column", "said"),
+    [
+        (".parquet", "user", "name a field of it, such as 'user.country', or write one number or text a row"),
+        (".jsonl", "user", "name a key of it, such as 'user.country', or write one number or text a row"),
+        (".parquet", "slate", "explode = 'slate' makes a row of each element, such as 'slate.ad'; or write one value"),
+        (".parquet", "chances", "explode = 'chances' makes a row of each element, such as 'chances.key'; or write"),
+    ],
+)
+def test_columns_of_several_values_say_how_these_are_named(tmp_path: Path, suffix: str, column: str, said: str) -> None:
+    files = write(tmp_path / f"log{suffix}")
+    given = {"source": {"files": files}, "display": {"action": "id"}, "conversion": {"time": "t"}}
+    with pytest.raises(SourceError, match=rf"column '{column}' holds .*Hint: {said}"):
+        load(write_spec(tmp_path, **given, context={"columns": [column]}))
