@@ -58,9 +58,7 @@ def within(column: str, kind: pl.DataType) -> str:
         return f"name a field of it, such as {f'{column}.{kind.fields[0].name}'!r}, or write one number or text a row."
     if isinstance(of, pl.Struct) and of.fields:
         named = f"{column}.{of.fields[0].name}"
-        return (
-            f"explode = {column!r} makes a row of each element, such as {named!r}; or write one number or text a row."
-        )
+        return f"explode = {column!r} makes a row of each element, such as {named!r}; or write one value a row."
     return "write one number or text a row."
 
 

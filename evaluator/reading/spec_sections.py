@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from evaluator.reading.cells import Kind
-from evaluator.reading.conditions import conditions
 from evaluator.reading.text import known_encoding
+from evaluator.reading.where import conditions
 from evaluator.reading.zones import why_no_format, why_no_zone
 from evaluator.store_addresses import refuse_secret_keys, without_secret
 
