@@ -34,7 +34,7 @@ class MadeFromFrames:
         displays: ArrowFrame,
         conversions: ArrowFrame | None = None,
         *,
-        time: str,
+        time: str | None = None,
         action: str,
         propensity: str | float | Mapping[str, float] | None = None,
         propensity_kind: Literal["column", "uniform"] | None = None,
@@ -70,6 +70,9 @@ class MadeFromFrames:
         attributed_only: bool = False,
         where: str | None = None,
         conversion_where: str | None = None,
+        explode: str | None = None,
+        conversion_explode: str | None = None,
+        candidate_explode: str | None = None,
         unit: Literal["ns", "us", "ms", "s", "min", "h", "d", "round", "datetime"] = "datetime",
         format: str | Mapping[str, str] | None = None,
         timezone: str | Mapping[str, str] | None = None,
@@ -113,7 +116,8 @@ class MadeFromFrames:
         conversions
             Frame of the conversions, joined by the id of their display; None where they are in the displays' own.
         time, action
-            Columns of the time of a display and of its action.
+            Columns of the time of a display and of its action. Without a time, ``unit="round"``: the order of the rows
+            is that of the displays, and rounds count them.
         propensity, propensity_kind
             Column of the probability with which the action was shown; or, by design, that of every action (``0.25``),
             or of each by its label, in these proportions among those that are eligible; or ``"uniform"``. None where
@@ -156,8 +160,8 @@ class MadeFromFrames:
         outcomes
             Events of other kinds, which no policy sees, each by its name as the roles of a table [outcomes.NAME] of a
             spec: ``{"click": {"indicator": "clicked", "immediate": True}}``. Those in a frame of their own name it
-            ``frame``, and ``display``, its column of the display's id (as `id` when absent), and ``where``, which of
-            its rows are meant.
+            ``frame``, and ``display``, its column of the display's id (as `id` when absent), or ``user``, ``action``,
+            ``where`` and ``explode``, as those of `conversions`.
         key, deduplicate
             Columns that identify one conversion logged on several displays, and which of these get it.
         click
@@ -167,6 +171,10 @@ class MadeFromFrames:
         where, conversion_where
             Conditions that say which rows of `displays` and of `conversions` are meant, as where one frame has events
             of several types: ``"event = 'purchase' and user is not null"``. All rows when None.
+        explode, conversion_explode, candidate_explode
+            Column of lists, or of a map, of `displays`, `conversions` or `candidates`, each of whose elements makes a
+            row: ``"slate"`` holds ``"slate.action"``, a map ``"map.key"`` and ``"map.value"``. Fields of structs are
+            named alike, ``"user.country"``, in any role.
         unit
             Tick of integer times; ``"datetime"`` where they are dates, which gives ticks of us.
         format
@@ -238,7 +246,7 @@ class MadeFromFrames:
         spec = {
             "name": name,
             "notes": _several("notes", notes),
-            "source": {"none": _by_column(none), "sort": sort, "where": where},
+            "source": {"none": _by_column(none), "sort": sort, "where": where, "explode": explode},
             "time": {
                 "unit": unit, "ties": ties,
                 **{
@@ -255,13 +263,15 @@ class MadeFromFrames:
             "candidates": {
                 "display": candidate_display or id, "action": candidate_action or action,
                 "propensity": candidate_propensity, "features": _several("candidate_features", candidate_features),
+                "explode": candidate_explode,
             },
             "calendar": {"action": calendar_action or action, "from": calendar_from, "until": calendar_until},
             "conversion": {
                 "indicator": indicator, "time": conversion_time, "delay": delay, "immediate": immediate, "value": value,
                 "key": _several("key", key), "deduplicate": deduplicate, "click": click, "attributed": attributed,
                 "attributed_only": attributed_only, "display": display, "where": conversion_where,
-                "user": conversion_user, "action": conversion_action, "min_delay": min_delay,
+                "explode": conversion_explode, "user": conversion_user, "action": conversion_action,
+                "min_delay": min_delay,
             },
             "outcomes": _of_outcomes(outcomes),
             "log": {

@@ -34,7 +34,7 @@ from evaluator.reading.labels import (
     kept_propensities,
 )
 from evaluator.reading.meta_file import DISPLAYS, part_name
-from evaluator.reading.row_rules import COST, PROPENSITY, WEIGHT
+from evaluator.reading.roles import COST, PROPENSITY, WEIGHT
 from evaluator.reading.sorting import FILE_ROWS
 from evaluator.threads import ahead, in_threads
 

@@ -169,7 +169,8 @@ class _Drafter:
         lines, time = [], None
         if name is None:
             self.missing.append("display.time")
-            lines.append(Line("time", "", CHECK + "which column says when it was shown?", live=False))
+            said = 'which column says when it was shown? Without any, the order of rows is the time: unit = "round"'
+            lines.append(Line("time", "", CHECK + said, live=False))
         else:
             time = self._role(table, name)
             lines.append(Line("time", name, said))

@@ -11,12 +11,12 @@ from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log.log_tables import EventKind
 from evaluator.reading.cells import Cells, Kind, parse
 from evaluator.reading.options import Deduplicate
+from evaluator.reading.roles import BEYOND, EVENT
 from evaluator.reading.row_breaches import CheckedRows
-from evaluator.reading.row_rules import BEYOND, beyond_clocks
 from evaluator.reading.spec import Conversion, FileSpec
 from evaluator.reading.spec_sections import Time
 from evaluator.reading.zones import Cell, ZonedCells, first_of_each
-from evaluator.units import MOST_VALUE, ROUND, SECONDS, duration_ticks
+from evaluator.units import ROUND, SECONDS, duration_ticks
 
 REWARDS = "conversion"
 # Errors name a cell of a file, where there is one, before a date of the spec.
@@ -201,11 +201,10 @@ def no_such_time(spec: FileSpec, key: str, given: object, *others: str) -> SpecE
 def event_columns(rules: EventRules, time: Time) -> dict[str, Kind]:
     """Return the columns that hold the events, and the kind of each; `time` is ``[time]`` of the spec."""
     c = rules.columns
-    kinds: dict[str, Kind] = dict.fromkeys(c.key, "text")
-    kinds |= {column: "flag" for column in (c.indicator, c.click) if column}
-    kinds |= {c.attributed: "flag"} if c.attributed and rules.attributed_only else {}
-    kinds |= {c.value: "float"} if isinstance(c.value, str) else {}
-    kinds |= {c.delay: "int"} if c.delay else {}
+    kinds: dict[str, Kind] = {}
+    for role in EVENT.values():
+        if role.kind is not None and (role.key != "attributed" or rules.attributed_only):
+            kinds |= dict.fromkeys(c.columns_of(role), role.kind)
     return kinds | time.kinds_of(c.time)
 
 
@@ -221,14 +220,14 @@ def event_rows(table: pl.DataFrame, shown: pl.DataFrame, rules: EventRules, rows
     clock = c.time or c.delay
     if c.indicator is not None:
         flag = table[c.indicator]
-        rows.add(c.indicator, rows.sound & ~flag.is_in([0, 1]).fill_null(False), "not 0 or 1",
-                 "write 1 on rows that converted and 0 elsewhere")  # fmt: skip
+        for rule in EVENT["indicator"].rules:
+            rows.add(c.indicator, rows.sound & rule.breaks(flag), rule.problem, rule.repair)
         happened = (flag == 1).fill_null(False)
     else:
         happened = table[str(clock)].is_not_null()
     time = shown["shown"] if c.immediate else table[str(clock)]
     if clock is not None:
-        rows.add(clock, happened & rows.sound & beyond_clocks(time), *BEYOND)
+        rows.add(clock, happened & rows.sound & BEYOND.breaks(time), BEYOND.problem, BEYOND.repair)
     if c.delay is not None:
         time = time + shown["shown"]
     sound = happened & rows.sound
@@ -242,9 +241,8 @@ def event_rows(table: pl.DataFrame, shown: pl.DataFrame, rules: EventRules, rows
         rows.add(column, sound & table[column].is_null(), f"{a} {word} without a key", f"check {rules.table}.key")
     if isinstance(c.value, str):
         value = table[c.value].cast(pl.Float64)
-        rows.add(c.value, sound & ~value.is_finite().fill_null(False), "value not finite", "fill the cell")
-        rows.add(c.value, sound & (value.is_finite() & (value.abs() > MOST_VALUE)).fill_null(False),
-                 f"value beyond {MOST_VALUE:g}", "repair the cell, or count in a larger unit")  # fmt: skip
+        for rule in EVENT["value"].rules:
+            rows.add(c.value, sound & rule.breaks(value), rule.problem, rule.repair)
         if not rules.kind.reward:
             rows.add(c.value, sound & (value < 0).fill_null(False), "value below 0",
                      "count what takes events back as an outcome of its own, above 0")  # fmt: skip

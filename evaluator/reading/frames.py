@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,17 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.errors import SourceError, nearest
-from evaluator.reading.cells import TYPES, WHOLE, Cells, Kind, in_calendar, parse
-from evaluator.reading.conditions import Condition, all_met, columns_of, conditions
-from evaluator.reading.json_lines import BROKEN, key_names, object_frames
+from evaluator.reading.cells import TYPES, WHOLE, Cells, Kind, in_calendar, label_lists, parse
+from evaluator.reading.json_lines import BROKEN, key_names, no_list, object_frames
+from evaluator.reading.nested import element_type, field_of, field_type, path_of, within
 from evaluator.reading.row_breaches import FILE, LINE
 from evaluator.reading.sources.files import SourceFile, natural
 from evaluator.reading.sources.part import KeyedPart, TablePart
-from evaluator.reading.spec_sections import Table, Time
+from evaluator.reading.spec_sections import ORDER, Table, Time
 from evaluator.reading.text import Unpacked, refuse_illegal
 from evaluator.reading.text_rows import CELLS, Header, delimiter, refuse_open_quote, text_frames, text_header
 from evaluator.reading.vw.decision_frames import NO_DECISION, decision_columns, decision_frames
+from evaluator.reading.where import all_met, columns_of, conditions
 from evaluator.reading.zones import Cell, ZonedCells, ZonesSeen, first_of_each
 
 # Small enough that a chunk's columns and copies are tens of MB, large enough that work done once a chunk costs nothing.
@@ -31,6 +32,8 @@ UNPARSED = "__unparsed_"
 _BEYOND = (pl.UInt64(), pl.Int128())
 # Of a column, and whether they say their zone, the first row of such times in a chunk, and its cell.
 Zoned = dict[tuple[str, bool], tuple[int, str]]
+# What no column is called: the element that makes a row.
+_ELEMENT = "__element"
 # As what the columns of conditions are read: their texts tell values apart.
 _CONDITION: Kind = "category"
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -95,23 +98,26 @@ class Chunks:
     def _frames(self) -> Iterator[pl.DataFrame]:
         # A missing column is told before reading.
         read = {**dict.fromkeys(columns_of(self.source.where), _CONDITION), **self.kinds}
-        tables = [_table(file, self.source, read, self.optional) for file in self.files]
+        read.pop(ORDER, None)
+        tables = [_table(file, self.source, read, self.optional, self.files) for file in self.files]
         _require_keys(tables)
+        chosen = self.source.where is not None or self.source.explode is not None
         left, before = self.limit, 0
         for index, table in enumerate(tables):
             line = table.first_line
             # Counted anew whenever the files are read again.
             passed_over = self.passed_over[table.file.name] = Counter()
-            meant = conditions(self.source.where) if self.source.where else []
-            batches = table.batches(None if meant else left, before, passed_over)
+            batches = table.batches(None if chosen else left, before, passed_over)
             unpacked = Unpacked(table.file.path, table.file.name) if isinstance(table.file, SourceFile) else None
-            while not (meant and left == 0) and (found := self._next(batches, table.file, unpacked, meant, line)):
-                frame, zoned, rows = found
-                if rows > frame.height:
-                    passed_over[f"not where {self.source.where}"] += rows - frame.height
+            while not (chosen and left == 0) and (found := self._next(batches, table, unpacked, line)) is not None:
+                frame, zoned, rows, others = found
+                if others:
+                    passed_over[f"not where {self.source.where}"] += others
                 self.zones.join(self._placed(zoned, table.file, frame, line))
                 frame = frame if left is None else frame.head(left)
                 where: dict[str, npt.NDArray[Any]] = {FILE: np.full(frame.height, index, np.int32)}
+                if ORDER in self.kinds:
+                    where[ORDER] = np.arange(before, before + frame.height)
                 if LINE not in frame.columns:
                     where[LINE] = np.arange(line, line + frame.height)
                 line += rows
@@ -122,25 +128,27 @@ class Chunks:
                 return
 
     def _next(
-        self,
-        batches: Iterator[pl.DataFrame],
-        file: TablePart,
-        unpacked: Unpacked | None,
-        meant: Sequence[Condition],
-        line: int,
-    ) -> tuple[pl.DataFrame, Zoned, int] | None:
-        """Return the next rows that are `meant`, their zones, and how many rows were read; None behind the last."""
+        self, batches: Iterator[pl.DataFrame], table: _Table, unpacked: Unpacked | None, line: int
+    ) -> tuple[pl.DataFrame, Zoned, int, int] | None:
+        """Return the next rows that are meant, their zones, and how many rows were read and not meant; None at the end.
+
+        The first of them is in line `line`.
+        """
+        file = table.file
         try:
             raw = _next_rows(batches, file)
             if raw is None:
                 return None
             if unpacked is not None:
                 unpacked.add_frame(raw)
-            rows = raw.height
-            if meant:
-                numbers = [] if LINE in raw.columns else [pl.Series(LINE, np.arange(line, line + rows))]
-                raw = raw.with_columns(numbers).filter(self._is_meant(raw, meant, file))
-            return *self._parsed(raw, file), rows
+            rows, others = raw.height, 0
+            if not table.is_plain:
+                raw = table.flat(raw, line)
+            if self.source.where is not None:
+                meant = self._is_meant(raw, file)
+                others = int((~meant).sum())
+                raw = raw.filter(meant) if others else raw
+            return *self._parsed(raw, file), rows, others
         except SourceError:
             raise
         except UNREADABLE as error:
@@ -149,16 +157,16 @@ class Chunks:
                 refuse_open_quote(file, self.source)
             raise file.unreadable(error) from None
 
-    def _is_meant(self, raw: pl.DataFrame, meant: Sequence[Condition], file: TablePart) -> pl.Series:
+    def _is_meant(self, raw: pl.DataFrame, file: TablePart) -> pl.Series:
         """Return which rows meet the conditions, or are no rows of the table: these are told."""
-        kept = all_met(meant, lambda column: self._cells(raw, column, _CONDITION, file).values)
-        for marks in (CELLS, BROKEN, NO_DECISION):
-            kept = kept | raw[marks].is_not_null() if marks in raw.columns else kept
-        return kept
+        meant = conditions(str(self.source.where))
+        return all_met(meant, lambda column: self._cells(raw, column, _CONDITION, file).values) | _is_marked(raw)
 
     def _parsed(self, raw: pl.DataFrame, file: TablePart) -> tuple[pl.DataFrame, Zoned]:
         columns, zoned = [], {}
         for name, kind in self.kinds.items():
+            if name == ORDER:
+                continue
             cells = self._cells(raw, name, kind, file)
             columns.append(cells.values.alias(name))
             if cells.unparsed is not None:
@@ -268,9 +276,10 @@ def _type_of(column: str, file: TablePart, source: Table) -> pl.DataType | None:
     """Return the type of a column of a file that says types; None of one that it lacks, which is told later."""
     if column in file.partitions:
         return pl.String()
-    if column not in column_names(file, source):
-        return None
-    return file.type_of(column)
+    names = column_names(file, source)
+    asked = [column, *([] if source.explode is None else [source.explode])]
+    paths = {name: path for name in asked if (path := path_of(name, names)) is not None}
+    return _types(file, source, paths).get(column) if column in paths else None
 
 
 @dataclass(frozen=True)
@@ -283,40 +292,129 @@ class _Table:
     wanted: dict[str, Kind]
     first_line: int
     header: Header | None = None
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its rows and columns are those of the file."""
+        within = any(len(path) > 1 for path in self.paths.values())
+        return self.source.where is None and self.source.explode is None and not within
+
+    @property
+    def held(self) -> list[str]:
+        """The columns of the file that hold those that are wanted, in the order of the file.
+
+        Another one is a step of its own for Polars, which then holds twice as many rows.
+        """
+        roots = {path[0] for path in self.paths.values()}
+        return [column for column in dict.fromkeys(self.columns) if column in roots]
+
+    def flat(self, raw: pl.DataFrame, line: int) -> pl.DataFrame:
+        """Return rows with their numbers, each wanted column by itself, and one for each element that makes a row.
+
+        The first row is in line `line`.
+        """
+        if LINE not in raw.columns:
+            raw = raw.with_columns(pl.Series(LINE, np.arange(line, line + raw.height)))
+        if self.file.is_lines:  # objects are flat when they are read
+            return raw
+        explode = self.source.explode
+        if explode is not None:
+            lists, marked = self._lists(raw, self.paths[explode]), _is_marked(raw)
+            raw = raw.with_columns(lists.alias(_ELEMENT)).filter((lists.list.len() > 0).fill_null(False) | marked)
+            raw = raw.explode(_ELEMENT)
+        columns = {name: raw[name] for name in (LINE, CELLS) if name in raw.columns}
+        for column, path in self.paths.items():
+            root, *fields = path
+            if explode is not None and path[: len(self.paths[explode])] == self.paths[explode]:
+                root, fields = _ELEMENT, list(path[len(self.paths[explode]) :])
+            columns[column] = field_of(raw[root], fields).alias(column)
+        return pl.DataFrame(columns)
+
+    def _lists(self, raw: pl.DataFrame, path: Sequence[str]) -> pl.Series:
+        """Return the lists whose elements make rows; those of text are JSON arrays."""
+        cells = field_of(raw[path[0]], path[1:])
+        if cells.dtype != pl.String:
+            return cells.cast(pl.List(element_type(cells.dtype)))  # type: ignore[arg-type]
+        lists, failed = label_lists(cells.set((cells == "") | _is_marked(raw), None), None)
+        if failed is not None:
+            row = int(failed.is_not_null().arg_true()[0])
+            raise no_list(self.file.places([int(raw[LINE][row])])[0], str(self.source.explode), failed[row])
+        return lists
 
     def batches(self, limit: int | None, before: int, passed_over: Counter[str]) -> Iterator[pl.DataFrame]:
         """Return the wanted columns of the first rows, of a file behind `before` rows of others."""
         file = self.file
         if isinstance(file, SourceFile) and file.format == "jsonl":
             kinds = {**self.wanted, **dict.fromkeys(columns_of(self.source.where), _CONDITION)}
-            return object_frames(file.path, self.source.encoding, kinds, CHUNK_ROWS, limit)
+            # A key with a dot may be the path to one within another.
+            nested = any("." in column and path_of(column, {*self.columns} - {column}) for column in kinds)
+            nested |= any("." in column and column not in self.columns for column in kinds)
+            return object_frames(
+                file.path, self.source.encoding, kinds, CHUNK_ROWS, limit, nested=nested, explode=self.source.explode
+            )
         if isinstance(file, SourceFile) and file.is_lines:
             return decision_frames(
                 file.path, self.source.encoding, file.format, self.wanted, CHUNK_ROWS, limit,
                 name=file.name, before=before, passed_over=passed_over,
             )  # fmt: skip
         if isinstance(file, SourceFile) and self.header is not None:
-            return text_frames(file.path, self.source.encoding, self.header, list(self.wanted), limit=limit)
-        scan = file.scan(self.wanted)
+            return text_frames(file.path, self.source.encoding, self.header, self.held, limit=limit)
+        scan = file.scan(self.held)
         return iter((scan if limit is None else scan.head(limit)).collect_batches(chunk_size=CHUNK_ROWS))
 
 
-def _table(file: TablePart, source: Table, kinds: Mapping[str, Kind], optional: frozenset[str]) -> _Table:
+def _is_marked(raw: pl.DataFrame) -> pl.Series:
+    """Return which rows are no rows of the table."""
+    found = pl.repeat(False, raw.height, dtype=pl.Boolean, eager=True)
+    for marks in (CELLS, BROKEN, NO_DECISION):
+        found = found | raw[marks].is_not_null() if marks in raw.columns else found
+    return found
+
+
+def _table(
+    file: TablePart, source: Table, kinds: Mapping[str, Kind], optional: frozenset[str], files: Sequence[TablePart]
+) -> _Table:
     header = text_header(file, source) if isinstance(file, SourceFile) and file.is_text else None
     names = column_names(file, source) if header is None else header.names
     wanted = {column: kind for column, kind in kinds.items() if column not in file.partitions}
     if file.is_lines:
+        if source.explode is not None and isinstance(file, SourceFile) and file.format != "jsonl":
+            raise SourceError(f"{file.name}: {file.format} has no lists to explode.", remedy="leave `explode` out.")
         return _Table(file, source, names, wanted, 1)
-    wanted = {column: kind for column, kind in wanted.items() if column in names or column not in optional}
-    _require([column for column in kinds if column not in optional], [*names, *file.partitions], file, source)
+    asked = [*wanted, *([] if source.explode is None or source.explode in wanted else [source.explode])]
+    paths = {column: path for column in asked if (path := path_of(column, names)) is not None}
+    if header is not None:  # whose cells hold no fields
+        types: dict[str, pl.DataType] = {column: pl.String() for column, path in paths.items() if len(path) == 1}
+    else:
+        types = _types(file, source, paths)
+    needed = [column for column in (*kinds, *asked) if column not in optional]
+    _require(dict.fromkeys(needed), list(dict.fromkeys([*names, *types, *file.partitions])), file, source, files)
+    paths = {column: path for column, path in paths.items() if column in types}
+    wanted = {column: kind for column, kind in wanted.items() if column in types}
+    table = _Table(file, source, names, wanted, 1, paths=paths)
     if header is not None:
         assert isinstance(file, SourceFile)
         _refuse_quotes(header, file)
-        return _Table(file, source, header.names, wanted, 1 + header.above + header.lines, header)
-    for column, found in file.scan(wanted, rows=0).collect_schema().items():
-        _refuse_type(file, column, found, kinds[column])
-    # In the order of the file: another one is a step of its own for Polars, which then holds twice as many rows.
-    return _Table(file, source, [], {column: wanted[column] for column in names if column in wanted}, 1)
+        return replace(table, columns=header.names, first_line=1 + header.above + header.lines, header=header)
+    for column, kind in wanted.items():
+        _refuse_type(file, column, types[column], kind)
+    return table
+
+
+def _types(file: TablePart, source: Table, paths: Mapping[str, Sequence[str]]) -> dict[str, pl.DataType]:
+    """Return the type of each column, or field, that a part with types has, by their `paths`."""
+    schema = file.scan(dict.fromkeys(path[0] for path in paths.values()), rows=0).collect_schema()
+    whole = {column: field_type(schema[path[0]], path[1:]) for column, path in paths.items()}
+    explode = source.explode
+    if explode is not None and (kind := whole.get(explode)) is not None:
+        if (of := element_type(kind)) is None:
+            raise no_list(file.name, explode, kind)
+        depth = len(paths[explode])
+        for column, path in paths.items():
+            if path[:depth] == paths[explode]:
+                whole[column] = field_type(of, path[depth:])
+    return {column: kind for column, kind in whole.items() if kind is not None}
 
 
 def _refuse_type(file: TablePart, column: str, found: pl.DataType, kind: Kind) -> None:
@@ -333,9 +431,7 @@ def _refuse_type(file: TablePart, column: str, found: pl.DataType, kind: Kind) -
         raise SourceError(f"{where} holds {found}, not numbers.", remedy="write it as numbers of some unit.")
     listed = isinstance(found, pl.List | pl.Array) and not found.inner.is_nested()
     if (found.is_nested() and not (kind == "labels" and listed)) or found in (pl.Binary, pl.Object):
-        raise SourceError(
-            f"{where} holds {found}: several values a cell, or bytes.", remedy="write one number or text a row."
-        )
+        raise SourceError(f"{where} holds {found}: several values a cell, or bytes.", remedy=within(column, found))
 
 
 def _refuse_quotes(header: Header, file: SourceFile) -> None:
@@ -357,7 +453,10 @@ def _refuse_quotes(header: Header, file: SourceFile) -> None:
         )
 
 
-def _require(kinds: Iterable[str], names: list[str], file: TablePart, source: Table) -> None:
+def _require(
+    kinds: Iterable[str], names: list[str], file: TablePart, source: Table, files: Sequence[TablePart] = ()
+) -> None:
+    """Refuse a part that lacks a column; whether others of the `files` have it tells what to do."""
     missing = [c for c in kinds if c not in names]
     if not missing:
         return
@@ -366,13 +465,20 @@ def _require(kinds: Iterable[str], names: list[str], file: TablePart, source: Ta
             f"{file.name}: one column found where the spec needs {len(list(kinds))}.",
             remedy=f"check source.delimiter (now {delimiter(file, source)!r}).",
         )
-    raise SourceError(f"{file.name}: no column {missing[0]!r}.", remedy=nearest(missing[0], names))
+    has = next((of.name for of in files if of is not file and missing[0] in column_names(of, source)), None)
+    if has is None:
+        raise SourceError(f"{file.name}: no column {missing[0]!r}.", remedy=nearest(missing[0], names))
+    raise SourceError(
+        f"{file.name}: no column {missing[0]!r}, which {has} has.",
+        remedy="add it, or leave the file out: what its rows would say there is not known.",
+    )
 
 
 def _require_keys(tables: list[_Table]) -> None:
     """Refuse a column that no object of the files has: one may lack what it has no value of, but not all."""
     objects = [table for table in tables if table.file.is_lines]
-    lacking = {column for table in objects for column in table.wanted}.difference(*(table.columns for table in objects))
+    asked = {column for table in objects for column in (*table.wanted, table.source.explode) if column is not None}
+    lacking = asked.difference(*(table.columns for table in objects))
     for table in objects if lacking else ():
         lacking.difference_update(_keys(table.file, table.source, until=lacking))
     if lacking:
@@ -383,5 +489,5 @@ def _keys(file: TablePart, source: Table, *, until: Iterable[str] = ()) -> list[
     """Return the columns that rows of a file name themselves, those of the first ones; read on until some are found."""
     assert isinstance(file, SourceFile)
     if file.format == "jsonl":
-        return key_names(file.path, source.encoding, until=until)
+        return key_names(file.path, source.encoding, until=until, explode=source.explode)
     return decision_columns(file.path, source.encoding, file.format, until=until)

@@ -22,18 +22,19 @@ from evaluator.reading.spec_file import KEYS, parse_spec
 
 DISPLAYS, CONVERSIONS = "displays", "conversions"
 # What roles of events say of a frame of their own.
-_OF_SOURCE = ("display", "user", "action", "where")
+_OF_SOURCE = ("display", "user", "action", "where", "explode")
 # Frames that say which actions were eligible.
 OF_SETS = ("candidates", "calendar")
 # Keys of a spec whose keywords have other names than theirs.
 _KEYWORDS = {
     "conversion.time": "conversion_time",
     "conversion.source": CONVERSIONS,
-    **{f"conversion.source.{key}": f"conversion_{key}" for key in ("where", "user", "action")},
+    **{f"conversion.source.{key}": f"conversion_{key}" for key in ("where", "explode", "user", "action")},
     "candidates.display": "candidate_display",
     "candidates.action": "candidate_action",
     "candidates.propensity": "candidate_propensity",
     "candidates.features": "candidate_features",
+    "candidates.explode": "candidate_explode",
     "calendar.action": "calendar_action",
     "calendar.from": "calendar_from",
     "calendar.until": "calendar_until",
@@ -43,7 +44,7 @@ _KEYWORDS = {
     "leakage.columns": "leakage",
 }
 _KEY = re.compile(
-    r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|candidates|calendar|log|context|target|action_set|leakage)[.]([a-z_]+(?:(?<=source)[.](?:where|user|action))?))"
+    r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|candidates|calendar|log|context|target|action_set|leakage)[.]([a-z_]+(?:(?<=source)[.](?:where|explode|user|action))?))"
 )
 _TABLE_KEY = re.compile(r"\b(unit|format|timezone|offset|keep) = (?=[\"{])")
 _TABLES = re.compile(r"(format|timezone|offset|keep) = \{ (.+?\") \}")
@@ -124,7 +125,7 @@ def _file_spec(given: dict[str, Any], frames: Collection[str], of_outcomes: Coll
     for name in OF_SETS:
         if name in frames:
             data[name] |= {"files": name, "none": none}
-        elif roles := {"from", "until", "propensity", "features"}.intersection(
+        elif roles := {"from", "until", "propensity", "features", "explode"}.intersection(
             k for k, v in data.pop(name).items() if v
         ):
             kind = {"candidates": "candidate", "calendar": "calendar"}[name]

@@ -15,11 +15,9 @@ from evaluator.reading.join_by_id import DisplayIds, SeenIds, hashed, joined
 from evaluator.reading.labels import KEPT, Labels
 from evaluator.reading.per_action_columns import PolicyActions
 from evaluator.reading.reading_plan import ReadingPlan
+from evaluator.reading.roles import DISPLAY, PROPENSITY, WEIGHT
 from evaluator.reading.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.reading.row_rules import (
-    PROPENSITY,
-    ROLES,
-    WEIGHT,
     LeftOut,
     TimeOrder,
     check_cells,
@@ -202,9 +200,9 @@ class Intake:
         columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {TIME: times, ACTION: action}
         if SET_PROPENSITY in frame.columns:
             columns[PROPENSITY] = frame[SET_PROPENSITY]
-        for role in ROLES:
-            if (name := role.column(plan.spec)) is not None:
-                columns[role.name] = frame[name].cast(pl.Float64)
+        for role in DISPLAY.values():
+            if role.number is not None and (name := role.column(display)) is not None:
+                columns[role.number] = frame[name].cast(pl.Float64)
         if self.sets is not None:
             columns[SET] = self.sets.codes(frame, self.labels)
         if WEIGHT in columns:

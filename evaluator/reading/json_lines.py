@@ -17,6 +17,7 @@ from pyarrow import json as arrow_json
 from evaluator.errors import SourceError
 from evaluator.escape import shortened
 from evaluator.reading.cells import WHOLE, Kind
+from evaluator.reading.nested import elements, key_paths, value_at, with_element
 from evaluator.reading.row_breaches import LINE
 from evaluator.reading.text import Unpacked, decoded, longest_line, too_long
 
@@ -40,8 +41,10 @@ _DEPTH = 900
 _BYTES = 2**30
 
 
-def key_names(path: Path, encoding: str, *, until: Iterable[str] = ()) -> list[str]:
+def key_names(path: Path, encoding: str, *, until: Iterable[str] = (), explode: str | None = None) -> list[str]:
     """Return the keys of the first objects of a file, in order of appearance; read on until some keys are found.
+
+    Those of objects within are among them, ``user.country``, and of the elements of the list or map `explode`.
 
     Raises SourceError if the file is empty, no text, or an array of objects.
     """
@@ -55,23 +58,32 @@ def key_names(path: Path, encoding: str, *, until: Iterable[str] = ()) -> list[s
             raise SourceError(f"{path}: an array, not JSON lines.", remedy=hint)
         empty = False
         found, _ = _object(line, ())
-        keys.update(dict.fromkeys(found))
+        keys.update(dict.fromkeys(key_paths(found, explode)))
     if empty:
         raise SourceError(f"{path}: the file is empty.", remedy="check the download or export.")
     return list(keys)
 
 
 def object_frames(
-    path: Path, encoding: str, kinds: Mapping[str, Kind], rows: int, limit: int | None
+    path: Path,
+    encoding: str,
+    kinds: Mapping[str, Kind],
+    rows: int,
+    limit: int | None,
+    *,
+    nested: bool = False,
+    explode: str | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield the first objects, `rows` at a time or fewer: a column for each key in `kinds`, and `LINE`.
+
+    Some keys may be `nested` in others. Each element of the list or map `explode` makes a row.
 
     Columns hold text; those of numbers may hold numbers where they are the ones that the text says. A key that an
     object lacks is a missing cell. Where lines are no objects, or have a key of `kinds` twice, `BROKEN` says what they
     are, null elsewhere. Lines of spaces are skipped. Raises SourceError if a value is a list or an object, a line is
     too long, or text is no text.
     """
-    quick, lists = ObjectColumns(kinds), "labels" in kinds.values()
+    quick, lists = ObjectColumns(kinds), "labels" in kinds.values() or nested or explode is not None
     left = limit
     for taken in _groups(path, encoding, min(rows, PIECE)):
         waiting = [taken[:left]]
@@ -82,24 +94,49 @@ def object_frames(
                 half = len(piece) // 2
                 waiting += [piece[half:], piece[:half]]
             elif columns is None:
-                yield _with_care(path, kinds, piece)
+                yield _with_care(path, kinds, piece, explode)
             else:
                 yield pl.DataFrame({**columns, LINE: pl.Series([number for number, _ in piece], dtype=pl.Int64)})
         if left is not None and (left := left - len(taken)) <= 0:
             return
 
 
-def _with_care(path: Path, kinds: Mapping[str, Kind], lines: list[tuple[int, str]]) -> pl.DataFrame:
+def _with_care(
+    path: Path, kinds: Mapping[str, Kind], lines: list[tuple[int, str]], explode: str | None
+) -> pl.DataFrame:
     """Return the objects of some lines, each read by itself: columns of text."""
-    numbers = [number for number, _ in lines]
-    objects = [_object(line, kinds) for _, line in lines]
+    objects = [(number, *_object(line, kinds)) for number, line in lines]
+    if explode is not None:
+        objects = [row for of in objects for row in _exploded(path, *of, explode)]
+    numbers = [number for number, *_ in objects]
     columns = {
-        column: _cells(path, column, kind, numbers, [found.get(column) for found, _ in objects])
+        column: _cells(path, column, kind, numbers, [value_at(found, column) for _, found, _ in objects])
         for column, kind in kinds.items()
     }
-    broken = [said for _, said in objects]
+    broken = [said for *_, said in objects]
     more = {BROKEN: pl.Series(broken, dtype=pl.String)} if any(broken) else {}
     return pl.DataFrame({**columns, LINE: pl.Series(numbers, dtype=pl.Int64), **more})
+
+
+def _exploded(
+    path: Path, number: int, found: dict[str, Any], broken: str | None, column: str
+) -> Iterator[tuple[int, dict[str, Any], str | None]]:
+    """Yield an object once for each element of a list or map of it; once where it is none."""
+    if broken is not None:
+        yield number, found, broken
+        return
+    of = elements(value := value_at(found, column))
+    if of is None:
+        raise no_list(f"{path} line {number}", column, value)
+    yield from ((number, with_element(found, column, element), None) for element in of)
+
+
+def no_list(where: str, column: str, value: object) -> SourceError:
+    """Return the error of a cell whose elements are to make rows, and that is no list."""
+    return SourceError(
+        f"{where}: column {column!r} holds {shortened(repr(value))}, which is no list.",
+        remedy="write a list, or an object of values by their keys; explode makes a row of each element.",
+    )
 
 
 def text_lines(path: Path, encoding: str, *, empty: bool = False) -> Iterator[tuple[int, str]]:
@@ -177,8 +214,18 @@ def _object(line: str, wanted: Container[str]) -> tuple[dict[str, Any], str | No
         return {}, f"{shortened(repr(line))} (nested too deeply)"
     if not isinstance(found, dict):
         return {}, shortened(repr(line))
-    twice = next((key for key in found.twice if key in wanted), None) if isinstance(found, _Repeating) else None
+    twice = next(_twice(found, wanted), None)
     return (found, None) if twice is None else ({}, f"{shortened(repr(line))} (two values of {twice!r})")
+
+
+def _twice(found: Any, wanted: Container[str], before: str = "") -> Iterator[str]:
+    """Yield the wanted columns of which an object, or one within, has two values."""
+    if isinstance(found, _Repeating):
+        yield from (name for key in found.twice if (name := f"{before}{key}") in wanted)
+    if isinstance(found, dict):
+        for key, value in found.items():
+            if isinstance(value, dict):
+                yield from _twice(value, wanted, f"{before}{key}.")
 
 
 def _cells(path: Path, column: str, kind: Kind, numbers: list[int], values: list[Any]) -> pl.Series:
@@ -187,10 +234,12 @@ def _cells(path: Path, column: str, kind: Kind, numbers: list[int], values: list
     types = set(map(type, values))
     for nested, what in ((dict, "an object"), (list, "a list")):
         if nested in types:
-            line = next(n for n, value in zip(numbers, values, strict=True) if type(value) is nested)
+            line, value = next((n, of) for n, of in zip(numbers, values, strict=True) if type(of) is nested)
+            named = next(iter(value), "") if nested is dict else ""
+            tip = f"name a key of it, such as {f'{column}.{named}'!r}, or " if named else ""
             raise SourceError(
                 f"{path} line {line}: column {column!r} holds {what}: several values a cell.",
-                remedy="write one number or text a row.",
+                remedy=f"{tip}write one number or text a row.",
             )
     if bool in types:
         words = {True: "true", False: "false"} if kind == "category" else {True: "1", False: "0"}

@@ -155,6 +155,8 @@ def _followed(
     stray[inside] = end.stray
     if cut is not None:
         stray &= time - shown <= cut
+    if not stray.any():
+        return found, end.until
     many = int(end.stray.sum())
     since = (
         with_date(end.until, seconds) if spec.time.unit != "datetime" else _instants(pl.Series([end.until]), spec)[0]

@@ -20,13 +20,13 @@ from evaluator.reading.frames import Chunks, column_names, number_columns
 from evaluator.reading.options import ReadingOptions, share_of
 from evaluator.reading.outcomes import asked_window
 from evaluator.reading.per_action_columns import PerAction, find_per_action
+from evaluator.reading.roles import DISPLAY
 from evaluator.reading.row_breaches import SHOWN
-from evaluator.reading.row_rules import ROLES
 from evaluator.reading.sorting import SortedChunks, Spool
 from evaluator.reading.sources.files import SourceFile
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import FileSpec
-from evaluator.reading.spec_sections import Time
+from evaluator.reading.spec_sections import ORDER, Time
 from evaluator.reading.vw.decision_frames import FORMATS, has_times
 from evaluator.reading.zones import ZonesSeen
 
@@ -196,7 +196,9 @@ def plan_reading(
     asked: ReadingOptions,
 ) -> ReadingPlan:
     """Return the plan of reading some tables; errors say which part of the spec or which option does not fit them."""
-    by_rounds = _has_no_times(spec, files)
+    by_rounds = spec.display.time == ORDER or _has_no_times(spec, files)
+    if asked.sort and spec.display.time == ORDER:
+        raise UsageError("`sort`, but the displays have no times.", remedy="name their column, display.time.")
     if by_rounds:
         spec = spec.model_copy(update={"time": Time(unit="round", ties="file")})
     events = event_kinds(spec, asked.deduplicate, asked.attributed_only)
@@ -261,17 +263,10 @@ def _has_no_times(spec: FileSpec, files: Sequence[TablePart]) -> bool:
 
 def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
-    roles: list[tuple[str | None, Kind]] = [
-        (spec.display.action, "category"),
-        *((role.column(spec), "float") for role in ROLES),
-        (spec.display.id, "text"),
-        (spec.display.user, "text"),
-        (spec.display.eligible, "labels"),
-    ]
     kinds = merged_kinds(kinds, spec.time.kinds_of(spec.display.time))
-    for column, kind in roles:
-        if column is not None:
-            kinds = merged_kinds(kinds, {column: kind})
+    for role in DISPLAY.values():
+        if role.kind is not None and (column := role.column(spec.display)) is not None:
+            kinds = merged_kinds(kinds, {column: role.kind})
     return kinds
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from evaluator.errors import LogError
-from evaluator.log.breaches import COST_REPAIR, NO_COST, WEIGHT_REPAIR
 from evaluator.log.log_tables import LEFT_OUT
 from evaluator.reading.cells import PROBLEMS, Kind
 from evaluator.reading.contexts import Features
 from evaluator.reading.frames import UNPARSED
 from evaluator.reading.json_lines import BROKEN
+from evaluator.reading.roles import DISPLAY, FINITE, MISSING
 from evaluator.reading.row_breaches import FILE, LINE, ROW, SHOWN, Breaches, CheckedRows
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import Conversion, FileSpec
@@ -25,74 +24,13 @@ from evaluator.reading.text_rows import CELLS
 from evaluator.reading.time_guesses import TimeGuesses
 from evaluator.reading.vw.decision_frames import NO_DECISION
 from evaluator.reading.zones import ZonesSeen, comes_twice
-from evaluator.units import MOST_VALUE
 
-# Differences of times fit into 64 bits too.
-_LAST_TICK = 2**62
 RAGGED = ("a row with too few or too many cells", "check source.delimiter and the quotes of such rows")
 NO_OBJECT = ("a line that is no JSON object", "repair such lines, or quarantine them")
 UNDECIDED = ("a line that is no decision", "repair such lines, or quarantine them")
-BEYOND = ("a time beyond 2^62 ticks", "check the column and time.unit, or quarantine the row")
 # Of logs whose rows are left out whatever their outcome, this share at most are said to depend on it (Fisher's exact
 # test keeps its level), and fewer are refused: the share left out must be large too.
 LEVEL = 1e-3
-
-
-# What the pass over the displays calls their numbers, as no column of the source is called.
-PROPENSITY, WEIGHT, COST = "propensity", "display.weight", "display.cost"
-
-
-class Role(NamedTuple):
-    """A number of every display that ``[display]`` of a spec may name a column of.
-
-    Parameters
-    ----------
-    name
-        What the pass over the displays calls it.
-    key
-        Attribute of ``[display]`` that names its column.
-    rules
-        What may be wrong with cells, and which of them, float64, break that rule, null where they keep it.
-    repair
-        What to do about one.
-    """
-
-    name: str
-    key: str
-    rules: tuple[tuple[str, Callable[[pl.Series], pl.Series]], ...]
-    repair: str
-
-    def column(self, spec: FileSpec) -> str | None:
-        """Return its column, None where the log has none."""
-        found: str | None = getattr(spec.display, self.key)
-        return found
-
-
-ROLES = (
-    Role(
-        PROPENSITY,
-        "propensity_column",
-        (
-            ("propensity missing or nan", lambda p: p.is_null() | p.is_nan()),
-            ("propensity 0 although the action was shown", lambda p: p == 0),
-            ("negative propensity", lambda p: p < 0),
-            ("propensity above 1", lambda p: (p > 1) & p.is_not_nan()),
-        ),
-        "give the probability with which the logger showed the action",
-    ),
-    Role(
-        WEIGHT,
-        "weight",
-        (("no weight above 0", lambda w: ~(w.is_finite() & (w > 0)).fill_null(False)),),
-        WEIGHT_REPAIR,
-    ),
-    Role(COST, "cost", ((NO_COST, lambda cost: ~cost.is_between(0.0, MOST_VALUE).fill_null(False)),), COST_REPAIR),
-)
-
-
-def beyond_clocks(times: pl.Series) -> pl.Series:
-    """Return whether each time, or delay, in ticks is so large that sums and differences leave 64 bits."""
-    return ~times.is_between(-_LAST_TICK, _LAST_TICK)
 
 
 def check_cells(
@@ -136,21 +74,16 @@ def check_displays(
     """
     display = spec.display
     sound = rows.sound
-    numbers = features.columns("number")
-    for column in dict.fromkeys([display.time, display.action, *numbers]):
-        rows.add(column, sound & frame[column].is_null(), "missing", "fill the cell, or quarantine the row")
-    rows.add(display.time, sound & beyond_clocks(frame[display.time]), *BEYOND)
-    for column in numbers:
-        # Contexts are float32, where 1e39 is no number.
-        finite = frame[column].cast(pl.Float32).is_finite().fill_null(True)
-        rows.add(column, sound & ~finite, "not finite", "fill the cell")
-    for role in ROLES:
-        if (name := role.column(spec)) is not None:
-            cells = frame[name].cast(pl.Float64)
-            for problem, breaks in role.rules:
-                rows.add(name, sound & breaks(cells), problem, role.repair)
+    of_roles = {role.key: (role.column(display), role.rules) for role in DISPLAY.values()}
+    numbers = {role.column(display) for role in DISPLAY.values() if role.number is not None}
+    named = [of_roles.pop("time"), of_roles.pop("action")]
+    named += [(column, (MISSING, FINITE)) for column in features.columns("number")]
+    pairs = [(column, rule) for column, rules in (*named, *of_roles.values()) if column is not None for rule in rules]
+    # What is missing is told first.
+    for column, rule in sorted(dict.fromkeys(pairs), key=lambda pair: pair[1] is not MISSING):
+        cells = frame[column].cast(pl.Float64) if column in numbers else frame[column]
+        rows.add(column, sound & rule.breaks(cells), rule.problem, rule.repair)
     if display.id is not None:
-        rows.add(display.id, sound & frame[display.id].is_null(), "missing", "give every display an id")
         again = np.zeros(frame.height, dtype=np.bool_)
         again[repeated["row"].to_numpy()] = True
         rows.add(display.id, sound & pl.Series(again), "duplicate display", "keep one row per display",

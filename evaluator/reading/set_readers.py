@@ -26,8 +26,9 @@ from evaluator.reading.cells import Kind
 from evaluator.reading.event_rows import no_such_time, ticks_of_date, zone_of_date
 from evaluator.reading.frames import Chunks
 from evaluator.reading.labels import Labels, value_texts
+from evaluator.reading.roles import BEYOND
 from evaluator.reading.row_breaches import SHOWN, Breaches, CheckedRows
-from evaluator.reading.row_rules import BEYOND, beyond_clocks, check_cells
+from evaluator.reading.row_rules import check_cells
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import FileSpec
 from evaluator.reading.time_guesses import TimeGuesses
@@ -166,7 +167,8 @@ def read_flights(spec: FileSpec, files: list[TablePart], zones: ZonesSeen) -> Fl
     check_cells(rows, table, kinds, TimeGuesses(spec.time, calendar.times))
     rows.add(calendar.action, table[calendar.action].is_null(), "missing", "fill the cell")
     for column in calendar.times:
-        rows.add(column, rows.sound & beyond_clocks(table[column]).fill_null(False), *BEYOND)
+        beyond = rows.sound & BEYOND.breaks(table[column]).fill_null(False)
+        rows.add(column, beyond, BEYOND.problem, BEYOND.repair)
     start = _column(table, calendar.start, _EVER)
     until = _column(table, calendar.until, _FOR_GOOD)
     if calendar.until is not None:

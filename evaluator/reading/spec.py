@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from evaluator.log.log_tables import NO_OUTCOMES, PropensityKind
 from evaluator.reading.options import Deduplicate
+from evaluator.reading.roles import DISPLAY, EVENT, Role
 from evaluator.reading.spec_sections import (
+    ORDER,
     ActionSet,
     ActionTimes,
     Calendar,
@@ -32,32 +34,33 @@ ColumnKind = Literal["category", "number"]
 Scale = Literal["standard"]
 
 
+def of_role(role: Role, **more: Any) -> Any:
+    """Return the field of a key, as its role describes it."""
+    return Field(description=role.what, **more)
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
 class Display(Section):
     """Columns of a display."""
 
-    time: Name
-    action: Name
-    propensity: Propensity | None = None
+    time: Annotated[Name, of_role(DISPLAY["time"], json_schema_extra=_without_default)] = ORDER
+    action: Annotated[Name, of_role(DISPLAY["action"])]
+    propensity: Annotated[Propensity | None, of_role(DISPLAY["propensity"])] = None
     propensity_kind: Annotated[
         Literal["column", "uniform"] | None, Field(description="'column' when a propensity column is named")
     ] = None
-    id: Annotated[Name | None, Field(description="identifies the display; row order when absent")] = None
-    weight: Annotated[
-        Name | None, Field(description="one over the probability with which the display got into the log")
-    ] = None
-    eligible: Annotated[
-        Name | None, Field(description="lists the actions that could have been shown; every action when absent")
-    ] = None
+    id: Annotated[Name | None, of_role(DISPLAY["id"])] = None
+    weight: Annotated[Name | None, of_role(DISPLAY["weight"])] = None
+    eligible: Annotated[Name | None, of_role(DISPLAY["eligible"])] = None
     eligible_separator: Annotated[
         str | None,
         Field(min_length=1, description="between the labels of a text that lists them; JSON arrays when absent"),
     ] = None
-    user: Annotated[
-        Name | None, Field(description="identifies the user, where conversions are joined to displays by user and time")
-    ] = None
-    cost: Annotated[
-        Name | None, Field(description="what showing the display cost, 0 or more, in the unit of the values")
-    ] = None
+    user: Annotated[Name | None, of_role(DISPLAY["user"])] = None
+    cost: Annotated[Name | None, of_role(DISPLAY["cost"])] = None
 
     @property
     def propensity_column(self) -> str | None:
@@ -112,11 +115,9 @@ class EventSource(Table):
 class Conversion(Section):
     """Columns of a conversion, in the displays' table or, with `source`, in a second one."""
 
-    indicator: Annotated[Name | None, Field(description="1 on rows that converted; else a time means conversion")] = (
-        None
-    )
-    time: Name | None = None
-    delay: Annotated[Name | None, Field(description="delay in ticks, instead of the time")] = None
+    indicator: Annotated[Name | None, of_role(EVENT["indicator"])] = None
+    time: Annotated[Name | None, of_role(EVENT["time"])] = None
+    delay: Annotated[Name | None, of_role(EVENT["delay"])] = None
     immediate: Annotated[bool, Field(description="rewards carry no time: delay 0")] = False
     min_delay: Annotated[
         str | int | None,
@@ -124,17 +125,22 @@ class Conversion(Section):
     ] = None
     value: Annotated[
         str | Annotated[float, Field(ge=-MOST_VALUE, le=MOST_VALUE)],
-        Field(description="column, or the value of every conversion"),
+        of_role(EVENT["value"]),
     ] = 1.0
-    key: Annotated[list[Name], Field(description="columns that identify one conversion")] = []
+    key: Annotated[list[Name], of_role(EVENT["key"])] = []
     deduplicate: Annotated[Deduplicate, Field(description="which rows of a key carry its value")] = "all"
-    click: Annotated[Name | None, Field(description="1 on rows that may carry a conversion")] = None
-    attributed: Annotated[Name | None, Field(description="1 on conversions attributed to the logger")] = None
+    click: Annotated[Name | None, of_role(EVENT["click"])] = None
+    attributed: Annotated[Name | None, of_role(EVENT["attributed"])] = None
     attributed_only: bool = False
     source: EventSource | None = None
 
     # What messages call one of them.
     word: ClassVar[str] = "conversion"
+
+    def columns_of(self, role: Role) -> list[str]:
+        """Return its columns of a role."""
+        named = self.key if role.key == "key" else [role.column(self)]
+        return [column for column in named if column is not None]
 
     @model_validator(mode="after")
     def _one_clock(self) -> Conversion:
@@ -150,7 +156,22 @@ class Conversion(Section):
             raise ValueError(f"deduplicate = '{self.deduplicate}' needs key = ['<column>', ...]")
         if self.attributed_only and self.attributed is None:
             raise ValueError("attributed_only = true needs attributed = '<column>'")
+        if self.deduplicate == "all" and (lists := self._lists_of_displays):
+            raise ValueError(
+                f"source.explode = {lists!r} gives one {self.word} to each of several displays: say which of them gets "
+                "it, deduplicate = 'last_click' (the last shown), 'first_click' or 'share', and key = ['<column>', ...]"
+            )
         return self
+
+    @property
+    def _lists_of_displays(self) -> str | None:
+        """The column that lists displays of one event: their ids are elements, and what the event is, is not."""
+        explode = None if self.source is None else self.source.explode
+        if explode is None or self.source is None or self.source.display is None:
+            return None
+        named = (self.source.display, self.indicator, self.time, self.delay, self.value)
+        within = [name == explode or str(name).startswith(f"{explode}.") for name in named]
+        return explode if within[0] and not any(within[1:]) else None
 
 
 class OutcomeEvents(Conversion):
@@ -227,10 +248,16 @@ class LogSection(Section):
     ] = 1.0
 
 
+def _are_names(columns: object) -> object:
+    if isinstance(columns, dict) and (cut := [name for name, of in columns.items() if isinstance(of, dict)]):
+        raise ValueError(f'columns: a name with dots stands in quotes, "{cut[0]}.{next(iter(columns[cut[0]]), "")}"')
+    return columns
+
+
 class Context(Section):
     """Columns a policy may see, and how they become a vector."""
 
-    columns: list[Name] | dict[str, ColumnKind] = []
+    columns: Annotated[list[Name] | dict[str, ColumnKind], BeforeValidator(_are_names)] = []
     encoding: Encoding = "hash"
     dimensions: Annotated[int, Field(ge=1, le=65536, description="width of the hashed part")] = 16
     intercept: Annotated[bool, Field(description="append a constant")] = True
@@ -306,6 +333,13 @@ class FileSpec(Heading):
         for name in self.outcomes:
             if name in NO_OUTCOMES:
                 raise ValueError(f"[outcomes.{name}] has a name of what a log has by itself: rename it")
+        if self.display.time == ORDER and self.time.unit != "round":
+            raise ValueError(
+                "display.time is missing: name its column, or, where the order of the rows is all that is known, write "
+                'unit = "round" under [time]'
+            )
+        if self.display.time == ORDER and self.source.sort:
+            raise ValueError("sort = true needs times: name their column, display.time")
         for table, events in self.events().items():
             by = None if events.source is None else "id" if events.source.user is None else "user"
             if by is not None and getattr(self.display, by) is None:
@@ -383,33 +417,24 @@ class FileSpec(Heading):
 
     def no_features(self) -> dict[str, NoFeature]:
         """Return the columns that are no features unless `context.allow` says otherwise, and what each is."""
-        d = self.display
-        later = "is known only after the outcome"
         found: dict[str, NoFeature] = {}
         for c in self.events().values():
             an = f"{'an' if c.word == 'event' else 'a'} {c.word}"
-            found |= {column: NoFeature(f"identifies {an}", True) for column in c.key}
-            found |= {c.value: NoFeature(f"is the value of {an}", True)} if isinstance(c.value, str) else {}
+            for role in (EVENT["key"], EVENT["value"]):
+                found |= {column: NoFeature(role.unfit.format(an), True) for column in c.columns_of(role)}
         for own in (False, True):  # of a second table, only the name is the same
             for c in self.events().values():
-                clocks = (c.indicator, c.time, c.delay, c.click, c.attributed) if (c.source is None) == own else ()
-                found |= {name: NoFeature(later, not own) for name in clocks if name is not None}
-        found |= {column: NoFeature(f"{later} (leakage.columns)", False) for column in self.leakage.columns}
-        found[d.time] = NoFeature("is the time of the display, ever new (derive the hour or the weekday)", True)
-        if d.id is not None:
-            found[d.id] = NoFeature("identifies the display", False)
-        if d.user is not None:
-            found[d.user] = NoFeature("identifies the user", True)
-        if d.propensity_column is not None:
-            found[d.propensity_column] = NoFeature("is the chance of the action that was shown", False)
-        if d.weight is not None:
-            found[d.weight] = NoFeature("says how likely the display was kept, by its outcome", False)
-        if d.eligible is not None:
-            found[d.eligible] = NoFeature("lists the eligible actions", False)
-        if d.cost is not None:
-            found[d.cost] = NoFeature("is the cost of the action that was shown", True)
-        found[d.action] = NoFeature("is the action that was shown", False)
-        return found
+                for role in EVENT.values() if (c.source is None) == own else ():
+                    if not role.known_before:
+                        found |= {column: NoFeature(role.unfit, not own) for column in c.columns_of(role)}
+        later = f"{EVENT['time'].unfit} (leakage.columns)"
+        found |= {column: NoFeature(later, False) for column in self.leakage.columns}
+        own_roles: dict[str, NoFeature] = {}
+        for role in DISPLAY.values():
+            column = role.column(self.display)
+            if column is not None and (column not in own_roles or own_roles[column].known_before):
+                own_roles[column] = NoFeature(role.unfit, role.known_before)
+        return found | own_roles
 
     def why_no_feature(self, column: str) -> str | None:
         """Return why a policy may not see a column, None if it may."""

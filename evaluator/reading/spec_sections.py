@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from evaluator.reading.cells import Kind
-from evaluator.reading.conditions import conditions
 from evaluator.reading.text import known_encoding
+from evaluator.reading.where import conditions
 from evaluator.reading.zones import why_no_format, why_no_zone
 from evaluator.store_addresses import refuse_secret_keys, without_secret
 
@@ -18,6 +18,8 @@ Name = Annotated[str, Field(min_length=1)]
 Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
 Sentinel = str | int | Annotated[float, Field(allow_inf_nan=True)]
 FileFormat = Literal["csv", "tsv", "jsonl", "parquet", "ipc", "dsjson", "dsjson-actions", "vw", "vw-actions"]
+# In the place of a column of times: the number of the row. No column is called so.
+ORDER = "__order"
 # What a query begins with that only reads. Each database sees to it by itself that nothing is written.
 READING = ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
 
@@ -84,7 +86,6 @@ def _by_design(given: str | float | dict[str, float]) -> str | float | dict[str,
 Propensity = Annotated[
     Name | float | dict[Name, float],
     AfterValidator(_by_design),
-    Field(description="column; or, by design, the number for all actions, or each one's: { red = 0.4, blue = 0.6 }"),
 ]
 
 
@@ -173,6 +174,13 @@ class Table(Section):
         list[Sentinel] | dict[str, list[Sentinel]],
         Field(description="values that mean 'missing', everywhere or by column"),
     ] = []
+    explode: Annotated[
+        Name | None,
+        Field(
+            description="column of lists, or of a map, each of whose elements makes a row, its fields called "
+            "'<column>.<field>', of a map '<column>.key' and '<column>.value'"
+        ),
+    ] = None
     where: Annotated[
         Annotated[str, AfterValidator(_states_conditions)] | None,
         Field(

@@ -12,8 +12,8 @@ import pytest
 
 from evaluator import Log, load
 from evaluator.errors import EvaluatorError, LogError, SourceError, SpecError, UsageError
-from evaluator.reading.conditions import conditions
 from evaluator.reading.resolve import read
+from evaluator.reading.where import conditions
 from tests.reading.sources import dataset, write_spec
 
 N = 60

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import polars as pl
 import pytest
 
-from evaluator.datasets import load, names
+from evaluator.datasets import json_schema, load, names
 from evaluator.errors import SpecError, UnknownNameError
 from evaluator.reading.locate import bundled_folder
+from evaluator.reading.roles import DISPLAY, EVENT, Role
 from evaluator.reading.spec_file import parse_spec, read_spec
 from tests.reading.sources import spec_data, spec_validator, write_spec
 
@@ -60,9 +62,9 @@ def _missing_time() -> dict[str, Any]:
     ("data", "words"),
     [
         (spec_data(display={"tyme": "t"}), ["$.display.tyme", "did you mean time?"]),
-        (spec_data(display={"time": None, "tyme": "t"}), ["$.display.tyme", "did you mean time?", "1 more"]),
+        (spec_data(display={"time": None, "tyme": "t"}), ["$.display.tyme", "did you mean time?"]),
         (spec_data(sourc={}), ["$.sourc", "did you mean source?"]),
-        (_missing_time(), ["`$.display.time` is missing"]),
+        (_missing_time(), ["display.time is missing: name its column", 'unit = "round" under [time]']),
         (spec_data(display={"time": 3}), ["`$.display.time`", "expected a valid string, got 3 (int)"]),
         (spec_data(time={"unit": "secs"}), ["`$.time.unit`", "'secs'"]),
         (
@@ -138,3 +140,24 @@ def test_duration_window_needs_a_clock(tmp_path: Path) -> None:
     write_rows(tmp_path / "log.csv", ROWS)
     with pytest.raises(SpecError, match="number of rounds"):
         load(path)
+
+
+def test_every_role_is_a_key_of_its_section_and_described_there() -> None:
+    schema = json_schema()["$defs"]
+    for roles, section in ((DISPLAY, "Display"), (EVENT, "Conversion")):
+        for key, role in roles.items():
+            assert role.key == key
+            assert schema[section]["properties"][key]["description"] == role.what
+
+
+@pytest.mark.parametrize("role", [*DISPLAY.values(), *EVENT.values()], ids=lambda role: role.key)
+def test_rules_of_roles_are_predicates_that_say_true_or_false_of_every_cell(role: Role) -> None:
+    cells = pl.Series([None, 0, 1, -(2**63), 2**63 - 1], dtype=pl.Int64)
+    if role.kind == "float":
+        cells = pl.Series([None, 0.0, 1.0, -1.0, 2.0, float("nan"), float("inf"), 1e300])
+    for rule in role.rules:
+        broken = rule.breaks(cells)
+        assert broken.dtype == pl.Boolean
+        assert not broken[2]
+        assert rule.problem
+        assert rule.repair

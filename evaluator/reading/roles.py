@@ -1,0 +1,148 @@
+"""The roles that columns of a table of displays or of events may have: one row of a table each.
+
+What a spec may name, how its cells are read, which of them break a rule and what to do about it, and whether a policy
+may see them, all follow from that row. A new role is one row, its key in the spec, and its test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import polars as pl
+
+from evaluator.log.breaches import COST_REPAIR, NO_COST, WEIGHT_REPAIR
+from evaluator.reading.cells import Kind
+from evaluator.units import MOST_VALUE
+
+# Differences of times fit into 64 bits too.
+_LAST_TICK = 2**62
+_LATER = "is known only after the outcome"
+
+
+class Rule(NamedTuple):
+    """A predicate of cells of a kind, true where they break the rule; what is wrong then, and what to do about it."""
+
+    problem: str
+    breaks: Callable[[pl.Series], pl.Series]
+    repair: str
+
+
+class Role(NamedTuple):
+    """What a column may be.
+
+    Parameters
+    ----------
+    key
+        Key of ``[display]``, or of ``[conversion]`` and outcomes, that names it.
+    what
+        What its cells say, as the schema of specs describes the key.
+    kind
+        How its cells are read; None for times, which ``[time]`` describes.
+    unfit, known_before
+        Why it is no feature, and whether it may be known before the display all the same.
+    rules
+        Rules that its cells must keep, in the order in which they are told.
+    number
+        What the pass over the displays calls it, if it is a number that the log keeps of every display.
+    """
+
+    key: str
+    what: str
+    kind: Kind | None
+    unfit: str
+    known_before: bool = False
+    rules: tuple[Rule, ...] = ()
+    number: str | None = None
+
+    def column(self, section: object) -> str | None:
+        """Return its column, None where the section of a spec names none."""
+        found = getattr(section, self.key)
+        return found if isinstance(found, str) else None
+
+
+def beyond_clocks(times: pl.Series) -> pl.Series:
+    """Return whether each time, or delay, in ticks is so large that sums and differences leave 64 bits."""
+    return ~times.is_between(-_LAST_TICK, _LAST_TICK)
+
+
+MISSING = Rule("missing", pl.Series.is_null, "fill the cell, or quarantine the row")
+BEYOND = Rule("a time beyond 2^62 ticks", beyond_clocks, "check the column and time.unit, or quarantine the row")
+# Of numbers of the context, which are float32: 1e39 is none.
+FINITE = Rule("not finite", lambda cells: ~cells.cast(pl.Float32).is_finite().fill_null(True), "fill the cell")
+_OF_LOGGER = "give the probability with which the logger showed the action"
+# What the pass over the displays calls their numbers, as no column of the source is called.
+PROPENSITY, WEIGHT, COST = "propensity", "display.weight", "display.cost"
+
+DISPLAY = {
+    role.key: role
+    for role in (
+        Role(
+            "time",
+            "column; absent, with unit = 'round', where rows are in the order of time: rounds count them",
+            None, "is the time of the display, ever new (derive the hour or the weekday)", True, (MISSING, BEYOND),
+        ),
+        Role("action", "column", "category", "is the action that was shown", rules=(MISSING,)),
+        Role(
+            "propensity",
+            "column; or, by design, the number for all actions, or each one's: { red = 0.4, blue = 0.6 }",
+            "float", "is the chance of the action that was shown",
+            rules=(
+                Rule("propensity missing or nan", lambda p: p.is_null() | p.is_nan(), _OF_LOGGER),
+                Rule("propensity 0 although the action was shown", lambda p: p == 0, _OF_LOGGER),
+                Rule("negative propensity", lambda p: p < 0, _OF_LOGGER),
+                Rule("propensity above 1", lambda p: (p > 1) & p.is_not_nan(), _OF_LOGGER),
+            ),
+            number=PROPENSITY,
+        ),
+        Role(
+            "weight", "one over the probability with which the display got into the log",
+            "float", "says how likely the display was kept, by its outcome",
+            rules=(Rule("no weight above 0", lambda w: ~(w.is_finite() & (w > 0)).fill_null(False), WEIGHT_REPAIR),),
+            number=WEIGHT,
+        ),
+        Role(
+            "cost", "what showing the display cost, 0 or more, in the unit of the values",
+            "float", "is the cost of the action that was shown", True,
+            (Rule(NO_COST, lambda cost: ~cost.is_between(0.0, MOST_VALUE).fill_null(False), COST_REPAIR),),
+            number=COST,
+        ),
+        Role(
+            "eligible", "lists the actions that could have been shown; every action when absent",
+            "labels", "lists the eligible actions",
+        ),
+        Role(
+            "user", "identifies the user, where conversions are joined to displays by user and time",
+            "text", "identifies the user", True,
+        ),
+        Role(
+            "id", "identifies the display; row order when absent", "text", "identifies the display",
+            rules=(Rule("missing", pl.Series.is_null, "give every display an id"),),
+        ),
+    )
+}  # fmt: skip
+
+# Of a value, which counts on rows that hold an event.
+_VALUES = (
+    Rule("value not finite", lambda value: ~value.is_finite().fill_null(False), "fill the cell"),
+    Rule(
+        f"value beyond {MOST_VALUE:g}", lambda value: (value.is_finite() & (value.abs() > MOST_VALUE)).fill_null(False),
+        "repair the cell, or count in a larger unit",
+    ),
+)  # fmt: skip
+_FLAG = Rule(
+    "not 0 or 1", lambda flag: ~flag.is_in([0, 1]).fill_null(False), "write 1 on rows that converted and 0 elsewhere"
+)
+# Key and value may be known before the display; those of a second table share no more than a name with its columns.
+EVENT = {
+    role.key: role
+    for role in (
+        Role("key", "columns that identify one conversion", "text", "identifies {}", True),
+        Role("indicator", "1 on rows that converted; else a time means conversion", "flag", _LATER, rules=(_FLAG,)),
+        Role("click", "1 on rows that may carry a conversion", "flag", _LATER),
+        Role("attributed", "1 on conversions attributed to the logger", "flag", _LATER),
+        Role("value", "column, or the value of every conversion", "float", "is the value of {}", True, _VALUES),
+        Role("delay", "delay in ticks, instead of the time", "int", _LATER, rules=(BEYOND,)),
+        Role("time", "column", None, _LATER, rules=(BEYOND,)),
+    )
+}
