@@ -143,16 +143,16 @@ def beyond_bound(
     much in all, the conversions marked are those from which on, in the order of their times, its sum is beyond the
     bound; at least the last one. The bound is the largest or smallest sum of a display, up to rounding.
     """
+    most = bound.sign * bound.value
+    most += 1e-9 * abs(most)  # shares of 1/n sum to 1 but for rounding
+    if (display[1:] > display[:-1]).all():  # one each, or none
+        return value, bound.sign * value > most
     total, beyond = np.zeros(len(value)), np.zeros(len(value), np.bool_)
-    if not len(value):
-        return total, beyond
     order = np.lexsort((time, display))
     of, paid = display[order], bound.sign * value[order]
     first = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
     sums, sizes = np.add.reduceat(paid, first), np.diff(np.append(first, len(of)))
     total[order] = np.repeat(bound.sign * sums, sizes)
-    most = bound.sign * bound.value
-    most += 1e-9 * abs(most)  # shares of 1/n sum to 1 but for rounding
     for i in np.flatnonzero(sums > most):
         rows = slice(first[i], first[i] + sizes[i])
         above = np.cumsum(paid[rows]) > most

@@ -191,13 +191,16 @@ def with_kind(events: pa.Table, name: str) -> pa.Table:
 def merge_events(*parts: pa.Table) -> pa.Table:
     """Return the events of several tables as one; those of one display and time in the order of the tables.
 
-    Memory: 25 bytes an event and, meanwhile, 8 more.
+    Memory: 25 bytes an event and, meanwhile, 24 more.
     """
     found = [kinds_of(part) or ([CONVERSION], np.zeros(part.num_rows, np.int8)) for part in parts]
     names = list(dict.fromkeys(name for own, _ in found for name in own))
-    columns = {name: np.concatenate([to_numpy(part[name]) for part in parts]) for name in EVENTS}
-    order = np.lexsort([columns["time"], columns["display_id"]])
-    table = pa.table({name: pa.array(columns[name][order], kind) for name, kind in EVENTS.items()})
+
+    def whole(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([to_numpy(part[name]) for part in parts])
+
+    order = np.lexsort([whole("time"), whole("display_id")])
+    table = pa.table({name: pa.array(whole(name)[order], kind) for name, kind in EVENTS.items()})
     if names == [CONVERSION]:
         return table
     code = np.concatenate([np.array([names.index(name) for name in own], np.int8)[codes] for own, codes in found])

@@ -23,8 +23,6 @@ from evaluator.reading.options import MADE, MadeFiles, MakeOptions
 from evaluator.reading.resolve import dataset_spec, read, sources
 from evaluator.reading.spec import FileSpec
 from evaluator.units import is_whole
-from evaluator.worlds.criteo.make import make_twin
-from evaluator.worlds.shop import make_shop
 
 
 def convert(
@@ -233,6 +231,10 @@ def make(
     {'displays': 20000, 'sales': 3520, 'delays': 3520} ['README.md', 'delays.csv', 'displays.csv', 'sales.csv', \
 'spec.toml', 'study.toml', 'truth.csv', 'truth.json']
     """
+    # What generates loads more than what converts.
+    from evaluator.worlds.criteo.make import make_twin
+    from evaluator.worlds.shop import make_shop
+
     path = Path(out)
     if dataset == "shop":
         plain = MakeOptions().to_dict()

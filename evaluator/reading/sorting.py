@@ -281,7 +281,7 @@ class TieShuffler:
         new_spool: Callable[[], Spool],
         limit: int | None = None,
     ) -> None:
-        self._write, self._time, self._shuffle, self._limit = write, time, shuffle, limit
+        self._write, self._time, self.shuffles, self._limit = write, time, shuffle, limit
         self._new_spool = new_spool
         # Displays of the last time, whose group may go on: in memory, or behind each other where they are many.
         self._held: list[pl.DataFrame] = []
@@ -297,12 +297,12 @@ class TieShuffler:
         """Take the next displays.
 
         They come in the order of the source; `asked` (q,) are the places in `frame`, sorted, of those whose number in
-        the log is wanted.
+        the log is wanted: where displays are not shuffled, it is their place.
         """
         self._asked.append(asked)
         if frame.height == 0:
             return
-        if not self._shuffle:
+        if not self.shuffles:
             self._hand_on([frame])
             return
         times = frame[self._time].to_numpy()
@@ -372,7 +372,7 @@ class TieShuffler:
             return
         frame = frames[0] if len(frames) == 1 else pl.concat(frames)
         first, self._settled = self._settled, self._settled + frame.height
-        order = tie_order(frame[self._time].to_numpy(), first=first) if self._shuffle else None
+        order = tie_order(frame[self._time].to_numpy(), first=first) if self.shuffles else None
         self._settle(first, order)
         if order is not None:
             frame = frame.select(pl.all().gather(pl.Series(order)))
