@@ -60,25 +60,17 @@ _WHAT = ("of anything", "of the same action")
 
 
 class DesignEffects(NamedTuple):
-    """Design effects: variances by clusters over those of as many independent displays.
+    """Design effects: variances by clusters over those of as many independent displays."""
 
-    Parameters
-    ----------
-    correlation
-        Correlation of the rewards of two displays of one cluster, mean over all such pairs.
-    size
-        Number of displays in the cluster of a typical display: sum n² / sum n.
-    mean, p_value
-        Design effect of the mean reward, and the p-value of "1 or less".
-    actions, contrasts
-        Design effect of the values of single actions, and of their differences to the mean reward, all actions
-        together; nan where not looked at.
-    """
-
+    # Correlation of the rewards of two displays of one cluster, mean over all such pairs.
     correlation: float
+    # Number of displays in the cluster of a typical display: sum n² / sum n.
     size: float
+    # Design effect of the mean reward, and the p-value of "1 or less".
     mean: float
     p_value: float
+    # Design effect of the values of single actions, and of their differences to the mean reward, all actions together;
+    # nan where not looked at.
     actions: float
     contrasts: float
 
@@ -209,56 +201,37 @@ DEPENDENCE = Check(
 
 
 class _Seen(NamedTuple):
-    """Judged displays of users who converted, of whom alone the user's own factor lets a test tell anything.
+    """Judged displays of users who converted, of whom alone the user's own factor lets a test tell anything."""
 
-    Parameters
-    ----------
-    user, action
-        User and action of each, numbered from 0, shape (m,).
-    converted
-        Whether it converted, as a number, shape (m,).
-    period, hour
-        Period and hour of the day of each, shape (m,).
-    before, same
-        Number of the user's earlier displays, and of those of the same action, shape (m,).
-    """
-
+    # User and action of each, numbered from 0, shape (m,).
     user: Ints
     action: Ints
-    converted: Floats
+    converted: Floats  # Whether it converted, as a number, shape (m,)
+    # Period and hour of the day of each, shape (m,).
     period: Ints
     hour: Ints
+    # Number of the user's earlier displays, and of those of the same action, shape (m,).
     before: Ints
     same: Ints
 
 
 class _WearOut(NamedTuple):
-    """What one number of earlier displays says: its p-value, the share of the rewards that is lost, and its error.
+    """What one number of earlier displays says: its p-value, the share of the rewards that is lost, and its error."""
 
-    Parameters
-    ----------
-    p
-        P-value of "no fall".
-    slope, error
-        Change of the log rate with the root of the number of earlier displays, and its standard error.
-    lost
-        Share by which these displays earn less than as the user's first; below 0 where they earn more.
-    worth
-        Number of users of equal weight that the test rests on.
-    """
-
-    p: float
+    p: float  # P-value of "no fall"
+    # Change of the log rate with the root of the number of earlier displays, and its standard error.
     slope: float
     error: float
+    # Share by which these displays earn less than as the user's first; below 0 where they earn more.
     lost: float
-    worth: float
+    worth: float  # Number of users of equal weight that the test rests on
 
 
 def wear_out(t: Tables, users: Column | None, level: float) -> CheckResult:
     """Test that users convert as often after earlier displays as at their first, within users."""
     if users is None:
         return not_applicable(
-            "No column of users is known: name it (`cluster_by`), or keep it in the log under a name such as user.",
+            "No column of users is known: name it (`cluster_by`), or keep it in the log under a name such as user."
         )
     by = {"users": users.by}
     if users.count == len(users.code):

@@ -1,4 +1,7 @@
-"""Whether actions were shown as their propensities say: in all, by group, by context, among eligible ones."""
+"""Whether actions were shown as their propensities say, often enough, and so that a replay of the logger holds.
+
+Actions are compared with their propensities in all, by group and by context.
+"""
 
 from __future__ import annotations
 
@@ -9,41 +12,53 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.absences import absences, hole_cause, there, thinning_cause
 from evaluator.checks.result import POWER_Z, SERIOUS, TRIVIAL, Check, CheckResult, Verdict, not_applicable
+from evaluator.checks.shares import (
+    RHYTHM,
+    SHARE_DRIFT,
+    Absence,
+    absence_advice,
+    absences,
+    hole_cause,
+    most_off,
+    there,
+    thinning_cause,
+    without,
+)
 from evaluator.checks.significance import (
     FEWEST,
+    LOPSIDED,
     GroupTest,
     TestOutcome,
     homogeneity,
     judge,
     lopsided,
+    normal_tail,
     p_words,
     pearson,
     trend,
     upper_normal_quantile,
     weighted_homogeneity,
     weighted_pearson,
-    worst_numbers,
 )  # fmt: skip
-from evaluator.checks.tables import Tables
-from evaluator.estimates.martingales import log_tail
-from evaluator.log.eligible import SetCodes, bits_of, members, sizes
-from evaluator.log.schema import ELIGIBLE
-from evaluator.replays.rounds.batch import read_sets
+from evaluator.checks.tables import CERTAIN, Tables
+from evaluator.engine.kernels.solving import solved
+from evaluator.errors import DataError
+from evaluator.estimates.confidence import SparseRewards, mean_interval
+from evaluator.log.contract import has_eligibility
+from evaluator.log.reward_kinds import counted_outcomes
+from evaluator.log.times import time_words
+from evaluator.streams import Stream, random_stream
 
 Floats = npt.NDArray[np.float64]
 # Checks whose alarm follows where displays without conversions were thinned.
 OF_THINNING = ("replay of the logger", "independence", "drift of action shares", "hours and weekdays")
-# An action that is eligible at so few displays is hardly in anybody's way, and hardly known.
-_HARDLY = 1e-3
+DO = "Look at uniformity, calibration, overlap and drift: they say which propensities are wrong, and where or when."
+# Displays an action needs before anything can be said of it, rounds a replay needs, and rounds it should have.
+FEW_SHOWN, NO_ROUNDS, FEW_ROUNDS = 30, 10, 100
+# Factor by which more rounds are worth a word.
+_MUCH = 3.0
 _NAMED = 5
-# Displays whose propensity is so close to the smallest bind c.
-_BINDS = 1.01
-# Sets of so many actions and more are compared together.
-_LARGEST = 64
-# Actions of fewer displays say little of how their 1/p vary, and may be unseen by chance.
-_FEWEST_SHOWN = 25
 
 
 def uniformity(t: Tables, level: float) -> CheckResult:
@@ -211,23 +226,15 @@ def _finding(
     t: Tables, outcome: TestOutcome, good: str, bad: str, remedy: str, cause: tuple[str, str] | None = None
 ) -> CheckResult:
     """Return the finding of an outcome; a known cause says what it means and what to do better than `bad`, `repair`."""
-    worst, numbers = outcome.worst, worst_numbers(outcome)
-    where = worst.what
+    where = outcome.worst.what
     if outcome.verdict == "pass":
         what = good
         if outcome.p_value < 0.01 and outcome.effect < TRIVIAL:
             what = f"a difference shows ({where}), but it is below {TRIVIAL:.0%}: too small to matter"
-        return CheckResult(
-            verdict="pass", number=f"smallest p {p_words(outcome.p_value)} of {outcome.tests} tests",
-            statistic=worst.statistic, p_value=outcome.p_value, effect=outcome.effect, numbers=numbers,
-            what=what[0].upper() + what[1:] + ".",
-        )  # fmt: skip
+        number = f"smallest p {p_words(outcome.p_value)} of {outcome.tests} tests"
+        return outcome.result(number, what[0].upper() + what[1:] + ".")
     number = f"off by {outcome.effect:.0%} ({where}), p {p_words(outcome.p_value)}"
-    means, do = (f"{bad}{most_off(t, worst.rows)}", remedy) if cause is None else cause
-    return CheckResult(
-        verdict=outcome.verdict, number=number, statistic=worst.statistic, p_value=outcome.p_value,
-        effect=outcome.effect, numbers=numbers, what=means, remedy=do,
-    )  # fmt: skip
+    return outcome.result(number, *(cause or (f"{bad}{most_off(t, outcome.worst.rows)}", remedy)))
 
 
 def _shown_by(t: Tables, tests: Sequence[GroupTest], level: float) -> str:
@@ -241,21 +248,235 @@ def _shown_by(t: Tables, tests: Sequence[GroupTest], level: float) -> str:
     return f"an action shown {1.0 + off:.2f} times as often as its propensity says"
 
 
-def most_off(t: Tables, rows: Sequence[int]) -> str:
-    """Return a sentence, or nothing, naming the action furthest from its propensity in the group that shows it most."""
+def overlap(t: Tables, level: float) -> CheckResult:
+    """Say how small propensities get, how many displays classes of policies are worth, and which actions have none.
+
+    Alarms of other checks that go with actions that came late or went early follow from this one (`_explained`).
+
+    Effective sample sizes are (sum w)^2 / sum w^2 over the displays, w the class's probability of the action over p.
+    """
+    log, p = t.logged.survey.log, t.logged.propensities
+    n, labels, shown = len(log), log.labels, t.logged.survey.shown
+    s1, s2 = t.inverse[0, 0], t.inverse[1, 0]
+    least = float(np.nanmin(t.logged.constant)) if t.logged.constant is not None else p.least
+    rounds = n * least
+    # A hundredth of the displays may decide for all of them.
+    wider = p.quantile(log, 0.01) if rounds < FEW_ROUNDS and p.rule is not None else least
+    with np.errstate(invalid="ignore"):
+        own = np.where(s2 > 0, s1**2 / s2, 0.0)
+    rewards = np.bincount(t.action, t.weight, minlength=len(labels)) / np.maximum(s1, 1e-300)
+    best = int(np.where(shown >= FEW_SHOWN, rewards, -np.inf).argmax())
+    worst = int(own.argmin())
+    # Where displays say what was eligible, an action that was not there is missed by no policy, and one that was there
+    # and not shown is what the check of eligible actions finds.
+    sets = has_eligibility(log)
+    gone = [] if sets else absences(t)
+    numbers = {
+        "smallest_propensity": least, "largest_weight": t.largest_weight, "expected_rounds": rounds,
+        "ess_worst_action": float(own[worst]), "worst_action": labels[worst],
+        "ess_uniform": float(s1.sum() ** 2 / s2.sum()), "ess_best_action": float(own[best]),
+        "best_action": labels[best], "never_shown": int((shown == 0).sum()),
+        "shown_fewer_than_30": int(((shown > 0) & (shown < FEW_SHOWN)).sum()), "certain_share": t.certain / n,
+        "none_judged": int(((shown > 0) & (t.usable == 0)).sum()), "launched_or_retired": len(gone),
+        "rounds_without_rarest": n * wider if wider >= _MUCH * least else None,
+    }  # fmt: skip
+    said: list[tuple[Verdict, str, str]] = []
+    if t.certain:
+        grave: Verdict = "fail" if t.certain > 0.01 * n else "warn"
+        said.append((grave, f"{t.certain / n:.1%} of the displays have a propensity of {CERTAIN} or more: there the "
+                     "logger left nothing to chance, and the log cannot tell what another action would have earned",
+                     "Log with some exploration, or leave these displays out."))  # fmt: skip
+    if (shown == 0).any() and not sets:
+        said.append(("fail", f"never shown: {_some(labels, shown == 0)}. A policy that chooses them finds no display, "
+                     "and its replay stalls or is made of the other choices",
+                     "Leave these actions out: `actions='used'`, or top:K, or labels."))  # fmt: skip
+    # Where no display at all can be judged, immature displays says so.
+    young = (shown > 0) & (t.usable == 0) & (t.logged.usable > 0)
+    if young.any():
+        said.append(("fail", f"no display old enough to be judged: {_some(_since(t), young)}. A replay leaves young "
+                             "displays out, so a policy that chooses these actions finds none",
+                     f"Leave these actions out ({without(t, young)}, or `actions='used'`), or take a log that was "
+                     "followed longer."))  # fmt: skip
+    few = (shown > 0) & (t.usable < FEW_SHOWN) & ~young & (t.logged.usable > 0)
+    if few.any():
+        old = "" if t.logged.usable == n else " old enough to be judged"
+        said.append(("warn", f"fewer than {FEW_SHOWN} displays{old}: {_some(labels, few)}. Their values are guesses",
+                     "Leave them out with `actions`, or log longer."))  # fmt: skip
+    old_enough = [absence for absence in gone if not young[absence.action]]
+    if old_enough:
+        most = max(absence.share for absence in old_enough)
+        said.append(("fail" if most >= SERIOUS else "warn", *absence_advice(t, old_enough)))
+    if rounds < FEW_ROUNDS and t.certain < n:
+        said.append(("fail" if rounds < NO_ROUNDS else "warn",
+                     f"the smallest propensity {least:.2g} leaves about {rounds:,.1f} rounds of a contextual replay",
+                     _more_rounds(t, least, wider)))  # fmt: skip
+    verdict: Verdict = "pass"
+    for grade in ("warn", "fail"):
+        if any(v == grade for v, _, _ in said):
+            verdict = grade
+    lead = f"smallest p {least:.2g}, about {rounds:,.0f} rounds, ESS of the worst action {own[worst]:,.0f}"
+    words = [what for _, what, _ in said] or [
+        f"a contextual replay gets about {rounds:,.0f} rounds, importance weights leave {own[worst]:,.0f} displays or "
+        f"more for a fixed action ({labels[worst]}), {numbers['ess_uniform']:,.0f} for uniform play"
+    ]
+    return CheckResult(
+        verdict=verdict, number=lead, numbers=numbers, effect=least,
+        what=". ".join(w[0].upper() + w[1:] for w in words) + ".",
+        remedy=" ".join(do for _, _, do in said), explains=_explained(t, gone, level) if gone else (),
+    )  # fmt: skip
+
+
+def _more_rounds(t: Tables, least: float, wider: float) -> str:
+    """Return what helps where few rounds are left: it depends on how many propensities are as small as the smallest."""
+    if wider >= _MUCH * least:
+        return (
+            f"Correct the smallest propensities if they are mistakes of the log; or let replay accept some bias with "
+            f"`accept_quantile=0.01`, which leaves about {len(t.logged.survey.log) * wider:,.0f} rounds."
+        )
     constant = t.logged.constant
-    if not rows or constant is None:
-        return ""
-    # By contexts the shares of the log are the reference, whatever is claimed: they hold both claims.
-    p = t.logged.shares if len(rows) > 1 else np.nan_to_num(constant)
-    expected = np.maximum(t.counts[list(rows)].sum(axis=1, keepdims=True) * p, 1e-12)
-    excess = (t.counts[list(rows)] - expected) / np.sqrt(expected)
-    excess[expected < FEWEST] = 0.0
-    i, a = np.unravel_index(int(np.abs(excess).argmax()), excess.shape)
-    row, label = rows[int(i)], t.logged.survey.log.labels[int(a)]
-    n = t.counts[row].sum()
-    place, share = t.groups[row].name, t.counts[row, a] / n
-    return f" Furthest off: action {label} in {place}, shown {share:.2%} instead of {p[a]:.2%}."
+    smallest = t.logged.propensities.smallest if constant is None else constant
+    if np.nanmedian(smallest) >= _MUCH * least:
+        return "Leave out the actions with the smallest propensities (`actions`)."
+    return "Take fewer actions (`actions='top:n'`), or a longer log."
+
+
+def _explained(t: Tables, gone: list[Absence], level: float) -> tuple[str, ...]:
+    """Return the checks that say nothing against the time in which each action was there.
+
+    Propensities that change between displays are tested against the displays at which each action was there; shares by
+    those of the actions that always were.
+    """
+    if t.logged.constant is None:
+        beyond = beyond_absences(t, level)
+        return (CALIBRATION.name, LOGGER_REPLAY.name) if beyond is None or beyond.verdict == "pass" else ()
+    always = ~np.isin(np.arange(t.counts.shape[1]), [absence.action for absence in gone])
+    counts = t.counts[:, always]
+    tests = {SHARE_DRIFT.name: [homogeneity(_shown(counts[1 : 1 + t.logged.timeline.periods]), what="period")]}
+    tests[RHYTHM.name] = [homogeneity(_shown(counts[rows]), what=what) for what, rows in t.families_by("rhythm")]
+    if said_uniform(t):
+        even = np.full(counts.shape[1], counts[0].sum() / max(counts.shape[1], 1))
+        tests[UNIFORMITY.name] = [GroupTest("all", "all", *pearson(counts[0], even), float(counts[0].sum()))]
+    found = {name: judge(of, level) for name, of in tests.items()}
+    explained = [name for name, outcome in found.items() if outcome is None or outcome.verdict == "pass"]
+    return (*explained, LOGGER_REPLAY.name) if len(explained) == len(found) else tuple(explained)
+
+
+def _shown(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(counts[counts.sum(axis=1) > 0])
+
+
+def _since(t: Tables) -> list[str]:
+    """Return the label of each action, with the time of its first display."""
+    log, start = t.logged.survey.log, t.logged.timeline.start
+    return [
+        f"{label} (first shown {time_words(at, log.meta.tick_seconds, start=start)})"
+        for label, at in zip(log.labels, t.first[1].tolist(), strict=True)
+    ]
+
+
+def _some(labels: list[str], chosen: npt.NDArray[np.bool_]) -> str:
+    named = [labels[a] for a in np.flatnonzero(chosen)]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
+
+
+def replay_of_logger(t: Tables, level: float, seed: int) -> CheckResult:
+    """Replay the logging policy on its own log.
+
+    With one propensity an action, the policy draws each action independently with its share of the displays of that
+    period, and the rejection sampler accepts what it draws with probability c / p: right propensities give back the
+    log's mean. Were the propensities to depend on the display, the log would not hold what a new draw needs, the
+    probabilities of the actions not shown. Then rewards as far as contexts explain them (least squares), which no
+    action can move, are weighted as for a policy that shows the log's shares: their mean must stay the log's.
+    """
+    total = float(t.logged.earned[1].sum())
+    if total == 0.0:
+        return not_applicable("the log has no rewards")
+    if t.logged.propensities.tilted:
+        return not_applicable(
+            "the displays are no even sample of the traffic, so their mean is not what a replay gives back"
+        )
+    return _weighted(t, level) if t.logged.constant is None else _sampled(t, level, seed)
+
+
+def _sampled(t: Tables, level: float, seed: int) -> CheckResult:
+    logged = t.logged
+    log, constant = logged.survey.log, logged.constant
+    assert constant is not None
+    n = len(log)
+    shares = t.counts[1 : 1 + logged.timeline.periods]
+    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+    with np.errstate(invalid="ignore"):
+        # A draw equals the logged action with its share's probability: one number settles draw and acceptance.
+        accept = np.nan_to_num(shares * np.nanmin(constant) / constant)
+    rng = random_stream(Stream.LOGGER_REPLAY, seed)
+    display, value = t.logged.earned
+    rounds, at, rewards, largest, least = 0, [], [], 0.0, 0.0
+    for first, batch in log.batches(["action"]):
+        action = batch["action"]
+        size = len(action)
+        low, high = np.searchsorted(display, [first, first + size])
+        reward = np.bincount(display[low:high] - first, value[low:high], minlength=size)
+        largest, least = max(largest, float(reward.max())), min(least, float(reward.min()))
+        period = logged.timeline.period_of(np.arange(first, first + size))
+        reward = reward[rng.random(size) < accept[period, action]]
+        paid = np.flatnonzero(reward)
+        at.append(rounds + paid)
+        rewards.append(reward[paid])
+        rounds += len(reward)
+    kinds = [log.meta.conversions, *counted_outcomes(log.meta)]
+    lower = min(least, sum(kind.value_min or 0.0 for kind in kinds))
+    upper = max(largest, sum(kind.value_max or 0.0 for kind in kinds))
+    mean = float(value.sum()) / n
+    if not rounds:
+        return not_applicable("no display would be accepted: see overlap")
+    try:
+        found = mean_interval(
+            SparseRewards(rounds, np.concatenate(at), np.concatenate(rewards)), lower=lower, upper=upper, alpha=level
+        )
+    except DataError as error:  # rewards that are not finite
+        return not_applicable(error.what)
+    numbers = {"log_mean": mean, "replayed": found.estimate, "low": found.low, "high": found.high, "rounds": rounds}
+    said = f"replayed {found.estimate:.4g} in [{found.low:.4g}, {found.high:.4g}], log {mean:.4g}"
+    right = found.low <= mean <= found.high
+    return CheckResult(
+        verdict="pass" if right else "fail", number=said, statistic=found.estimate - mean,
+        effect=abs(found.estimate / mean - 1.0) if mean else None, numbers=numbers,
+        what=f"{rounds:,} rounds of the logging policy, drawn anew by its shares in each period, "
+        + ("give back the log's own mean." if right else
+           "do not give back the log's own mean: with these propensities no other policy's value can be believed."),
+        remedy="" if right else DO,
+    )  # fmt: skip
+
+
+def _weighted(t: Tables, level: float) -> CheckResult:
+    log = t.logged.survey.log
+    n = len(log)
+    beta = solved(t.gram, t.moment)
+    mean = float(t.logged.earned[1].sum()) / n
+    difference = float(beta @ t.drawn.total) / n
+    spread = float(beta @ t.drawn.square @ beta) / n - difference**2
+    share = t.logged.shares
+    second, third = (share**2 * t.inverse[1, 0]).sum(), (share**3 * t.inverse[2, 0]).sum()
+    if third / second**1.5 >= LOPSIDED or spread <= 0.0:
+        return not_applicable("a few displays carry most of the weight, so nothing can be tested: see overlap")
+    error = math.sqrt(spread / n)
+    z = difference / error
+    p = normal_tail(z)
+    wrong = p <= level and abs(difference) > 0.02 * abs(mean)
+    ess = float((share * t.inverse[0, 0]).sum() ** 2 / second)
+    return CheckResult(
+        verdict="fail" if wrong else "pass",
+        number=f"weighted {mean + difference:.4g}, log {mean:.4g}, p {p_words(p)}",
+        statistic=z, p_value=p, effect=abs(difference / mean) if mean else None,
+        numbers={"log_mean": mean, "weighted": mean + difference, "standard_error": error,
+                 "effective_sample_size": ess},
+        what="The log holds the probability of the action shown only, so its policy cannot be drawn anew. Rewards as "
+        "far as the context explains them, which no action moves, weighted by the log's shares / p, "
+        + ("keep the log's mean." if not wrong else
+           "lose the log's mean: the weights tilt the traffic, and bias every value."),
+        remedy=DO if wrong else "",
+    )  # fmt: skip
 
 
 UNIFORMITY = Check(
@@ -267,156 +488,18 @@ UNIFORMITY = Check(
 CALIBRATION = Check(
     name="calibration",
     finds="actions shown more or less often than their propensities say; holes told from wrong propensities",
-    run=calibration,
-    instead_of="uniformity",
-    of_all=True,
-)
+    run=calibration, instead_of="uniformity", of_all=True,
+)  # fmt: skip
 INDEPENDENCE = Check(
-    name="independence",
-    finds="a logger that chose by context although its propensities are constant",
-    run=independence,
-    of_all=True,
-)
-
-
-def shown_of_sets(t: Tables, level: float) -> CheckResult:
-    """Compare the mean of 1[a = k] / p over all displays with the share of those at which action k was eligible.
-
-    Given any set, the mean is 1 for each eligible action and 0 for the others: what was shown without being eligible, a
-    logger that chose among other sets than the log says, and propensities of 1/K break that. So is the mean of 1 / (p
-    |E|), for every size of the set: errors that follow the size may cancel out in every action. Both are silent on an
-    uneven sample of the traffic, whose sets are not those that the logger met.
-    """
-    survey = t.logged.survey
-    log, n, labels = survey.log, len(survey.log), survey.log.labels
-    sets = read_sets(log)
-    if sets is None:
-        return CheckResult(verdict="not applicable", number="", what="every action is always eligible")
-    p = t.logged.propensities
-    rare = sets.eligible / sets.eligible.sum() * n < _FEWEST_SHOWN
-    total, by_size = np.zeros((2, log.n_actions)), _BySize((survey.shown > 0) | rare)
-    among = np.zeros(log.n_actions)
-    binding, largest_binding = 0, 0
-    for _, batch in log.batches(list(dict.fromkeys(["action", ELIGIBLE, *p.reads])), coded=True):
-        own = p.of(batch)
-        for row, power in enumerate((1, 2)):
-            total[row] += np.bincount(batch["action"], own**-power, log.n_actions)
-        by_size.add(batch[ELIGIBLE], own)
-        among += _actions_beside(batch[ELIGIBLE], log.n_actions)
-        binds = own <= _BINDS * p.least
-        binding += int(binds.sum())
-        largest_binding = max(largest_binding, int(sizes(batch[ELIGIBLE])[binds].max(initial=0)))
-    share = sets.eligible / n
-    known = survey.shown > 0
-    # Shown once, with a large p, an action would seem to have no spread: that of a logger without favourites is taken.
-    few = survey.shown < _FEWEST_SHOWN
-    total[1, few] = np.maximum(total[1, few], among[few])
-    off, log_p, size_off, size_log_p = np.zeros((4, int(known.sum())))
-    if not p.tilted:
-        off = total[0, known] / n / share[known] - 1.0
-        log_p = log_tail(total[0, known], total[1, known], n, expected=share[known], largest=1.0 / p.smallest[known])
-        size_off, size_log_p = by_size.test()
-    tests = len(off) + int((size_log_p <= 0.0).sum())
-    told = log_p < math.log(level / tests)
-    # Of what is told the largest; else what comes nearest.
-    worst = int(np.argmax(np.where(told, np.abs(off), -1.0))) if told.any() else int(np.argmin(log_p))
-    alarming = told[worst] and abs(off[worst]) >= TRIVIAL
-    label = labels[int(np.flatnonzero(known)[worst])]
-    unseen = np.flatnonzero((sets.eligible > 0) & ~known)
-    hardly = np.flatnonzero((sets.eligible > 0) & (share < _HARDLY))
-    said, do = [], []
-    verdict: Verdict = "pass"
-    if alarming:
-        verdict = "fail" if abs(off[worst]) >= SERIOUS else "warn"
-        said.append(
-            f"action {label} was shown {1.0 + off[worst]:.3g} times as often as its propensities say where it was "
-            "eligible, so the logger chose among other sets, or with other propensities, than the log says"
-        )
-        do.append("Give the propensity of the action among those that were eligible, 1/|E| where all were alike.")
-    size_told = (size_log_p < math.log(level / tests)) & (np.abs(size_off) >= TRIVIAL)
-    if size_told.any() and not alarming:
-        size = int(np.argmax(np.where(size_told, np.abs(size_off), -1.0)))
-        verdict = "fail" if abs(size_off[size]) >= SERIOUS else "warn"
-        said.append(
-            f"where {size} actions are eligible, propensities are {1.0 / (1.0 + size_off[size]):.3g} times what they "
-            "were, on average, so rounds lean to sets of some sizes"
-        )
-        do.append("Give the propensity of the action among those that were eligible, 1/|E| where all were alike.")
-    if int(sets.eligible.sum()) == n:
-        verdict = "warn" if verdict == "pass" else verdict
-        said.append("every display has one eligible action, so no policy has a choice")
-    for what, found in (("eligible and never shown", unseen), ("hardly ever eligible", hardly)):
-        if len(found):
-            named = ", ".join(labels[k] for k in found[:_NAMED])
-            more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
-            verdict = "warn" if verdict == "pass" else verdict
-            said.append(f"{what}: {named}{more}")
-            do.append("Leave them out with `actions`; replays let no policy choose what was never shown.")
-    said.append(
-        f"{binding:,} displays have the smallest propensity, {p.least:.3g}, with up to {largest_binding:,} eligible "
-        "actions: they bind how many displays a replay accepts"
-    )
-    if p.tilted:
-        said.append("how often actions were shown is not compared with their propensities: the sample is uneven")
-    nearest = min(float(log_p.min()), float(size_log_p.min()))
-    p_value = float(min(1.0, math.exp(nearest) * tests))
-    compared = "" if p.tilted else f", off by {np.abs(off[worst]):.1%}"
-    return CheckResult(
-        verdict=verdict,
-        number=f"{float(share.sum()):.3g} eligible on average, c {p.least:.2g}{compared}",
-        statistic=None if p.tilted else float(off[np.argmin(log_p)]),
-        p_value=None if p.tilted else p_value,
-        effect=float(np.abs(off[worst])),
-        numbers={
-            "mean_eligible": float(share.sum()), "c": p.least, "binding_displays": binding,
-            "largest_binding_set": largest_binding, "moves_with_time": sets.moving >= 0,
-            "never_shown": len(unseen), "hardly_eligible": len(hardly),
-        },
-        what=". ".join(line[0].upper() + line[1:] for line in said) + ".",
-        remedy=" ".join(dict.fromkeys(do)),
-    )  # fmt: skip
-
-
-def _actions_beside(sets: npt.NDArray[np.int32], n_actions: int) -> npt.NDArray[np.float64]:
-    """Return the sum of |E| over the displays at which each action is eligible, shape (K,)."""
-    assert isinstance(sets, SetCodes)
-    first, member = members(sets.distinct)
-    size = np.diff(first)
-    displays = np.bincount(np.asarray(sets), minlength=len(size))
-    return np.bincount(member, np.repeat(displays * size, size), n_actions).astype(np.float64)
-
-
-class _BySize:
-    """Sums of 1 / (p |E|) and of its square by the size of the set, of actions that were shown or are rare."""
-
-    def __init__(self, known: npt.NDArray[np.bool_]) -> None:
-        self._mask = bits_of(known[None])
-        self._sums = np.zeros((3, _LARGEST + 1))
-        self._largest = np.zeros(_LARGEST + 1)
-
-    def add(self, sets: npt.NDArray[np.int32], p: npt.NDArray[np.float64]) -> None:
-        """Count some displays."""
-        assert isinstance(sets, SetCodes)
-        size = sizes(sets.distinct & self._mask)[np.asarray(sets)]
-        ratio, row = 1.0 / (p * size), np.minimum(size, _LARGEST)
-        self._sums += [np.bincount(row, ratio**power, _LARGEST + 1) for power in (0, 1, 2)]
-        np.maximum.at(self._largest, row, ratio)
-
-    def test(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return how far each mean is off 1, and a bound of its log probability; 0 and 1 for sizes of no display."""
-        n, total, squares = self._sums
-        shown = n > 0
-        off, log_p = np.zeros(_LARGEST + 1), np.ones(_LARGEST + 1)
-        off[shown] = total[shown] / n[shown] - 1.0
-        log_p[shown] = log_tail(
-            total[shown], squares[shown], int(n.sum()), expected=n[shown] / n.sum(), largest=self._largest[shown]
-        )
-        return off, log_p
-
-
-SHOWN_OF_SETS = Check(
-    name="eligible actions",
-    finds="propensities that do not fit the eligible actions; actions eligible but never or hardly shown; what binds c",
-    run=shown_of_sets,
-    instead_of="uniformity",
-)
+    name="independence", finds="a logger that chose by context although its propensities are constant",
+    run=independence, of_all=True,
+)  # fmt: skip
+OVERLAP = Check(
+    name="overlap",
+    finds="actions never or hardly shown, launched, retired or too young; displays without choice; few rounds left",
+    run=overlap, tested=False, twins_have_it=True,
+)  # fmt: skip
+LOGGER_REPLAY = Check(
+    name="replay of the logger", finds="propensities that do not give back the log's own mean reward",
+    run=replay_of_logger, of_all=True,
+)  # fmt: skip

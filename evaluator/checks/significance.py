@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.result import Verdict, judged
+from evaluator.checks.result import CheckResult, Verdict, judged
 from evaluator.estimates.simultaneous import holm
 
 Floats = npt.NDArray[np.float64]
@@ -25,27 +25,16 @@ _FIRST, _PLAIN = 300, 0.1
 
 
 class GroupTest(NamedTuple):
-    """A chi-square statistic of one group of displays.
+    """A chi-square statistic of one group of displays."""
 
-    Parameters
-    ----------
-    what
-        Name of the group or groups, or of the action, in words.
-    family
-        Tests of one family are of disjoint displays, and their effects add up.
-    statistic, df
-        Chi-square statistic of the test, and its degrees of freedom.
-    n
-        Number of displays of the group.
-    rows
-        Rows of `Tables.groups` that are tested; none where it is no group of these.
-    """
-
-    what: str
+    what: str  # Name of the group or groups, or of the action, in words
+    # Tests of one family are of disjoint displays, and their effects add up.
     family: Hashable
+    # Chi-square statistic of the test, and its degrees of freedom.
     statistic: float
     df: float
-    n: float
+    n: float  # Number of displays of the group
+    # Rows of `Tables.groups` that are tested; none where it is no group of these.
     rows: tuple[int, ...] = ()
 
     @property
@@ -55,27 +44,25 @@ class GroupTest(NamedTuple):
 
 
 class TestOutcome(NamedTuple):
-    """What many tests say together.
+    """What many tests say together."""
 
-    Parameters
-    ----------
-    worst
-        The test with the gravest verdict, the most significant of these.
-    p_value
-        P-value of the worst test, adjusted for the number of tests.
-    effect
-        Root mean square relative error of the propensities, over the displays of the worst test's family.
-    verdict
-        Verdict on the p-value and the effect together.
-    tests
-        Number of tests that were made.
-    """
-
-    worst: GroupTest
-    p_value: float
+    worst: GroupTest  # The test with the gravest verdict, the most significant of these
+    p_value: float  # P-value of the worst test, adjusted for the number of tests
+    # Root mean square relative error of the propensities, over the displays of the worst test's family.
     effect: float
-    verdict: Verdict
-    tests: int
+    verdict: Verdict  # Verdict on the p-value and the effect together
+    tests: int  # Number of tests that were made
+
+    def result(self, number: str, what: str, remedy: str = "") -> CheckResult:
+        """Return it as the result of a check, in these words."""
+        numbers: dict[str, float | str] = {
+            "where": self.worst.what, "chi_square": self.worst.statistic, "degrees_of_freedom": self.worst.df,
+            "relative_error": self.effect, "tests": self.tests,
+        }  # fmt: skip
+        return CheckResult(
+            verdict=self.verdict, number=number, statistic=self.worst.statistic, p_value=self.p_value,
+            effect=self.effect, numbers=numbers, what=what, remedy=remedy,
+        )  # fmt: skip
 
 
 def chi_square_tail(statistic: float, df: float) -> float:
@@ -192,20 +179,11 @@ def weighted_pearson(
 
 
 class SmallestP(NamedTuple):
-    """The p-value of the smallest p-value of several statistics.
+    """The p-value of the smallest p-value of several statistics."""
 
-    Parameters
-    ----------
-    p
-        P-value of the smallest one, all statistics considered.
-    which
-        Which statistic has the smallest one.
-    critical
-        Value of the statistic that was asked for from which on its p-value is small.
-    """
-
-    p: float
-    which: int
+    p: float  # P-value of the smallest one, all statistics considered
+    which: int  # Which statistic has the smallest one
+    # Value of the statistic that was asked for from which on its p-value is small.
     critical: float
 
 
@@ -294,13 +272,6 @@ def trend(counts: Floats, along: Floats | None = None) -> tuple[float, float]:
     if spread <= 0.0 or used.sum() < 2:
         return 0.0, 0.0
     return float((score[used] ** 2 / shown[used]).sum() / spread), float(used.sum() - 1)
-
-
-def worst_numbers(outcome: TestOutcome) -> dict[str, float | str]:
-    """Return the numbers of an outcome by name."""
-    worst = outcome.worst
-    return {"where": worst.what, "chi_square": worst.statistic, "degrees_of_freedom": worst.df,
-            "relative_error": outcome.effect, "tests": outcome.tests}  # fmt: skip
 
 
 def p_words(p: float) -> str:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.additive import ActionHours, AdditiveFit, action_hours, fit_additive
-from evaluator.checks.coordinates import (
-    CommonVectors,
-    Coordinates,
-    EqualRowPairs,
-    NearPairs,
-    hashes,
-    near_ticks,
-    no_counts,
-)
-from evaluator.checks.tied_displays import TieSums
+from evaluator.checks.contexts import CommonVectors, Coordinates, hashes
+from evaluator.checks.copies import EqualRowPairs, NearPairs
+from evaluator.checks.rates import AdditiveFit, action_hours, fit_additive
+from evaluator.checks.ties import TieSums
 from evaluator.checks.timeline import FollowUp, Timeline
 from evaluator.engine.kernels.solving import squared_length
 from evaluator.log import Log
+from evaluator.log.contract import has_eligibility
 from evaluator.log.eligible import sizes
 from evaluator.log.schema import ELIGIBLE, Columns, to_numpy
-from evaluator.log.set_kinds import has_eligibility
 from evaluator.replays.rounds.propensity import Propensities
 from evaluator.replays.rounds.survey import Survey, displays_until
 
@@ -40,50 +34,28 @@ CERTAIN = 0.999
 
 
 class GroupFamily(NamedTuple):
-    """Groups that are disjoint and make up the log.
+    """Groups that are disjoint and make up the log."""
 
-    Parameters
-    ----------
-    kind
-        What the displays are told apart by: nothing, the period, a time that comes again, a coordinate of the context,
-        or the propensity.
-    name
-        What its groups differ by, in words: ``hour of the day``. No two families of a kind share one.
-    """
-
+    # What the displays are told apart by: nothing, the period, a time that comes again, a coordinate of the context, or
+    # the propensity.
     kind: Literal["all", "period", "rhythm", "context", "propensity"]
+    # What its groups differ by, in words: ``hour of the day``. No two families of a kind share one.
     name: str
 
 
-@dataclass(frozen=True, eq=False)
-class DisplayGroup:
-    """Displays that are judged together.
-
-    Parameters
-    ----------
-    name
-        Name of the group in words.
-    family
-        Family of the group.
-    """
+class DisplayGroup(NamedTuple):
+    """Displays that are judged together: their name in words, and their family."""
 
     name: str
     family: GroupFamily
 
 
-@dataclass(eq=False)
 class VectorMoments:
-    """Sums of a vector and of its outer product.
+    """Number of rows, their sum, shape (d,), and the sum of their outer products, shape (d, d)."""
 
-    Parameters
-    ----------
-    n, total, square
-        Number of rows, their sum, shape (d,), and the sum of their outer products, shape (d, d).
-    """
-
-    n: int
-    total: Floats
-    square: Floats
+    def __init__(self, d: int) -> None:
+        self.n = 0
+        self.total, self.square = np.zeros(d), np.zeros((d, d))
 
     def add(self, rows: Floats) -> None:
         """Add rows, shape (n, d)."""
@@ -101,32 +73,20 @@ class VectorMoments:
 
 @dataclass(frozen=True, eq=False)
 class CheckInput:
-    """What the pass starts from, of one kind of events that count as rewards.
+    """What the pass starts from, of one kind of events that count as rewards."""
 
-    Parameters
-    ----------
-    survey
-        Survey of the log whose conversions are the events of the kind.
-    timeline, follow_up
-        Timeline of the log, and how far it saw of these events.
-    coordinates, propensities
-        Coordinates of the contexts, and propensities of the log.
-    kind
-        Name of the kind: of an outcome; empty for conversions.
-    followed
-        Number of displays, the first ones, that were followed for long enough for every kind; None for those that were
-        for this one.
-    rewards
-        Log in whose conversions all events are that count as rewards; None where that is the log of the survey.
-    """
-
-    survey: Survey
+    survey: Survey  # Survey of the log whose conversions are the events of the kind
+    # Timeline of the log, and how far it saw of these events.
     timeline: Timeline
     follow_up: FollowUp
+    # Coordinates of the contexts, and propensities of the log.
     coordinates: Coordinates
     propensities: Propensities
-    kind: str = ""
+    kind: str = ""  # Name of the kind: of an outcome; empty for conversions
+    # Number of displays, the first ones, that were followed for long enough for every kind; None for those that were
+    # for this one.
     followed: int | None = None
+    # Log in whose conversions all events are that count as rewards; None where that is the log of the survey.
     rewards: Log | None = None
 
     @cached_property
@@ -169,82 +129,55 @@ def followed_displays(survey: Survey) -> int:
     return survey.displays_until(meta.observed_until - meta.attribution_window)
 
 
-@dataclass(eq=False)
 class Tables:
-    """Counts of one pass.
+    """Counts of one pass, from the surveys of a log that it starts from; nothing is counted yet."""
 
-    Parameters
-    ----------
-    logged
-        Surveys of the log that the pass started from.
-    groups
-        Groups of displays, G of them: all displays first, then the periods, hours of the day, days of the week, then
-        the bins of each coordinate.
-    counts
-        Number of displays of each group and action, shape (G, K).
-    inverse
-        Sums of p^-1, p^-2 and p^-3 over the displays of each group and action, shape (3, G, K); only group 0 (all
-        displays) where propensities are constant.
-    mature
-        Number of displays of each period and action that rates are compared on, shape (P, K).
-    action_hours
-        Number of the same displays of the actions shown most, by hour of the day too.
-    action, weight
-        Action of each conversion's display, and 1 / p of that display, shape (c,).
-    claimed, ignored
-        Moments of the shown action's vector, against what the propensities make expected (1 / p times it minus the sum
-        over the actions), and against the mean over the actions by their shares; None without action sets.
-    gram, moment
-        X'X and X'Y of rewards Y on coordinates X, a constant 1 first, shapes (C + 1, C + 1) and (C + 1,).
-    drawn
-        Moments of (w - 1) X, where w is the action's share of all displays over its propensity.
-    certain
-        Number of displays with a propensity of `CERTAIN` or more.
-    largest_weight
-        Largest 1 / p of any display.
-    copies
-        Counts of pairs of equal displays.
-    repeats
-        Counts of displays that follow another one of their vector within seconds.
-    vectors
-        Vectors that many displays share, with what their displays did.
-    ties
-        Sums over displays that share a time, by the bins of the coordinates, then by whether a judged display converts.
-    rhythms
-        Number of displays of the actions shown most, by period and group of each rhythm of the timeline.
-    usable
-        Number of displays of each action among those that replay uses, shape (K,).
-    first, last
-        Number in the log (row 0) and time in ticks (row 1) of the first and of the last display of each action, shape
-        (2, K); -1 for actions never shown.
-    pause
-        Most displays of other actions between two of each action, shape (K,).
-    """
-
-    logged: CheckInput
-    groups: tuple[DisplayGroup, ...]
-    counts: Floats
-    inverse: Floats
-    mature: Floats
-    action_hours: ActionHours
-    action: Ints
-    weight: Floats
-    claimed: VectorMoments | None
-    ignored: VectorMoments | None
-    gram: Floats
-    moment: Floats
-    drawn: VectorMoments
-    ties: TieSums
-    repeats: NearPairs
-    vectors: CommonVectors
-    rhythms: tuple[ActionHours, ...]
-    usable: Ints
-    first: Ints
-    last: Ints
-    pause: Ints
-    certain: int = 0
-    largest_weight: float = 0.0
-    copies: EqualRowPairs = field(default_factory=lambda: EqualRowPairs(in_batches=True))
+    def __init__(self, logged: CheckInput) -> None:
+        self.logged = logged
+        k, timeline, coordinates = logged.survey.log.n_actions, logged.timeline, logged.coordinates
+        conversions, c = len(logged.survey.display), len(coordinates)
+        # Groups of displays, G of them: all displays first, then the periods, hours of the day, days of the week, then
+        # the bins of each coordinate.
+        self.groups = tuple(_groups(logged))
+        # Number of displays of each group and action, shape (G, K).
+        self.counts = np.zeros((len(self.groups), k))
+        # Sums of p^-1, p^-2 and p^-3 over the displays of each group and action, shape (3, G, K); only group 0 (all
+        # displays) where propensities are constant.
+        self.inverse = np.zeros((3, len(self.groups) if logged.constant is None else 1, k))
+        # Number of displays of each period and action that rates are compared on, shape (P, K).
+        self.mature = np.zeros((timeline.periods, k))
+        # Number of the same displays of the actions shown most, by hour of the day too.
+        self.action_hours = action_hours(logged.survey.shown, timeline.periods, timeline.hours_of_day)
+        # Number of displays of the actions shown most, by period and group of each rhythm of the timeline.
+        self.rhythms = tuple(
+            action_hours(logged.survey.shown, timeline.periods, len(names)) for _, names in timeline.rhythms
+        )
+        # Action of each conversion's display, and 1 / p of that display, shape (c,).
+        self.action, self.weight = np.zeros(conversions, np.int64), np.zeros(conversions)
+        # Moments of the shown action's vector, against what the propensities make expected (1 / p times it minus the
+        # sum over the actions), and against the mean over the actions by their shares; None without action sets.
+        contrasts = coordinates.column == "action_set" and not logged.propensities.tilted
+        self.claimed = VectorMoments(c) if contrasts else None
+        self.ignored = VectorMoments(c) if contrasts else None
+        # X'X and X'Y of rewards Y on coordinates X, a constant 1 first, shapes (C + 1, C + 1) and (C + 1,).
+        self.gram, self.moment = np.zeros((c + 1, c + 1)), np.zeros(c + 1)
+        # Moments of (w - 1) X, where w is the action's share of all displays over its propensity.
+        self.drawn = VectorMoments(c + 1)
+        # Number of displays of each action among those that replay uses, shape (K,).
+        self.usable = np.zeros(k, np.int64)
+        # Number in the log (row 0) and time in ticks (row 1) of the first and of the last display of each action, shape
+        # (2, K); -1 for actions never shown.
+        self.first, self.last = np.full((2, k), -1, np.int64), np.full((2, k), -1, np.int64)
+        # Most displays of other actions between two of each action, shape (K,).
+        self.pause = np.zeros(k, np.int64)
+        # Number of displays with a propensity of `CERTAIN` or more; largest 1 / p of any display.
+        self.certain, self.largest_weight = 0, 0.0
+        # Displays that share a time, by the bins of the coordinates, then by whether a judged display converts.
+        self.ties = TieSums(k, c + 1)
+        # Pairs of equal displays; displays that follow another one of their vector within seconds.
+        self.copies, self.repeats = EqualRowPairs(in_batches=True), NearPairs(logged.survey.log.meta.tick_seconds)
+        # Vectors that many displays share, with what their displays did.
+        self.vectors = CommonVectors(coordinates.frequent)
 
     @cached_property
     def outside(self) -> Ints:
@@ -283,7 +216,7 @@ class Tables:
 
 def count(logged: CheckInput, advance: Callable[[int], None] = lambda displays: None) -> Tables:
     """Return the tables of a log; one pass over times, actions, propensities and contexts."""
-    tables = _empty(logged)
+    tables = Tables(logged)
     log, propensities, coordinates = logged.survey.log, logged.propensities, logged.coordinates
     sets = [ELIGIBLE] if ELIGIBLE in log.schema.names else []
     columns = tuple(dict.fromkeys(("time", "action", *propensities.reads, *coordinates.reads, *sets)))
@@ -304,7 +237,7 @@ def count_events(logged: CheckInput) -> Tables:
 
     Cost: a pass over times and actions.
     """
-    tables = _empty(logged)
+    tables = Tables(logged)
     for first, batch in logged.survey.log.batches(("time", "action")):
         action = batch["action"].astype(np.int64)
         low, high = np.searchsorted(logged.survey.display, [first, first + len(action)])
@@ -323,48 +256,21 @@ def _add_events(t: Tables, first: int, time: Ints, action: Ints, of: slice) -> i
     return judged
 
 
-def _empty(logged: CheckInput) -> Tables:
-    k, timeline, coordinates = logged.survey.log.n_actions, logged.timeline, logged.coordinates
-    groups = [DisplayGroup("all displays", GroupFamily("all", "all displays"))]
+def _groups(logged: CheckInput) -> Iterator[DisplayGroup]:
+    timeline, coordinates = logged.timeline, logged.coordinates
+    yield DisplayGroup("all displays", GroupFamily("all", "all displays"))
     periods = GroupFamily("period", timeline.period.split()[0])
-    groups += [DisplayGroup(timeline.name(d), periods) for d in range(timeline.periods)]
-    groups += [DisplayGroup(name, GroupFamily("rhythm", what)) for what, names in timeline.rhythms for name in names]
+    yield from (DisplayGroup(timeline.name(d), periods) for d in range(timeline.periods))
+    for what, names in timeline.rhythms:
+        yield from (DisplayGroup(name, GroupFamily("rhythm", what)) for name in names)
     for j, edges in enumerate(coordinates.edges):
         of = GroupFamily("context", coordinates.name(j))
-        groups += [DisplayGroup(coordinates.bin_name(j, b), of) for b in range(len(edges) + 1)]
+        yield from (DisplayGroup(coordinates.bin_name(j, b), of) for b in range(len(edges) + 1))
     if _both_known(logged):
         bounds = [0.0, *RELIABILITY, 1.0]
-        label = logged.survey.log.labels[1]
-        of = GroupFamily("propensity", f"p({label})")
-        groups += [DisplayGroup(f"{bounds[b]:.1f} <= {of.name} < {bounds[b + 1]:.1f}", of) for b in range(10)]
-    conversions, p = len(logged.survey.display), len(coordinates) + 1
-    claimed = ignored = None
-    if coordinates.column == "action_set" and not logged.propensities.tilted:
-        d = len(coordinates)
-        claimed, ignored = (VectorMoments(0, np.zeros(d), np.zeros((d, d))) for _ in range(2))
-    return Tables(
-        logged,
-        tuple(groups),
-        np.zeros((len(groups), k)),
-        np.zeros((3, len(groups) if logged.constant is None else 1, k)),
-        np.zeros((timeline.periods, k)),
-        action_hours(logged.survey.shown, timeline.periods, timeline.hours_of_day),
-        np.zeros(conversions, np.int64),
-        np.zeros(conversions),
-        claimed,
-        ignored,
-        np.zeros((p, p)),
-        np.zeros(p),
-        VectorMoments(0, np.zeros(p), np.zeros((p, p))),
-        TieSums(k, len(coordinates) + 1),
-        NearPairs(near_ticks(logged.survey.log.meta.tick_seconds)),
-        no_counts(coordinates.frequent),
-        tuple(action_hours(logged.survey.shown, timeline.periods, len(names)) for _, names in timeline.rhythms),
-        np.zeros(k, np.int64),
-        np.full((2, k), -1, np.int64),
-        np.full((2, k), -1, np.int64),
-        np.zeros(k, np.int64),
-    )
+        of = GroupFamily("propensity", f"p({logged.survey.log.labels[1]})")
+        for low, high in pairwise(bounds):
+            yield DisplayGroup(f"{low:.1f} <= {of.name} < {high:.1f}", of)
 
 
 def _both_known(logged: CheckInput) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import evaluator
-from evaluator.checks.eligibility_after_rewards import ELIGIBILITY_AFTER_REWARDS
+from evaluator.checks.eligibility import ELIGIBILITY_AFTER_REWARDS
 from evaluator.log import Log
 from tests.logs import build_log
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import optimize, stats
 
 from evaluator import check
-from evaluator.checks.additive import fit_additive
-from evaluator.checks.coordinates import NearPairs
-from evaluator.checks.delay_groups import hypergeometric_tail, most_lacking
+from evaluator.checks.copies import NearPairs
+from evaluator.checks.delays import hypergeometric_tail, most_lacking
+from evaluator.checks.rates import fit_additive
 from evaluator.checks.result import CheckResult
 from evaluator.checks.significance import poisson_tail
 from tests.checks.awkward import by_hour, launched, site
@@ -52,7 +52,7 @@ def test_repeats_are_a_martingale_whatever_the_vectors() -> None:
         n = 600
         time, kind = np.sort(rng.integers(0, 1500, n)), rng.integers(0, 2, n)
         action = (rng.random((n, 1)) > np.cumsum(p[kind], axis=1)).sum(axis=1)
-        found = NearPairs(10)
+        found = NearPairs(1.0)
         found.add(time, kind.astype(np.uint64), action, p[kind, action])
         z.append(found.z)
     assert np.all(np.abs(np.mean(z, axis=0)) < 4 / np.sqrt(300))

@@ -129,7 +129,7 @@ def test_many_actions_are_looked_at_in_parts_and_thinning_is_found_as_before(mon
     log = thinned(1, 0.11)
     whole = check(log)
     # Most of the shares that are tried take a block of their own.
-    monkeypatch.setattr("evaluator.checks.absences._CELLS", 5)
+    monkeypatch.setattr("evaluator.checks.shares._CELLS", 5)
     assert "look thinned" in whole["uniformity"].what
     assert check(log)["uniformity"] == whole["uniformity"]
 

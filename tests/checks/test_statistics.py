@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluator.checks.coordinates import EqualRowPairs, cut_contexts, hashes
+from evaluator.checks.contexts import cut_contexts, hashes
+from evaluator.checks.copies import EqualRowPairs
 from evaluator.checks.significance import chi_square_tail, homogeneity, normal_tail, pearson, weighted_pearson
 from evaluator.checks.tables import CheckInput, Tables, VectorMoments, count
 from evaluator.checks.timeline import asked_of_timeline, follow_up, read_timeline
@@ -82,7 +83,7 @@ def test_holm_by_hand() -> None:
 
 def test_moments_are_hotellings() -> None:
     x = np.random.default_rng(0).normal(size=(500, 3)) + 0.1
-    moments = VectorMoments(0, np.zeros(3), np.zeros((3, 3)))
+    moments = VectorMoments(3)
     for part in np.array_split(x, 7):
         moments.add(part)
     mean = x.mean(axis=0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import evaluator
-from evaluator.checks.eligibility_after_rewards import what_follows
+from evaluator.checks.eligibility import what_follows
 from evaluator.log import Log
 from evaluator.log.eligible import unpack
 from tests.checks.test_eligibility_after_displays import stock_log

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.checks.eligibility_after_rewards import PARTS, Lead, lead_of, read_cells
+from evaluator.checks.eligibility import PARTS, Lead, lead_of, read_cells
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from tests.logs import build_log

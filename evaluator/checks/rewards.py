@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.drift import compared_periods
+from evaluator.checks.rates import compared_periods
 from evaluator.checks.result import MOST_SHOWN, POWER_Z, Check, CheckResult, Verdict, not_applicable
 from evaluator.checks.significance import p_words, smallest_p
 from evaluator.checks.tables import Tables
@@ -36,36 +36,25 @@ HEAVY, FEWEST_FOR_BOUNDS = 0.05, 20
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """What converted displays are worth, one row each, in order of their strata.
+    """What converted displays are worth, one row each, in order of their strata."""
 
-    Parameters
-    ----------
-    stratum
-        Number of the action and day of the week of each, shape (n,); displays are compared within these only.
-    period, action
-        Row and column of `left`, shape (n,).
-    size, score
-        Logarithm of the absolute value, and its rank in the stratum from -1/2 to 1/2, shape (n,).
-    count, mean_square
-        Number of rows of each period and action, shape (P, A), and the mean square of each action's scores, shape (A,).
-    periods, actions
-        Numbers of the periods, shape (P,), and of the actions that are looked at one by one.
-    ranked
-        Number of actions that are looked at one by one, the first columns; any others are together in the last one.
-    dispersion
-        Mean square of the sums of scores of the hours of each day over its expectation, at least 1.
-    """
-
+    # Number of the action and day of the week of each, shape (n,); displays are compared within these only.
     stratum: Ints
+    # Row and column of `left`, shape (n,).
     period: Ints
     action: Ints
+    # Logarithm of the absolute value, and its rank in the stratum from -1/2 to 1/2, shape (n,).
     size: Floats
     score: Floats
+    # Number of rows of each period and action, shape (P, A), and the mean square of each action's scores, shape (A,).
     count: Floats
     mean_square: Floats
+    # Numbers of the periods, shape (P,), and of the actions that are looked at one by one.
     periods: Ints
     actions: Ints
+    # Number of actions that are looked at one by one, the first columns; any others are together in the last one.
     ranked: int
+    # Mean square of the sums of scores of the hours of each day over its expectation, at least 1.
     dispersion: float
 
     def left(self, scores: Floats) -> Floats:

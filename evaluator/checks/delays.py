@@ -1,10 +1,11 @@
-"""Whether delays are the same in all groups: of each day, of each action, and of displays still young.
+"""Whether delays are the same in all groups: of each day, of each action, of displays still young, along the log.
 
 Of young displays this is what ``--immature correct`` takes for granted: delays depend on no more than the action.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +14,9 @@ import numpy.typing as npt
 from evaluator.checks.result import Check, CheckResult, not_applicable
 from evaluator.checks.significance import FEWEST, chi_square_tail, p_words
 from evaluator.checks.tables import Tables
+from evaluator.checks.timeline import TOO_SHORT
 from evaluator.delays.product_limit import GroupCDFs, group_cdfs
+from evaluator.delays.study.changes import DelayDrift, delay_drift
 from evaluator.engine.kernels.solving import squared_length
 from evaluator.estimates.simultaneous import holm
 from evaluator.log.column import grouping_columns, read_values, renumbered
@@ -27,37 +30,16 @@ FEWEST_CONVERSIONS = 50
 _CUTS = (0.005, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
 # A group lacks what it has at most a third of, if that is so many conversions and so much of the group.
 THIRD, _FEWEST_USUAL, MISSING = 1.0 / 3.0, 5.0, 0.02
+# Change of the delays' place (0.5 without drift) that matters, and how many conversions are looked at.
+DELAY_CHANGE, DELAY_ROWS = 0.02, 20_000
+# Factors of the delays above this are not worth saying.
+MOST_DELAYS_SHOWN = 5.0
 # Change of the delays' place (0.5 for all) that matters; the fewest conversions, and how many are looked at.
 SHIFT, _FEWEST_CONVERSIONS, _ROWS = 0.02, 100, 20_000
 # A column of more values is a name rather than a group.
 _MOST_VALUES = 50
 # Conversions of a group whose mean place is told.
 _TOLD = 30
-
-
-class MissingDelays(NamedTuple):
-    """Delays that a group has fewer of than the others.
-
-    Parameters
-    ----------
-    group
-        Number of the group.
-    short
-        Whether the short delays are missing, those below `cut`; else those of `cut` or more.
-    cut
-        Delay in ticks that separates the short ones from the others.
-    seen, usual
-        Number of conversions of the group with such delays, and how many were to be expected.
-    p
-        P-value of this lack, adjusted for the number of groups and cuts.
-    """
-
-    group: int
-    short: bool
-    cut: int
-    seen: int
-    usual: float
-    p: float
 
 
 def delays_of_days(t: Tables, level: float) -> CheckResult:
@@ -100,6 +82,19 @@ def delays_of_actions(t: Tables, level: float) -> CheckResult:
         "If it was followed for less, cut all to what it has (`attribution_window`); if its delays are like that, "
         "replay policies that need no law of delays, or with `immature='correct'`, which has one for each action.",
     )  # fmt: skip
+
+
+class MissingDelays(NamedTuple):
+    """Delays that a group has fewer of than the others."""
+
+    group: int  # Number of the group
+    # Whether the short delays are missing, those below `cut`; else those of `cut` or more.
+    short: bool
+    cut: int  # Delay in ticks that separates the short ones from the others
+    # Number of conversions of the group with such delays, and how many were to be expected.
+    seen: int
+    usual: float
+    p: float  # P-value of this lack, adjusted for the number of groups and cuts
 
 
 def most_lacking(delay: Ints, group: Ints, *, kin: Ints | None = None) -> MissingDelays | None:
@@ -186,53 +181,55 @@ def _finding(t: Tables, found: MissingDelays, level: float, group: str, bad: str
     )  # fmt: skip
 
 
-DELAYS_OF_DAYS = Check(
-    name="delays of each day", finds="conversions written late for a day", run=delays_of_days, by_kind=True
-)
-DELAYS_OF_ACTIONS = Check(
-    name="delays of each action", finds="an action followed for less", run=delays_of_actions, by_kind=True
-)
+def delays_drift(t: Tables, level: float, seed: int) -> CheckResult:
+    """Test that delays are the same in all periods, allowing for what each period could show (permutations)."""
+    period, timeline = t.logged.timeline.period, t.logged.timeline
+    survey, follow = t.logged.survey, t.logged.follow_up
+    if timeline.about_a_day:
+        return not_applicable(TOO_SHORT)
+    delay, window = follow.delay, survey.log.meta.attribution_window
+    days = timeline.period_of(survey.display)
+    limit = None
+    if follow.until is not None:
+        # One limit a day: all its hours, of which some may have longer delays, are followed as long.
+        limit = follow.until - (survey.shown_at if timeline.ends is None else timeline.ends[days])
+    if window is not None:
+        limit = np.full(len(delay), window) if limit is None else np.minimum(limit, window)
+    usable = (delay >= 0) & timeline.whole[days]
+    if limit is not None:
+        usable &= delay <= limit
+    delay, limit, days = delay[usable], None if limit is None else limit[usable], days[usable]
+    if len(delay) < FEWEST_CONVERSIONS or delay.min() == delay.max():
+        return not_applicable("too few conversions, or all with one delay")
+    found = delay_drift(
+        delay, limit, days=days, longest=None if limit is None else float(np.median(limit)), false_alarms=level,
+        permutations=math.ceil(2.0 / level), rows=DELAY_ROWS, seed=seed,
+    )  # fmt: skip
+    places = [day.position for day in found.days if day.conversions >= 30 and math.isfinite(day.position)]
+    shift = max((abs(place - 0.5) for place in places), default=0.0)
+    wrong = found.changed and shift >= DELAY_CHANGE
+    since = timeline.name(min((found.change_after or 0) + 1, timeline.periods - 1))
+    return CheckResult(
+        verdict="warn" if wrong else "pass",
+        number=f"mean place shifts by {shift:.3f} by {period}, p {p_words(found.p)}",
+        statistic=found.statistic, p_value=found.p, effect=shift,
+        numbers={"change_after": found.change_after, "largest_shift": shift, "permutations": found.permutations,
+                 "conversions": found.rows},
+        shows=_delays_shown(found),
+        what=(f"Conversions come sooner or later than before from about {since} on: "
+               "one delay CDF for the whole log is wrong for parts of it." if wrong else
+               "One law of delays does for the log."),
+        remedy="Look at `evaluate delays`; replay with the delays known at the time (`delays_from='first:20%'`), or "
+        "replay the time after the change." if wrong else "",
+    )  # fmt: skip
 
 
-class SeenConversions(NamedTuple):
-    """Conversions: delay, the longest that could have been seen, and the action, each of shape (n,)."""
-
-    delay: Ints
-    limit: Ints
-    action: Ints
-
-    def taken(self, rows: npt.NDArray[np.bool_]) -> SeenConversions:
-        """Return some of them."""
-        return SeenConversions(self.delay[rows], self.limit[rows], self.action[rows])
-
-
-class ConversionGroups(NamedTuple):
-    """Groups of conversions by something known at the display.
-
-    Parameters
-    ----------
-    by
-        What it is: a coordinate of the context, a column that the log keeps, or the period.
-    name, group, labels
-        Name of that, the group of each conversion, shape (n,), and the groups' names.
-    column
-        Name of the column that it is or was made of; empty where the log does not say, or there are several or none.
-    """
-
-    by: Literal["context", "column", "period"]
-    name: str
-    group: Ints
-    labels: list[str]
-    column: str = ""
-
-
-class _Tested(NamedTuple):
-    statistic: float
-    df: int
-    shift: float
-    worst: str
-    split: ConversionGroups
-    conversions: int
+def _delays_shown(found: DelayDrift) -> str:
+    """Return by what factor delays must become longer at half time to be found."""
+    half = found.shown[0].ratio if found.shown else None
+    if half is None or half > MOST_DELAYS_SHOWN:
+        return ""
+    return f"delays that become {half:.2f} times as long at half time"
 
 
 def young_delays(t: Tables, level: float) -> CheckResult:
@@ -287,6 +284,31 @@ def young_delays(t: Tables, level: float) -> CheckResult:
     )  # fmt: skip
 
 
+class SeenConversions(NamedTuple):
+    """Conversions: delay, the longest that could have been seen, and the action, each of shape (n,)."""
+
+    delay: Ints
+    limit: Ints
+    action: Ints
+
+    def taken(self, rows: npt.NDArray[np.bool_]) -> SeenConversions:
+        """Return some of them."""
+        return SeenConversions(self.delay[rows], self.limit[rows], self.action[rows])
+
+
+class ConversionGroups(NamedTuple):
+    """Groups of conversions by something known at the display."""
+
+    # What it is: a coordinate of the context, a column that the log keeps, or the period.
+    by: Literal["context", "column", "period"]
+    # Name of that, the group of each conversion, shape (n,), and the groups' names.
+    name: str
+    group: Ints
+    labels: list[str]
+    # Name of the column that it is or was made of; empty where the log does not say, or there are several or none.
+    column: str = ""
+
+
 def _splits(t: Tables, rows: Ints) -> list[ConversionGroups]:
     """Return the groups by each coordinate of the contexts, and by each column that the log keeps."""
     log, coordinates = t.logged.survey.log, t.logged.coordinates
@@ -324,6 +346,15 @@ def _of_periods(t: Tables, rows: Ints, seen: SeenConversions, cdfs: GroupCDFs) -
     split = ConversionGroups("period", timeline.period, period[usable], names)
     found = _test(some, split, cdfs) if len(some.delay) else None
     return [] if found is None else [found]
+
+
+class _Tested(NamedTuple):
+    statistic: float
+    df: int
+    shift: float
+    worst: str
+    split: ConversionGroups
+    conversions: int
 
 
 def _test(seen: SeenConversions, split: ConversionGroups, cdfs: GroupCDFs) -> _Tested | None:
@@ -377,6 +408,15 @@ def log_rank(seen: SeenConversions, group: Ints, *, n_groups: int) -> tuple[Floa
     return observed, expected, variance
 
 
+DELAYS_OF_DAYS = Check(
+    name="delays of each day", finds="conversions written late for a day", run=delays_of_days, by_kind=True
+)
+DELAYS_OF_ACTIONS = Check(
+    name="delays of each action", finds="an action followed for less", run=delays_of_actions, by_kind=True
+)
+DELAY_DRIFT = Check(
+    name="drift of delays", finds="delays that become longer or shorter along the log", run=delays_drift, by_kind=True
+)
 YOUNG_DELAYS = Check(
     name="delays of young displays",
     finds="delays that go with more than the action: the context, a kept column, the day",

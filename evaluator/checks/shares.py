@@ -1,21 +1,33 @@
-"""Why an action is shown less than its propensities say: it came late, or not for all, or they are wrong."""
+"""The shares of the actions: whether they change along the log or with the clock, why an action is shown too little.
+
+It came late or went early, it has hours in which it is never shown, displays without conversions were thinned, or
+propensities are wrong.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.result import TRIVIAL
-from evaluator.checks.significance import chi_square_tail
+from evaluator.checks.result import TRIVIAL, Check, CheckResult, not_applicable
+from evaluator.checks.significance import (
+    FEWEST,
+    GroupTest,
+    chi_square_tail,
+    homogeneity,
+    judge,
+    p_words,
+    trend,
+)  # fmt: skip
 from evaluator.checks.tables import Tables
 from evaluator.checks.timeline import HOURS
 from evaluator.log.times import time_words
 
 Floats = npt.NDArray[np.float64]
-
 # None is no chance where so many displays are usual: exp(-20) is 2e-9.
 USUAL = 20.0
 # Nor is such an absence of one of so many actions: exp(-10) is 5e-5, for each of them.
@@ -33,48 +45,116 @@ _IN_INTERVAL = 3.84
 _NAMED = 8
 # Numbers of a block of the search for a share kept, so that many actions take the memory of some.
 _CELLS = 1_000_000
+# P-value above which shares do not change from period to period.
+_NO_DRIFT = 1e-3
+
+
+def share_drift(t: Tables, level: float) -> CheckResult:
+    """Test that the actions' shares are the same in all periods (chi-square)."""
+    if t.logged.constant is None:
+        return not_applicable("the propensities may change with time: calibration tests them by period")
+    period = t.logged.timeline.period
+    counts = t.counts[1 : 1 + t.logged.timeline.periods]
+    counts = counts[counts.sum(axis=1) > 0]
+    outcome = judge([homogeneity(counts, what=f"by {period}")], level)
+    if outcome is None:
+        return not_applicable("too few displays a period")
+    number = f"shares vary by {outcome.effect:.1%} by {period}, p {p_words(outcome.p_value)}"
+    if outcome.verdict == "pass":
+        return outcome.result(number, "The logger kept its shares.")
+    return outcome.result(
+        number,
+        "The logger changed its mind along the log, while its propensities are taken as constant: actions shown more "
+        "in good times look better than they are.",
+        "Give the propensities of each time in a column, or replay a part of the log over which they stood still "
+        "(`limit`).",
+    )
+
+
+def hours_and_weekdays(t: Tables, level: float) -> CheckResult:
+    """Test that actions have the same shares at all hours and weekdays (chi-square; waves of a day and half a day).
+
+    Where shares also change from one day to another at the same hour, or from one week to another on the same weekday,
+    hours and weekdays must differ by more than that: a logger that learned moved on while the clock did.
+    """
+    if t.logged.constant is None:
+        return not_applicable("the propensities may change with time: calibration tests them by hour and weekday")
+    n = float(len(t.logged.survey.log))
+    tests: list[GroupTest] = []
+    for table, (what, rows) in zip(t.rhythms, t.families_by("rhythm"), strict=True):
+        counts = t.counts[rows]
+        if np.count_nonzero(counts.sum(axis=1)) < 2:
+            continue  # the log's times are whole days
+        of_clock = [homogeneity(counts, what=what, rows=rows)]
+        if what == HOURS:
+            angle = 2.0 * np.pi * np.arange(24) / 24.0
+            waves = [(shape(k * angle), f"wave {i}") for k in (1, 2) for i, shape in enumerate((np.sin, np.cos), 2 * k)]
+            of_clock += [GroupTest(what, name, *trend(counts, wave), n, tuple(rows)) for wave, name in waves]
+        tests += [_beyond_drift(test, table.shown) for test in of_clock]
+    outcome = judge(tests, level)
+    if outcome is None:
+        return not_applicable("the log counts rounds or days, covers less than a day, or has too few displays")
+    number = f"shares vary by {outcome.effect:.1%} by {outcome.worst.what}, p {p_words(outcome.p_value)}"
+    if outcome.verdict == "pass":
+        good = "The logger kept its shares at all hours and on all weekdays, as far as it can tell."
+        return outcome.result(number, good)
+    said, do = pause_cause(t) or (
+        most_off(t, outcome.worst.rows).strip(),
+        "Give the propensities of each time in a column or, where the logger looked at the clock only, let them be "
+        "estimated from it: put the hour and the weekday among the context columns of the spec, and read with "
+        "`propensity='estimate:context'`.",
+    )
+    means = (
+        "The logger followed the clock, while its propensities are taken as constant: an action shown at hours at "
+        f"which people buy looks better than it is. {said}"
+    )
+    return outcome.result(number, means, do)
+
+
+def _beyond_drift(test: GroupTest, shown: Floats) -> GroupTest:
+    """Return a test of one grouping by the clock, with its statistic lowered to allow for drift.
+
+    The statistic becomes the one whose p-value holds where groups also change from period to period. `shown` counts the
+    displays of each period, group and action, shape (P, G, A).
+    """
+    from scipy.special import chdtri, fdtrc
+
+    together = shown.sum(axis=0)
+    cells = shown.reshape(-1, shown.shape[2])
+    each, all_periods = (homogeneity(counts[counts.sum(axis=1) > 0], what="") for counts in (cells, together))
+    left, df = each.statistic - all_periods.statistic, each.df - all_periods.df
+    if df <= 0.0 or test.df <= 0.0 or chi_square_tail(left, df) > _NO_DRIFT:
+        return test
+    tail = float(fdtrc(test.df, df, test.statistic / test.df / (left / df)))
+    return test._replace(statistic=min(float(chdtri(test.df, max(tail, 1e-300))), test.statistic))
+
+
+def most_off(t: Tables, rows: Sequence[int]) -> str:
+    """Return a sentence, or nothing, naming the action furthest from its propensity in the group that shows it most."""
+    constant = t.logged.constant
+    if not rows or constant is None:
+        return ""
+    # By contexts the shares of the log are the reference, whatever is claimed: they hold both claims.
+    p = t.logged.shares if len(rows) > 1 else np.nan_to_num(constant)
+    expected = np.maximum(t.counts[list(rows)].sum(axis=1, keepdims=True) * p, 1e-12)
+    excess = (t.counts[list(rows)] - expected) / np.sqrt(expected)
+    excess[expected < FEWEST] = 0.0
+    i, a = np.unravel_index(int(np.abs(excess).argmax()), excess.shape)
+    row, label = rows[int(i)], t.logged.survey.log.labels[int(a)]
+    n = t.counts[row].sum()
+    place, share = t.groups[row].name, t.counts[row, a] / n
+    return f" Furthest off: action {label} in {place}, shown {share:.2%} instead of {p[a]:.2%}."
 
 
 class Absence(NamedTuple):
-    """A part of the log without any display of an action that has many in the rest.
+    """A part of the log without any display of an action that has many in the rest."""
 
-    Parameters
-    ----------
-    action
-        Index of the action.
-    share
-        Share of the log's displays at which it was not shown.
-    since, until
-        Time of its first display where it came later than the log, and of its last one where it went earlier; each is
-        None where it did neither.
-    """
-
-    action: int
-    share: float
+    action: int  # Index of the action
+    share: float  # Share of the log's displays at which it was not shown
+    # Time of its first display where it came later than the log, and of its last one where it went earlier; each is
+    # None where it did neither.
     since: int | None
     until: int | None
-
-
-class MissingSupport(NamedTuple):
-    """Displays at which an action is hardly ever shown, while its propensities hold at others.
-
-    Parameters
-    ----------
-    action
-        Index of the action.
-    share
-        Estimated share of the log's displays at which it is hardly ever shown: 1 minus the mean of 1 / p.
-    where
-        Group of displays in which it is shown least.
-    shown, expected
-        Number of its displays in that group, and how many it would have there at its share of all displays.
-    """
-
-    action: int
-    share: float
-    where: str
-    shown: int
-    expected: float
 
 
 def absences(t: Tables) -> list[Absence]:
@@ -129,6 +209,37 @@ def absence_words(t: Tables, absence: Absence) -> str:
     return f"{words}, none in the other {absence.share:.0%} of the traffic"
 
 
+def absence_advice(t: Tables, gone: list[Absence]) -> tuple[str, str]:
+    """Return what launches and retirements, of which there is one at least, mean for a replay, and what to do."""
+    most, everyone = max(gone, key=lambda absence: absence.share), np.arange(t.counts.shape[1])
+    came, went = (any(getattr(absence, end) is not None for absence in gone) for end in ("since", "until"))
+    # The first displays of a log are those of `limit`; the last ones are a file of their own.
+    how = " and ".join(way for way, of in (("a file that starts later", came), ("`limit`", went)) if of)
+    return (
+        f"{_said(t, most, len(gone) - 1)}. A policy that chooses it at other times finds no display, and a replay of "
+        "the whole log tilts towards the time in which it was there",
+        f"Replay the time in which all actions were there ({how}), or leave out what was not: "
+        f"{without(t, np.isin(everyone, [absence.action for absence in gone]))}.",
+    )
+
+
+def _said(t: Tables, absence: Absence, others: int) -> str:
+    words = absence_words(t, absence)
+    return words[0].upper() + words[1:] + (f" ({others} more come late or go early)" if others else "")
+
+
+class MissingSupport(NamedTuple):
+    """Displays at which an action is hardly ever shown, while its propensities hold at others."""
+
+    action: int  # Index of the action
+    # Estimated share of the log's displays at which it is hardly ever shown: 1 minus the mean of 1 / p.
+    share: float
+    where: str  # Group of displays in which it is shown least
+    # Number of its displays in that group, and how many it would have there at its share of all displays.
+    shown: int
+    expected: float
+
+
 def deficits(t: Tables) -> list[int]:
     """Return the actions whose mean of 1 / p is below 1, most first: by `TRIVIAL` and four standard errors or more.
 
@@ -174,34 +285,21 @@ def hole(t: Tables, action: int) -> MissingSupport | None:
     return found
 
 
-def _never(t: Tables, action: int, rows: list[int], at: int) -> list[int]:
-    """Return the hours around one, and it, at which an action was never shown; only that one where it was shown."""
-    never = [t.counts[row, action] == 0 for row in rows]
-    low = high = at
-    while never[at] and high - low < len(rows) - 1 and never[low - 1]:
-        low -= 1
-    while never[at] and high - low < len(rows) - 1 and never[(high + 1) % len(rows)]:
-        high += 1
-    return [rows[hour % len(rows)] for hour in range(low, high + 1)]
-
-
-def absence_advice(t: Tables, gone: list[Absence]) -> tuple[str, str]:
-    """Return what launches and retirements, of which there is one at least, mean for a replay, and what to do."""
-    most, everyone = max(gone, key=lambda absence: absence.share), np.arange(t.counts.shape[1])
-    came, went = (any(getattr(absence, end) is not None for absence in gone) for end in ("since", "until"))
-    # The first displays of a log are those of `limit`; the last ones are a file of their own.
-    how = " and ".join(way for way, of in (("a file that starts later", came), ("`limit`", went)) if of)
+def hole_cause(t: Tables) -> tuple[str, str] | None:
+    """Return what a hole in the overlap means and what to do; None where the propensities are wrong."""
+    found = next((there for action in deficits(t) if (there := hole(t, action)) is not None), None)
+    if found is None:
+        return None
+    label, everyone = t.logged.survey.log.labels[found.action], np.arange(t.counts.shape[1])
+    shown = "never" if found.shown == 0 else f"only {found.shown:,} times"
     return (
-        f"{_said(t, most, len(gone) - 1)}. A policy that chooses it at other times finds no display, and a replay of "
-        "the whole log tilts towards the time in which it was there",
-        f"Replay the time in which all actions were there ({how}), or leave out what was not: "
-        f"{without(t, np.isin(everyone, [absence.action for absence in gone]))}.",
+        f"A hole in the overlap rather than a wrong propensity: action {label} has the displays its propensities say "
+        f"in some groups, but is shown {shown} in {found.where}, where {found.expected:,.0f} were to be expected. By "
+        f"its mean of 1/p, {found.share:.0%} of the traffic never shows it: what it would earn there the log cannot "
+        "tell, and its value is that of the rest.",
+        f"Leave out the action ({without(t, everyone == found.action)}) or, at the source, the displays that "
+        "could not show it; or log with some exploration there. The propensities need no repair.",
     )
-
-
-def _said(t: Tables, absence: Absence, others: int) -> str:
-    words = absence_words(t, absence)
-    return words[0].upper() + words[1:] + (f" ({others} more come late or go early)" if others else "")
 
 
 def pause_cause(t: Tables) -> tuple[str, str] | None:
@@ -233,42 +331,29 @@ def pause_cause(t: Tables) -> tuple[str, str] | None:
     )
 
 
+def _never(t: Tables, action: int, rows: list[int], at: int) -> list[int]:
+    """Return the hours around one, and it, at which an action was never shown; only that one where it was shown."""
+    never = [t.counts[row, action] == 0 for row in rows]
+    low = high = at
+    while never[at] and high - low < len(rows) - 1 and never[low - 1]:
+        low -= 1
+    while never[at] and high - low < len(rows) - 1 and never[(high + 1) % len(rows)]:
+        high += 1
+    return [rows[hour % len(rows)] for hour in range(low, high + 1)]
+
+
 def _hours(t: Tables, rows: list[int]) -> str:
     names = [t.groups[row].name for row in rows]
     return names[0] if len(rows) == 1 else f"{names[0].split(' to ')[0]} to {names[-1].split(' to ')[1]}"
 
 
-def hole_cause(t: Tables) -> tuple[str, str] | None:
-    """Return what a hole in the overlap means and what to do; None where the propensities are wrong."""
-    found = next((there for action in deficits(t) if (there := hole(t, action)) is not None), None)
-    if found is None:
-        return None
-    label, everyone = t.logged.survey.log.labels[found.action], np.arange(t.counts.shape[1])
-    shown = "never" if found.shown == 0 else f"only {found.shown:,} times"
-    return (
-        f"A hole in the overlap rather than a wrong propensity: action {label} has the displays its propensities say "
-        f"in some groups, but is shown {shown} in {found.where}, where {found.expected:,.0f} were to be expected. By "
-        f"its mean of 1/p, {found.share:.0%} of the traffic never shows it: what it would earn there the log cannot "
-        "tell, and its value is that of the rest.",
-        f"Leave out the action ({without(t, everyone == found.action)}) or, at the source, the displays that "
-        "could not show it; or log with some exploration there. The propensities need no repair.",
-    )
-
-
 class Thinning(NamedTuple):
-    """Displays without a conversion of which only a part was logged.
+    """Displays without a conversion of which only a part was logged."""
 
-    Parameters
-    ----------
-    least, most
-        Ends of a 95% interval of the share of them that was kept, as far as the actions' shares tell.
-    rate
-        Share of the displays that converts, in the log.
-    """
-
+    # Ends of a 95% interval of the share of them that was kept, as far as the actions' shares tell.
     least: float
     most: float
-    rate: float
+    rate: float  # Share of the displays that converts, in the log
 
     def whole_rate(self, kept: float) -> float:
         """Return the share that converts of the displays before they were thinned."""
@@ -338,3 +423,12 @@ def without(t: Tables, actions: npt.NDArray[np.bool_]) -> str:
     if logged.constant is None:
         words += f" `propensity='estimate{':context' if logged.has_context else ''}'`"
     return words
+
+
+SHARE_DRIFT = Check(
+    name="drift of action shares", finds="shares of the actions that change along the log", run=share_drift, of_all=True
+)
+RHYTHM = Check(
+    name="hours and weekdays", finds="a logger that followed the clock although its propensities are constant",
+    run=hours_and_weekdays, of_all=True,
+)  # fmt: skip
