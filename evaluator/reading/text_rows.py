@@ -247,7 +247,7 @@ class Widths:
             return False
         found, data = 0, np.frombuffer(text, np.uint8)
         for first in range(0, len(data), _BLOCK):
-            found += np.count_nonzero(data[first : first + _BLOCK] == ord(self._delimiter))
+            found += int(np.count_nonzero(data[first : first + _BLOCK] == ord(self._delimiter)))
         return found == rows * (self._width - 1)
 
     def parts(self, text: bytes) -> Iterator[tuple[bytes, dict[int, int]]]:
