@@ -33,7 +33,7 @@ from evaluator.reading.labels import (
     choose_actions,
     kept_propensities,
 )
-from evaluator.reading.meta_file import DISPLAYS, part_name
+from evaluator.reading.log_folders import DISPLAYS, part_name
 from evaluator.reading.row_rules import COST, PROPENSITY, WEIGHT
 from evaluator.reading.sorting import FILE_ROWS
 from evaluator.threads import ahead, in_threads

@@ -17,8 +17,7 @@ from evaluator.outputs.locks import undone_if_abandoned
 from evaluator.outputs.staging import writing
 from evaluator.reading.adapter import Reading
 from evaluator.reading.canonical import open_canonical, refuse_other
-from evaluator.reading.log_folders import ObjectFolder, folder_at
-from evaluator.reading.meta_file import FILES, META, is_part
+from evaluator.reading.log_folders import FILES, META, ObjectFolder, folder_at, is_part
 from evaluator.reading.options import MADE, MadeFiles, MakeOptions
 from evaluator.reading.resolve import dataset_spec, read, sources
 from evaluator.reading.spec import FileSpec
