@@ -25,10 +25,8 @@ _SEPARATOR = re.compile(r'\ufeff?"?sep=([\t -!#-~])"?[\r\n]*', re.IGNORECASE)
 CELLS = "__cells"
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 _BOM = "\ufeff".encode()
-# Rows and cells at once where some rows have another width: Polars fills the short ones up.
-_ROWS, _CELLS = 100_000, 4_000_000
-# Rows of a frame at most; a piece of a table of usual width has fewer.
-_FRAME_ROWS = 250_000
+# Rows at once, and cells where some rows have another width: Polars fills the short ones up.
+_ROWS, _CELLS = 250_000, 4_000_000
 # Bytes that are compared at once: few enough that they stay in the processor's cache.
 _BLOCK = 1 << 18
 
@@ -213,7 +211,7 @@ def text_frames(
         for found, wrong in parts:
             rows = _with_cells(found.select(list(places)).rename(places), wrong, width)
             rows = rows.head(rows.height if limit is None else limit)
-            yield from rows.iter_slices(_FRAME_ROWS)
+            yield from rows.iter_slices(_ROWS)
             if limit is not None and (limit := limit - rows.height) <= 0:
                 return
 
