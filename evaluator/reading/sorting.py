@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,24 +38,11 @@ SPOOL = "spool"
 FILE_ROWS = 64 * 65_536
 
 
-class Spool(Protocol):
-    """Frames that come back in the order they were added, as often as wanted."""
-
-    def add(self, frame: pl.DataFrame) -> None:
-        """Add a frame."""
-
-    def frames(self, first: int = 0, end: int | None = None) -> Iterator[pl.DataFrame]:
-        """Yield the rows from number `first` to before `end`, None for all; none may be added afterwards."""
-
-    def close(self) -> None:
-        """Free what adding takes; none may be added afterwards."""
-
-    def discard(self) -> None:
-        """Free what the frames take."""
-
-
 class MemorySpool:
-    """A spool in memory."""
+    """A spool in memory: frames come back in the order they were added, as often as wanted.
+
+    None may be added once they are asked for.
+    """
 
     def __init__(self) -> None:
         self._frames: list[pl.DataFrame] = []
@@ -124,6 +110,9 @@ class FileSpool:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+Spool = MemorySpool | FileSpool
 
 
 def _between(frames: Iterable[pl.DataFrame], first: int, end: int | None) -> Iterator[pl.DataFrame]:
