@@ -35,7 +35,7 @@ time = "time"
 action = "action"
 
 [conversion]
-time = "sold"
+time = "conversion_time"
 value = "value"
 
 [context]
@@ -52,7 +52,7 @@ def write(folder: Path, rows: int, broken: int) -> Path:
         pl.Series(letter + pl.Series(rng.integers(0, 20, rows)).cast(pl.String)) for letter in ("a", "device-")
     )
     value = rng.integers(1, 40, rows) / 4
-    frame = pl.DataFrame({"time": time, "action": action, "sold": sold, "value": value, "device": device})
+    frame = pl.DataFrame({"time": time, "action": action, "conversion_time": sold, "value": value, "device": device})
     folder.mkdir()
     path = folder / "rows.csv"
     frame.write_csv(path)
