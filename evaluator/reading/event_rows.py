@@ -276,7 +276,8 @@ def deduplicated(rows: pl.DataFrame, rules: EventRules) -> tuple[pl.DataFrame, d
     """
     counts: dict[str, float] = {"conversion_rows": rows.height}
     if KEY in rows.columns:
-        refunds, sales = rows.filter(pl.col("value") < 0), rows.filter(pl.col("value") >= 0)
+        refunds = rows.filter(pl.col("value") < 0)
+        sales = rows.filter(pl.col("value") >= 0) if refunds.height else rows
         sizes = sales.group_by(KEY).len()
         first = sizes[KEY].struct.fields[0]
         counts["conversions_distinct"] = sizes.height
@@ -288,7 +289,7 @@ def deduplicated(rows: pl.DataFrame, rules: EventRules) -> tuple[pl.DataFrame, d
     counts["conversion_rows_unattributed"] = rows.height - kept.height
     before = kept.height
     if rules.deduplicate != "all":
-        own = kept.filter(pl.col("value") >= 0)
+        own = kept.filter(pl.col("value") >= 0) if refunds.height else kept
         clicked = own.filter("click")
         counts["conversions_without_click"] = (
             own.select(pl.col(KEY).n_unique()).item() - clicked.select(pl.col(KEY).n_unique()).item()
