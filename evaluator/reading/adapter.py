@@ -206,12 +206,12 @@ def _finish(
     counts["displays_dropped_by_actions"] = intake.sound - kept.displays
     counts["share_of_displays_kept"] = kept.displays / intake.sound if intake.sound else 0.0
     vectors = context_vectors(kept)
-    numbers = DisplayNumbers(np.concatenate([of.events["display"].to_numpy() for of in counted]))
+    all_stay = kept.displays == intake.sound
+    numbers = DisplayNumbers(np.concatenate([of.events["display"].to_numpy() for of in counted]), all_stay=all_stay)
     made = DisplayBatches(kept, vectors if contexts else None, numbers, uniform=spec.logged_propensities == "uniform")
     if into is None:
         displays = in_memory(made.all(), kept.displays, kept.kept_labels())
-    elif jobs > 1 and kept.displays == intake.sound:
-        numbers.see_all_stay()
+    elif jobs > 1 and all_stay:
         write_parts(made, into, jobs)
     else:
         on_disk(made.all(), into, kept.kept_labels())

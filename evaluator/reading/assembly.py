@@ -33,8 +33,9 @@ from evaluator.reading.labels import (
     choose_actions,
     kept_propensities,
 )
-from evaluator.reading.meta_file import DISPLAYS, part_name
+from evaluator.reading.log_folders import DISPLAYS, part_name
 from evaluator.reading.roles import COST, PROPENSITY, WEIGHT
+from evaluator.reading.row_rules import COST, PROPENSITY, WEIGHT
 from evaluator.reading.sorting import FILE_ROWS
 from evaluator.threads import ahead, in_threads
 
@@ -182,21 +183,19 @@ def context_vectors(kept: KeptDisplays) -> ContextVectors | None:
 class DisplayNumbers:
     """The numbers that some displays get among those that stay.
 
-    `asked` are their places among the sound displays, shape (n,).
+    `asked` are their places among the sound displays, shape (n,), which are their numbers where all of them stay.
     """
 
-    def __init__(self, asked: npt.NDArray[np.int64]) -> None:
-        self._order = np.argsort(asked, kind="stable")
-        self._asked = asked[self._order]
-        self._found = np.full(len(asked), -1, dtype=np.int64)
+    def __init__(self, asked: npt.NDArray[np.int64], *, all_stay: bool) -> None:
+        self._order = None if all_stay else np.argsort(asked, kind="stable")
+        self._asked = asked if self._order is None else asked[self._order]
+        self._found = np.full(0 if all_stay else len(asked), -1, dtype=np.int64)
         self._seen = self._given = 0
-
-    def see_all_stay(self) -> None:
-        """Learn that all displays stay."""
-        self._found[:] = self._asked
 
     def see(self, stay: npt.NDArray[np.bool_]) -> None:
         """Learn which of the next displays stay."""
+        if self._order is None:
+            return
         low, high = np.searchsorted(self._asked, [self._seen, self._seen + len(stay)])
         place = self._asked[low:high] - self._seen
         self._found[low:high] = np.where(stay[place], (self._given + np.cumsum(stay) - 1)[place], -1)
@@ -205,6 +204,8 @@ class DisplayNumbers:
 
     def found(self) -> npt.NDArray[np.int64]:
         """Return the number of each, -1 where it was dropped."""
+        if self._order is None:
+            return self._asked
         found = np.empty_like(self._found)
         found[self._order] = self._found
         return found

@@ -37,8 +37,7 @@ from evaluator.log.schema import (
 )
 from evaluator.outputs.atomic import refuse_foreign
 from evaluator.reading.labels import USED, ShownActions, choose_actions, kept_propensities
-from evaluator.reading.log_folders import LogFolder, check_end, check_rows, check_whole, holds, names_in
-from evaluator.reading.meta_file import (
+from evaluator.reading.log_folders import (
     ACTIONS,
     CONVERSIONS,
     DISPLAYS,
@@ -49,8 +48,14 @@ from evaluator.reading.meta_file import (
     QUARANTINE,
     SCHEMA_OF_PARTS,
     SCHEMA_VERSION,
+    LogFolder,
     MetaFile,
+    check_end,
+    check_rows,
+    check_whole,
     display_files,
+    holds,
+    names_in,
     read_meta,
     write_meta,
 )

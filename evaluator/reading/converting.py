@@ -17,14 +17,11 @@ from evaluator.outputs.locks import undone_if_abandoned
 from evaluator.outputs.staging import writing
 from evaluator.reading.adapter import Reading
 from evaluator.reading.canonical import open_canonical, refuse_other
-from evaluator.reading.log_folders import ObjectFolder, folder_at
-from evaluator.reading.meta_file import FILES, META, is_part
+from evaluator.reading.log_folders import FILES, META, ObjectFolder, folder_at, is_part
 from evaluator.reading.options import MADE, MadeFiles, MakeOptions
 from evaluator.reading.resolve import dataset_spec, read, sources
 from evaluator.reading.spec import FileSpec
 from evaluator.units import is_whole
-from evaluator.worlds.criteo.make import make_twin
-from evaluator.worlds.shop import make_shop
 
 
 def convert(
@@ -233,6 +230,10 @@ def make(
     {'displays': 20000, 'sales': 3520, 'delays': 3520} ['README.md', 'delays.csv', 'displays.csv', 'sales.csv', \
 'spec.toml', 'study.toml', 'truth.csv', 'truth.json']
     """
+    # What generates loads more than what converts.
+    from evaluator.worlds.criteo.make import make_twin
+    from evaluator.worlds.shop import make_shop
+
     path = Path(out)
     if dataset == "shop":
         plain = MakeOptions().to_dict()

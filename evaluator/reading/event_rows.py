@@ -249,17 +249,19 @@ def event_rows(table: pl.DataFrame, shown: pl.DataFrame, rules: EventRules, rows
     else:
         value = pl.repeat(c.value, table.height, dtype=pl.Float64, eager=True)
     kept = happened & rows.sound
-    table = table.filter(kept)
 
     def is_one(column: str | None) -> pl.Series:
-        used = column is not None and column in table.columns
-        ones = pl.repeat(True, table.height, dtype=pl.Boolean, eager=True)
-        return (table[str(column)] == 1).fill_null(False) if used else ones
+        if column is not None and column in table.columns:
+            return (table[column] == 1).fill_null(False)
+        return pl.repeat(True, table.height, dtype=pl.Boolean, eager=True)
 
-    out = shown.with_columns(time.alias("time"), value.alias("value")).filter(kept)
-    out = out.with_columns(is_one(c.click).alias("click"), is_one(c.attributed).alias("attributed"))
+    out = shown.with_columns(
+        time.alias("time"), value.alias("value"), is_one(c.click).alias("click"),
+        is_one(c.attributed).alias("attributed"),
+    ).filter(kept)  # fmt: skip
     if c.key:
-        out = out.with_columns(table.select(pl.struct(pl.col(k).cast(pl.String) for k in c.key).alias(KEY)))
+        keys = table.select(list(c.key)).filter(kept)
+        out = out.with_columns(keys.select(pl.struct(pl.col(k).cast(pl.String) for k in c.key).alias(KEY)))
     return out
 
 
@@ -271,8 +273,9 @@ def deduplicated(rows: pl.DataFrame, rules: EventRules) -> tuple[pl.DataFrame, d
     each of them, one for every time and value, goes where that sale went.
     """
     counts: dict[str, float] = {"conversion_rows": rows.height}
-    refunds, sales = rows.filter(pl.col("value") < 0), rows.filter(pl.col("value") >= 0)
     if KEY in rows.columns:
+        refunds = rows.filter(pl.col("value") < 0)
+        sales = rows.filter(pl.col("value") >= 0) if refunds.height else rows
         sizes = sales.group_by(KEY).len()
         first = sizes[KEY].struct.fields[0]
         counts["conversions_distinct"] = sizes.height
@@ -284,7 +287,7 @@ def deduplicated(rows: pl.DataFrame, rules: EventRules) -> tuple[pl.DataFrame, d
     counts["conversion_rows_unattributed"] = rows.height - kept.height
     before = kept.height
     if rules.deduplicate != "all":
-        own = kept.filter(pl.col("value") >= 0)
+        own = kept.filter(pl.col("value") >= 0) if refunds.height else kept
         clicked = own.filter("click")
         counts["conversions_without_click"] = (
             own.select(pl.col(KEY).n_unique()).item() - clicked.select(pl.col(KEY).n_unique()).item()

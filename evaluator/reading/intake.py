@@ -100,7 +100,7 @@ class Intake:
         own = [rules.columns.time for rules in plan.events if rules.table not in display_ids]
         self._times = TimeGuesses(plan.spec.time, [c for c in (plan.spec.display.time, *own) if c is not None])
         self._sound, self._weighted = 0, False
-        # Of each chunk, one frame a kind of events; and the places of all their displays, sorted.
+        # Of each chunk, one frame a kind of events; and the places of their displays, sorted, where these are shuffled.
         self._found: list[list[pl.DataFrame]] = []
         self._places: list[npt.NDArray[np.int64]] = []
 
@@ -116,15 +116,19 @@ class Intake:
 
     def found(self) -> list[pl.DataFrame]:
         """Return the rows that hold an event, kind by kind, with the number of their display."""
-        places, numbers = np.concatenate(self._places), self.ties.numbers()
-        chunks, self._found, self._places = self._found, [], []
-        return [self._numbered(pl.concat(of_kind), places, numbers) for of_kind in zip(*chunks, strict=True)]
+        places, chunks = self._places, self._found
+        self._found, self._places = [], []
+        # Displays that are not shuffled have the number of their place.
+        moved = (np.concatenate(places), self.ties.numbers()) if self.ties.shuffles else None
+        return [self._numbered(pl.concat(of_kind), moved) for of_kind in zip(*chunks, strict=True)]
 
     def _numbered(
-        self, found: pl.DataFrame, places: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
+        self, found: pl.DataFrame, moved: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None
     ) -> pl.DataFrame:
-        number = numbers[np.searchsorted(places, found["display"].to_numpy())]
-        found = found.with_columns(pl.Series("display", number))
+        if moved is not None:
+            places, numbers = moved
+            number = numbers[np.searchsorted(places, found["display"].to_numpy())]
+            found = found.with_columns(pl.Series("display", number))
         if self.plan.limit is None:
             return found
         beyond = pl.col("display") >= self.plan.limit
@@ -191,7 +195,10 @@ class Intake:
     def _set_aside(self, read: tuple[pl.DataFrame, list[pl.DataFrame]]) -> None:
         frame, found = read
         self._found.append(found)
-        self._places.append(np.sort(np.concatenate([of_kind["display"].to_numpy() for of_kind in found])))
+        asked = np.zeros(0, np.int64)
+        if self.ties.shuffles:
+            asked = np.sort(np.concatenate([of_kind["display"].to_numpy() for of_kind in found]))
+            self._places.append(asked)
         plan, display = self.plan, self.plan.spec.display
         self.order.see(frame)
         times = frame[display.time]
@@ -214,7 +221,7 @@ class Intake:
         if plan.per_action is not None:
             columns |= plan.per_action.codes(frame)
         reduced = pl.DataFrame({**columns, **self.codes.of(frame)})
-        self.ties.add(reduced, self._places[-1])
+        self.ties.add(reduced, asked)
 
     def _write(self, frame: pl.DataFrame) -> None:
         shown = np.bincount(frame[ACTION].to_numpy(), minlength=len(self.labels.names))

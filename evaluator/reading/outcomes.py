@@ -212,7 +212,9 @@ def event_table(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]) 
     parts = []
     for of, number in zip(counted, numbers, strict=True):
         columns = {"display_id": number, **{name: of.events[name].to_numpy() for name in ("time", "value")}}
-        kept = {name: pa.array(column[number >= 0], EVENTS[name]) for name, column in columns.items()}
+        if not (stay := number >= 0).all():
+            columns = {name: column[stay] for name, column in columns.items()}
+        kept = {name: pa.array(column, EVENTS[name]) for name, column in columns.items()}
         parts.append(with_kind(pa.table(kept), of.kind.name))
     return merge_events(*parts)
 

@@ -168,9 +168,7 @@ class LeftOut:
         """Whether displays with a conversion were left out more often, or less, than chance explains."""
         if not self.rows[0].any():
             return False
-        from scipy.stats import fisher_exact
-
-        return bool(fisher_exact(self.rows).pvalue < LEVEL)
+        return fisher_exact(self.rows) < LEVEL
 
     def refuse(self, breaches: Breaches, most: float) -> str:
         """Return a sentence on what the outcome has to do with it, empty where nothing.
@@ -192,6 +190,24 @@ class LeftOut:
         if shares.max() > most:
             raise _error(said, breaches, float(shares.max()))
         return f"{said[0].upper()}{said[1:]}."
+
+
+def fisher_exact(rows: npt.NDArray[np.int64]) -> float:
+    """Return the p-value of Fisher's exact test of a table (2, 2), two-sided: the chance of all that are no likelier.
+
+    SciPy's takes as long to load as a million rows to read.
+
+    >>> round(fisher_exact(np.array([[8, 2], [1, 5]])), 6)  # 0.034965 by scipy.stats.fisher_exact
+    0.034965
+    """
+    (a, b), (c, d) = rows.tolist()
+    low = max(a - d, 0)
+    k = np.arange(low, min(a + b, a + c))
+    # Logarithms of the chances of k = low, low + 1, ..., each from the one before it.
+    steps = np.log(a + b - k) + np.log(a + c - k) - np.log(k + 1) - np.log(d - a + k + 1)
+    chance = np.append(0.0, np.cumsum(steps))
+    chance = np.exp(chance - chance.max())
+    return float(chance[chance <= chance[a - low] * (1 + 1e-9)].sum() / chance.sum())
 
 
 def refuse_many(lost: int, total: int, breaches: Breaches, most: float, rows: str) -> None:

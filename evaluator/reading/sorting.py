@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,24 +38,11 @@ SPOOL = "spool"
 FILE_ROWS = 64 * 65_536
 
 
-class Spool(Protocol):
-    """Frames that come back in the order they were added, as often as wanted."""
-
-    def add(self, frame: pl.DataFrame) -> None:
-        """Add a frame."""
-
-    def frames(self, first: int = 0, end: int | None = None) -> Iterator[pl.DataFrame]:
-        """Yield the rows from number `first` to before `end`, None for all; none may be added afterwards."""
-
-    def close(self) -> None:
-        """Free what adding takes; none may be added afterwards."""
-
-    def discard(self) -> None:
-        """Free what the frames take."""
-
-
 class MemorySpool:
-    """A spool in memory."""
+    """A spool in memory: frames come back in the order they were added, as often as wanted.
+
+    None may be added once they are asked for.
+    """
 
     def __init__(self) -> None:
         self._frames: list[pl.DataFrame] = []
@@ -124,6 +110,9 @@ class FileSpool:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+Spool = MemorySpool | FileSpool
 
 
 def _between(frames: Iterable[pl.DataFrame], first: int, end: int | None) -> Iterator[pl.DataFrame]:
@@ -281,7 +270,7 @@ class TieShuffler:
         new_spool: Callable[[], Spool],
         limit: int | None = None,
     ) -> None:
-        self._write, self._time, self._shuffle, self._limit = write, time, shuffle, limit
+        self._write, self._time, self.shuffles, self._limit = write, time, shuffle, limit
         self._new_spool = new_spool
         # Displays of the last time, whose group may go on: in memory, or behind each other where they are many.
         self._held: list[pl.DataFrame] = []
@@ -297,12 +286,12 @@ class TieShuffler:
         """Take the next displays.
 
         They come in the order of the source; `asked` (q,) are the places in `frame`, sorted, of those whose number in
-        the log is wanted.
+        the log is wanted: where displays are not shuffled, it is their place.
         """
         self._asked.append(asked)
         if frame.height == 0:
             return
-        if not self._shuffle:
+        if not self.shuffles:
             self._hand_on([frame])
             return
         times = frame[self._time].to_numpy()
@@ -372,7 +361,7 @@ class TieShuffler:
             return
         frame = frames[0] if len(frames) == 1 else pl.concat(frames)
         first, self._settled = self._settled, self._settled + frame.height
-        order = tie_order(frame[self._time].to_numpy(), first=first) if self._shuffle else None
+        order = tie_order(frame[self._time].to_numpy(), first=first) if self.shuffles else None
         self._settle(first, order)
         if order is not None:
             frame = frame.select(pl.all().gather(pl.Series(order)))

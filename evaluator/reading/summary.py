@@ -42,7 +42,7 @@ from evaluator.reading.facts import (
     SpecFacts,
     Validation,
 )
-from evaluator.reading.resolve import dataset_spec, names, queries, read, spec_path
+from evaluator.reading.resolve import dataset_spec, names, read, spec_path
 from evaluator.reading.sources.files import find_files
 from evaluator.reading.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.store_addresses import is_address
@@ -83,6 +83,11 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
         for a converted folder), and ``log``; None where the files are absent, with ``missing`` saying so. For a log of
         promotions also ``truth``: what each way to choose them brings a display on average, as
         `evaluator.worlds.scenarios.promotions.true_values` says.
+
+    Raises
+    ------
+    OutputError
+        The folder of temporary files is full.
     """
     where = spec_path(dataset)
     spec = dataset_spec(dataset)
@@ -99,7 +104,7 @@ def show(dataset: str | Path, **options: Unpack[ReadingKeywords]) -> dict[str, A
                 raise
             made = f" Or make it: evaluate datasets make {spec.name} -o {spec.source.files}" if spec.twin else ""
             return SpecFacts(name=name, spec=said or {}, missing=f"{error}{made}").to_dict()
-    if isinstance(spec, FileSpec) and queries(spec):
+    if isinstance(spec, FileSpec):  # however large: nothing of its displays stays in memory
         with TemporaryDirectory(prefix="evaluate-") as folder, writing(Path(folder)):
             facts = log_facts(read(dataset, into=Path(folder), **options).log)
             return DatasetFacts(name=name, spec=said, log=facts).to_dict()

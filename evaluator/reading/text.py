@@ -42,6 +42,10 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz", ".z
 _BEGIN = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\0)|(?P<zip>PK\x03\x04)"
 )
+# What readers of compressed files raise at damage; the types of zlib-ng call its own a number.
+_DAMAGED: tuple[type[Exception], ...] = (
+    EOFError, zlib.error, cast(type[Exception], zlib_ng.error), lzma.LZMAError, zipfile.BadZipFile, OSError,
+)  # fmt: skip
 # What every log holds: codecs that are no text (hex, rot13) fail on it.
 _PROBE = 'time,action;1\t"2"\n'
 # Ways to spell one text within another.
@@ -148,7 +152,7 @@ def unpacking(path: Path) -> Iterator[None]:
         yield
     except SourceError:  # an OSError too, which says what is wrong
         raise
-    except (EOFError, zlib.error, zlib_ng.error, lzma.LZMAError, zipfile.BadZipFile, OSError) as error:
+    except _DAMAGED as error:
         kind = None if getattr(error, "errno", None) else compression_of(path)
         if kind is None:
             raise

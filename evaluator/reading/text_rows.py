@@ -25,8 +25,10 @@ _SEPARATOR = re.compile(r'\ufeff?"?sep=([\t -!#-~])"?[\r\n]*', re.IGNORECASE)
 CELLS = "__cells"
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 _BOM = "\ufeff".encode()
-# Rows and cells at once where some rows have another width: Polars fills the short ones up.
-_ROWS, _CELLS = 100_000, 4_000_000
+# Rows at once, and cells where some rows have another width: Polars fills the short ones up.
+_ROWS, _CELLS = 250_000, 4_000_000
+# Bytes that are compared at once: few enough that they stay in the processor's cache.
+_BLOCK = 1 << 18
 
 
 class _Beginning(NamedTuple):
@@ -185,19 +187,32 @@ def text_frames(
     names = [str(place) for place in range(width)]
     top = header.delimiter.join(names).encode() + b"\n"
     places = {names[header.names.index(column)]: column for column in wanted}
+    last = names[-1]
     widths = Widths(header.delimiter, width)
-    for piece in _whole_rows(path, encoding, header, single=width == 1):
-        for text, wrong in widths.parts(piece):
-            lazy = pl.scan_csv(
-                top + text,
-                separator=header.delimiter,
-                schema=dict.fromkeys(names, pl.String()),
-                truncate_ragged_lines=True,  # `Widths` tells
+
+    def read(text: bytes) -> pl.DataFrame:
+        lazy = pl.scan_csv(
+            text,
+            separator=header.delimiter,
+            schema=dict.fromkeys(names, pl.String()),
+            truncate_ragged_lines=True,  # `Widths` tells
+        )
+        return lazy.select(list(dict.fromkeys([*places, last]))).collect()
+
+    for piece in _whole_rows(path, encoding, header, top, single=width == 1):
+        frame = read(piece) if b'"' not in piece else None
+        if frame is not None and widths.fit(piece, frame.height + 1, frame[last]):
+            parts = iter([(frame, dict[int, int]())])
+        else:
+            parts = (
+                (frame if frame is not None and len(text) + len(top) == len(piece) else read(top + text), wrong)
+                for text, wrong in widths.parts(piece[len(top) :])
             )
-            frame = lazy.select(list(places)).rename(places).collect()
-            frame = _with_cells(frame, wrong, width).head(frame.height if limit is None else limit)
-            yield from (frame.slice(start, _ROWS) for start in range(0, frame.height, _ROWS))
-            if limit is not None and (limit := limit - frame.height) <= 0:
+        for found, wrong in parts:
+            rows = _with_cells(found.select(list(places)).rename(places), wrong, width)
+            rows = rows.head(rows.height if limit is None else limit)
+            yield from rows.iter_slices(_ROWS)
+            if limit is not None and (limit := limit - rows.height) <= 0:
                 return
 
 
@@ -219,6 +234,19 @@ class Widths:
         self._delimiter, self._width = delimiter, width
         self._row = delimiter.encode() * (width - 1) + b"\n"
         self._other = bytes(set(range(256)) - {*delimiter.encode(), _NEWLINE, _QUOTE})
+
+    def fit(self, text: bytes, rows: int, last: pl.Series) -> bool:
+        """Return whether all rows of a text without quotes are known to have `width` cells, by their `last` ones.
+
+        None of them is missing, so that no row has too few delimiters; all rows together have not too many. `rows` are
+        those of the text. Cost: a tenth of a nanosecond a byte.
+        """
+        if last.null_count():
+            return False
+        found, data = 0, np.frombuffer(text, np.uint8)
+        for first in range(0, len(data), _BLOCK):
+            found += int(np.count_nonzero(data[first : first + _BLOCK] == ord(self._delimiter)))
+        return found == rows * (self._width - 1)
 
     def parts(self, text: bytes) -> Iterator[tuple[bytes, dict[int, int]]]:
         """Yield a text of whole rows, with the cells of each row of another width, by its number.
@@ -266,10 +294,13 @@ class Widths:
         return None
 
 
-def _whole_rows(path: Path, encoding: str, header: Header, *, single: bool) -> Iterator[bytes]:
-    """Yield the text in pieces of whole rows, none of which ends with an empty one, unless rows are `single` cells."""
+def _whole_rows(path: Path, encoding: str, header: Header, names: bytes, *, single: bool) -> Iterator[bytes]:
+    """Yield the text in pieces of whole rows behind the `names` of columns.
+
+    None of them ends with an empty row, unless rows are `single` cells.
+    """
     top, returns = header.size, header.returns
-    waiting: list[bytes] = []
+    waiting: list[bytes | memoryview] = []
     length, read, open_quote, most = 0, 0, False, longest_line()
     for piece in utf8_pieces(path, encoding, returns=returns):
         text = piece if read else piece.removeprefix(_BOM)
@@ -288,12 +319,13 @@ def _whole_rows(path: Path, encoding: str, header: Header, *, single: bool) -> I
             waiting.append(text)
             length += len(text)
             continue
-        yield b"".join([*waiting, text[:cut]])
-        waiting, length = [text[cut:]], len(text) - cut
+        whole = memoryview(text)
+        yield b"".join([names, *waiting, whole[:cut]])
+        waiting, length = [whole[cut:]], len(text) - cut
     rest = b"".join(waiting)
     rest = rest if single or open_quote else rest[: _filled_end(rest, len(rest))]
     if rest:
-        yield rest
+        yield names + rest
 
 
 def _too_long(path: Path, pieces: Iterator[bytes], begin: int, held: bytes) -> SourceError:

@@ -54,4 +54,5 @@ def main() -> None:
                 print(f"{rows:>12,}{times}{our_wall / wall:>7.2f} ({our_cpu / cpu:.2f}){int(peak):>10,}")
 
 
-main()
+if __name__ == "__main__":
+    main()

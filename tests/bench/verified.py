@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from evaluator import load, replay
 from evaluator.reading import canonical
-from evaluator.reading.meta_file import DISPLAYS, META
+from evaluator.reading.log_folders import DISPLAYS, META
 from tests.bench.full_size_replay import converted
 from tests.bench.timing import RUNS, Job, seconds
 

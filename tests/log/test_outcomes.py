@@ -18,7 +18,7 @@ from evaluator.log.fingerprint import content_hash
 from evaluator.log.log_tables import mark_kind
 from evaluator.log.vectors_of_displays import in_order
 from evaluator.reading.canonical import first_displays, only_actions, open_canonical, verify, write_canonical
-from evaluator.reading.meta_file import EVENTS
+from evaluator.reading.log_folders import EVENTS
 from tests.logs import build_log, with_outcome
 
 

@@ -18,7 +18,7 @@ from evaluator.log import Log, StoredLog
 from evaluator.log.fingerprint import content_hash
 from evaluator.outputs.atomic import refuse_inside_log
 from evaluator.reading.canonical import ROWS_PER_GROUP, open_canonical, refuse_other, write_canonical
-from evaluator.reading.meta_file import SCHEMA_VERSION, read_meta
+from evaluator.reading.log_folders import SCHEMA_VERSION, read_meta
 from tests.logs import build_log
 from tests.reading.parted import write_parts
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import evaluator
 from evaluator import __version__
-from evaluator.reading.meta_file import FILES, READS, SCHEMA_VERSION
+from evaluator.reading.log_folders import FILES, READS, SCHEMA_VERSION
 from evaluator.reports.manifest import write_json, write_manifest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")

@@ -10,8 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from evaluator.reading.canonical import ROWS_PER_GROUP, WRITTEN, open_canonical
-from evaluator.reading.log_folders import stored_file
-from evaluator.reading.meta_file import CONVERSIONS, EVENTS, META, OUTCOMES
+from evaluator.reading.log_folders import CONVERSIONS, EVENTS, META, OUTCOMES, stored_file
 
 
 def rewrite(folder: Path, version: int) -> Path:

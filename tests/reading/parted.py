@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluator.log import Log
 from evaluator.reading.canonical import DisplayWriter, write_canonical
-from evaluator.reading.meta_file import DISPLAYS, META, part_name, read_meta, write_meta
+from evaluator.reading.log_folders import DISPLAYS, META, part_name, read_meta, write_meta
 
 
 def write_parts(log: Log, folder: Path, cuts: Sequence[int]) -> Path:

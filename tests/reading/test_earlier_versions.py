@@ -16,7 +16,7 @@ from evaluator.log import Log
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.log_tables import mark_kind
 from evaluator.reading.canonical import write_canonical
-from evaluator.reading.meta_file import EVENTS, META, OUTCOMES, SCHEMA_VERSION, _checksum, read_meta
+from evaluator.reading.log_folders import EVENTS, META, OUTCOMES, SCHEMA_VERSION, _checksum, read_meta
 from tests.logs import build_log, with_outcome
 from tests.reading.earlier import rewrite
 from tests.reading.parted import write_parts

@@ -18,7 +18,7 @@ from evaluator.errors import ParameterError, SourceError
 from evaluator.log import Log
 from evaluator.log.encoder import ContextColumn, ContextEncoder, encoder_of, token_slot
 from evaluator.reading.canonical import open_canonical
-from evaluator.reading.meta_file import META, READS, _checksum
+from evaluator.reading.log_folders import META, READS, _checksum
 from tests.reading.earlier import rewrite
 from tests.reading.sources import dataset
 

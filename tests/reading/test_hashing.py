@@ -1,10 +1,19 @@
 import zlib
 
+import polars as pl
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluator.log.encoder import value_text
 from evaluator.reading.contexts import token_slots
+from evaluator.reading.labels import coded, value_texts
+
+# Texts of up to eight bytes, up to twelve, and longer ones; of other alphabets, with zeros, blanks and numbers.
+CELLS = st.sampled_from(
+    ["", "a", "é", "1", "12345678", "123456789", "1.0", "-1", "1.50", "abcdefghijkl", "abcdefghijklm", "a b", " x",
+     "True", "F", "E", "x\0", "\0", "日本", "0123456789ab", None],
+)  # fmt: skip
 
 
 @given(st.text(max_size=3), st.lists(st.text()), st.integers(1, 2**20), st.integers(0, 3))
@@ -13,3 +22,19 @@ def test_slots_are_those_of_the_library(column: str, labels: list[str], dimensio
     codes = [zlib.crc32(f"{column}={label}".encode()) for label in labels[skipped:]]
     expected = [2 * (code % 2**31 % dimensions) + (code >= 2**31) for code in codes]
     assert token_slots(column, array, dimensions).tolist() == expected
+
+
+@given(st.lists(CELLS, max_size=12), st.integers(0, 2), st.booleans())
+def test_labels_are_told_apart_as_texts(cells: list[str | None], skipped: int, in_chunks: bool) -> None:
+    column = pl.Series(cells, dtype=pl.String).slice(skipped)
+    column = pl.concat([column, column.head(1)]) if in_chunks else column
+    labels, code = coded(column)
+    assert labels.to_pylist() == column.drop_nulls().unique(maintain_order=True).to_list()
+    assert [None if i < 0 else labels[i].as_py() for i in code] == column.to_list()
+
+
+@given(st.lists(CELLS, max_size=12), st.integers(0, 2))
+def test_short_texts_are_values_by_the_rule_of_all(cells: list[str | None], skipped: int) -> None:
+    column = pl.Series(cells, dtype=pl.String).slice(skipped)
+    expected = [None if cell is None else value_text(cell) or None for cell in column.to_list()]
+    assert value_texts(column).to_list() == expected

@@ -19,7 +19,7 @@ from evaluator.errors import SourceError
 from evaluator.log import EventKind, Log, LogMeta, Selection, StoredLog
 from evaluator.log.fingerprint import content_hash
 from evaluator.reading.canonical import UNVERIFIED, open_canonical, write_canonical
-from evaluator.reading.meta_file import (
+from evaluator.reading.log_folders import (
     CONVERSIONS,
     EVENTS,
     META,

@@ -15,7 +15,7 @@ from evaluator import check, datasets, replay, study_delays
 from evaluator.errors import LogError, ParameterError, UsageError
 from evaluator.reading.adapter import Reading
 from evaluator.reading.options import ReadingOptions
-from evaluator.reading.row_rules import LEVEL, LeftOut
+from evaluator.reading.row_rules import LEVEL, LeftOut, fisher_exact
 from tests.reading.sources import dataset
 
 # Every tenth of these displays converts.
@@ -132,3 +132,13 @@ def test_no_share_is_refused(share: str | float) -> None:
 def test_a_share_goes_with_a_quarantine(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="but bad rows stop the run"):
         datasets.load(dataset(tmp_path), quarantine_at_most="5%")
+
+
+def test_fisher_s_test_is_that_of_scipy() -> None:
+    from scipy.stats import fisher_exact as known
+
+    draw = np.random.default_rng(0)
+    for _ in range(300):
+        left_out, stay = draw.integers(0, [200, 2_000]), draw.integers(0, [10 ** draw.integers(1, 7)] * 2)
+        rows = np.array([left_out, stay])
+        assert fisher_exact(rows) == pytest.approx(known(rows).pvalue, rel=1e-7, abs=1e-300)

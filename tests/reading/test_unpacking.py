@@ -99,3 +99,41 @@ def test_dictionaries_beside_text_are_the_same_rows(tmp_path: Path, monkeypatch:
     pq.write_table(as_codes, tmp_path / "m.parquet", row_group_size=1_700)
     for limit in (None, 2_100):
         assert read(tmp_path / "m.parquet", limit).equals(read(tmp_path / "l.parquet", limit))
+
+
+def test_damage_is_told_as_python_tells_it(tmp_path: Path) -> None:
+    draw, whole = np.random.default_rng(0), gzip.compress(b"".join(b"%d\t%d\n" % (i, i * i % 97) for i in range(3_000)))
+    cases = {
+        "cut": whole[: len(whole) // 2],
+        "tail": whole[:-3],
+        "more": whole + b"garbage!",
+        "half": whole + whole[:5],
+    }
+    for place in draw.integers(3, len(whole), 40).tolist():
+        cases[f"bit of byte {place}"] = (
+            whole[:place] + bytes([whole[place] ^ 1 << draw.integers(8)]) + whole[place + 1 :]
+        )
+    path, refused = tmp_path / "log.tsv.gz", 0
+    for name, content in cases.items():
+        path.write_bytes(content)
+        said, found = None, None
+        try:
+            with gzip.open(path) as stream:
+                stream.read()
+        except Exception as error:  # of whatever kind
+            said = f"{path}: truncated or damaged gzip ({error})."
+        try:
+            assert b"".join(text.unzipped_pieces(path)) == gzip.decompress(content)
+        except SourceError as error:
+            found = error.what
+        assert found == said, name
+        refused += said is not None
+    assert refused > 30
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_members_one_after_another_are_one_text(tmp_path: Path, parts: int) -> None:
+    rows = [b"t,ad\n", *(b"%d,a\n" % i for i in range(5_000))]
+    members = [gzip.compress(b"".join(rows[i : i + 5_001 // parts + 1])) for i in range(0, 5_001, 5_001 // parts + 1)]
+    (tmp_path / "log.csv.gz").write_bytes(b"".join(members) + bytes(7))
+    assert b"".join(text.unzipped_pieces(tmp_path / "log.csv.gz")) == b"".join(rows)

@@ -10,7 +10,7 @@ import pytest
 from evaluator.errors import SourceError
 from evaluator.log import Selection, StoredLog
 from evaluator.reading.canonical import open_canonical, write_canonical
-from evaluator.reading.meta_file import DISPLAYS, META, TABLES
+from evaluator.reading.log_folders import DISPLAYS, META, TABLES
 from tests.reading.test_integrity import N, contents, made_log
 
 SEED = 1

@@ -262,7 +262,7 @@ def file_rows(path: Path, schema: pa.Schema, name: str, *, parquet: bool, coded:
 
     def tables(wanted: list[str]) -> Iterator[pa.RecordBatch]:
         if parquet:
-            texts = [field.name for field in schema if coded and _is_text(field.type)]
+            texts = [field.name for field in schema if coded and is_text(field.type)]
             with pq.ParquetFile(path, read_dictionary=texts) as file:
                 yield from file.iter_batches(_ROWS, columns=wanted)
             return
@@ -288,7 +288,8 @@ def file_rows(path: Path, schema: pa.Schema, name: str, *, parquet: bool, coded:
     return register_io_source(read, schema=types, is_pure=True)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is text, however Arrow lays it out."""
     import pyarrow as pa
 
     return any(check(kind) for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))

@@ -14,7 +14,7 @@ from evaluator.log.log_files import file_state
 from evaluator.reading.labels import plain_decimals
 from evaluator.reading.sources.databases import Databases
 from evaluator.reading.sources.files import Staging
-from evaluator.reading.sources.part import KeyedPart, is_plain, plain_cells, plain_type
+from evaluator.reading.sources.part import KeyedPart, is_plain, is_text, plain_cells, plain_type
 from evaluator.reading.spec_sections import Table
 
 if TYPE_CHECKING:
@@ -177,14 +177,14 @@ def stored_column(field: pa.Field) -> StoredColumn:
             return StoredColumn(pa.string(), exact=True)
         if is_plain(plain := plain_type(kind)):
             return StoredColumn(plain)
-        if _is_text(kind.storage_type):
+        if is_text(kind.storage_type):
             return StoredColumn(pa.string())
         return _refused(field.name, str(getattr(kind, "type_name", kind.extension_name)))
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return stored_column(pa.field(field.name, kind.value_type))
     if pa.types.is_decimal256(kind):
         return StoredColumn(plain_type(kind))
-    if _is_text(kind) or pa.types.is_null(kind):
+    if is_text(kind) or pa.types.is_null(kind):
         return StoredColumn(pa.string())
     if pa.types.is_timestamp(kind):
         return StoredColumn(pa.timestamp(kind.unit, None if kind.tz is None else "UTC"))
@@ -225,12 +225,6 @@ def beyond_calendar(column: pa.Array) -> bool:
         return False
     ends = pc.min_max(column.cast(pa.int32()))
     return not -_LAST_DAY <= ends["min"].as_py() <= ends["max"].as_py() <= _LAST_DAY
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _refused(column: str, what: str, instead: str = "") -> StoredColumn:
