@@ -19,8 +19,7 @@ from evaluator.comparisons.options import CompareOptions
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
 from evaluator.comparisons.study_file import read_study
-from evaluator.comparisons.variant_jobs import study_on
-from evaluator.comparisons.variant_runs import VariantRuns, execute_in_jobs, refuse_nothing_to_spread
+from evaluator.comparisons.variant_runs import VariantRuns, execute_in_jobs, refuse_nothing_to_spread, study_on
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log

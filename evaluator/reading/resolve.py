@@ -372,7 +372,7 @@ def spec_tables(spec: FileSpec) -> dict[str, SpecTable]:
     found[DISPLAYS] = SpecTable(spec.source, tuple(filter(None, [spec.display.id])), DISPLAYS)
     for name, of in spec.events().items():
         if of.source is not None:
-            found[name] = SpecTable(of.source, (of.source.display, *of.key), f"{name}.source")
+            found[name] = SpecTable(of.source, (*of.source.joined, *of.key), f"{name}.source")
     for name, policy in ({} if spec.target is None else spec.target.named).items():
         if policy.source is not None:
             section = f"target.{name}.source"

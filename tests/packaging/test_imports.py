@@ -236,7 +236,7 @@ def test_pages_of_results_import_no_reader() -> None:
     """A page of results that are there reads no log: polars and the readers would cost it 30 MB."""
     modules = loaded_by("import evaluator.reports.result_files")
     assert "evaluator.comparisons.result" in modules
-    assert not modules & {"polars", "evaluator.comparisons.variant_jobs", "evaluator.reading.intake"}
+    assert not modules & {"polars", "evaluator.comparisons.variant_runs", "evaluator.reading.intake"}
 
 
 def test_replay_does_not_import_scipy_stats() -> None:
