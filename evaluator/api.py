@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import nullcontext
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from evaluator.arguments import PolicyLike, as_description, as_descriptions, from_nothing, refuse_unknown
@@ -13,7 +14,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.comparisons.conditions import pairs_to_expect
 from evaluator.comparisons.expected import may_decide
-from evaluator.comparisons.log_places import at_a_place
+from evaluator.comparisons.log_places import LogPlace, at_a_place
 from evaluator.comparisons.options import CompareOptions
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
@@ -95,10 +96,7 @@ def replay(
         return execute(plan(log, policy, **options))
     chosen = ReplayOptions(**under_own_names(ReplayOptions, options))
     refuse_nothing_to_spread(chosen)
-    named = None if isinstance(log, Log) else str(log)
-    reading: dict[str, Any] = {"keep": chosen.keeps} if chosen.keeps else {}
-    own_log = log.checked() if isinstance(log, Log) else load(log, **reading)
-    with at_a_place(own_log, named, reading) as (logged, place):
+    with _opened(log, chosen.keeps, executor) as (logged, place):
         asked = plan_replay(logged, as_description(policy), chosen)
         return execute_in_jobs(asked, logged, executor=executor, place=place)
 
@@ -172,11 +170,8 @@ def compare(
     draws = said.pop("bootstrap", None) if own.bootstrap is None else own.bootstrap
     chosen = ReplayOptions(**{**said, **given, "bootstrap": draws or 0})
     keep = [*chosen.keeps, LIKE_USERS] if may_decide(descriptions, draws) else chosen.keeps
-    reading |= {"keep": keep} if keep else {}
-    named = None if isinstance(log, Log) else str("synthetic" if log is None else log)
-    own_log = log.checked() if isinstance(log, Log) else load("synthetic" if log is None else log, **reading)
     spec = None if baseline is None else as_description(baseline).spec
-    with nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, reading) as (logged, place):
+    with _opened("synthetic" if log is None else log, keep, executor, reading) as (logged, place):
         descriptions = with_logging(logged, descriptions, spec)
         plans = plan_comparison(logged, descriptions, cut_offs or (None,), chosen)
         first, workers = find_baseline(plans, spec), None
@@ -234,11 +229,8 @@ def audit(
     from evaluator.audits.run import run_audit
 
     refuse_unknown("audit", options, AuditOptions)
-    keep = [LIKE_USERS]
-    named, own_log = None if isinstance(log, Log) else str(log), _as_log(log, keep)
-    found, asked = from_nothing(policies, "audit"), AuditOptions(**under_own_names(AuditOptions, options))
-    where = nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, {"keep": keep})
-    with where as (logged, place):
+    with _opened(log, [LIKE_USERS], executor) as (logged, place):
+        found, asked = from_nothing(policies, "audit"), AuditOptions(**under_own_names(AuditOptions, options))
         return run_audit(logged, found, asked, executor=executor, place=place)
 
 
@@ -336,9 +328,8 @@ def study_delays(
 
     refuse_unknown("study_delays", options, DelayOptions)
     keep = [] if by == "action" else source_columns(by)
-    named, own_log = None if isinstance(log, Log) else str(log), _as_log(log, keep)
-    asked, reading = DelayOptions(**under_own_names(DelayOptions, options)), {"keep": keep} if keep else {}
-    with nullcontext((own_log, None)) if executor is None else at_a_place(own_log, named, reading) as (logged, place):
+    with _opened(log, keep, executor) as (logged, place):
+        asked = DelayOptions(**under_own_names(DelayOptions, options))
         return study_log(logged, asked, by=by, workers=DelayWorkers(executor=executor, place=place))
 
 
@@ -409,14 +400,23 @@ def plan(log: LogLike, policy: PolicyLike, **options: Unpack[ReplayKeywords]) ->
     return plan_replay(_as_log(log, chosen.keeps), as_description(policy), chosen)
 
 
-def _as_log(log: LogLike, keep: Sequence[str] = ()) -> Log:
+def _as_log(log: LogLike, keep: Sequence[str], reading: Mapping[str, Any] = MappingProxyType({})) -> Log:
     """Return a log that keeps the contract; one made by hand is validated, once; one that is read keeps some columns.
 
-    Raises
-    ------
-    DataError
-        The log breaks the contract; the message names table, column, rows, values and the repair.
-    UsageError
-        It is a frame; the message says how that becomes a log.
+    DataError where it breaks the contract, UsageError for a frame, which says how that becomes a log.
     """
-    return log.checked() if isinstance(log, Log) else load(log, keep=list(keep))
+    return log.checked() if isinstance(log, Log) else load(log, **{**reading, "keep": list(keep)})
+
+
+@contextmanager
+def _opened(
+    log: LogLike, keep: Sequence[str], executor: Executor | None, reading: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[tuple[Log, LogPlace | None]]:
+    """Give a log as `_as_log`, and the place at which the workers of an executor find it; None without an executor."""
+    own_log = _as_log(log, keep, reading)
+    if executor is None:
+        yield own_log, None
+        return
+    named = None if isinstance(log, Log) else str(log)
+    with at_a_place(own_log, named, {**reading, **({"keep": list(keep)} if keep else {})}) as (logged, place):
+        yield logged, place

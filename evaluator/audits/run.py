@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import pyarrow as pa
 from evaluator.audits import audit_jobs
 from evaluator.audits.audit_jobs import RUNS_PER_TWIN, AuditedLog, LiveRuns, TwinJob, audited_log, live_jobs
 from evaluator.audits.options import AuditOptions
-from evaluator.audits.power import LargerDifference, PairPower, powers
+from evaluator.audits.power import LargerDifference, powers
 from evaluator.audits.replays import IntervalAndTruth, MeasuredDifference, TwinReplays, fit, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
 from evaluator.audits.words import found_beside_twins, verdict, warnings
@@ -28,6 +28,7 @@ from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.replays.findings.plan import warn_of_twins
+from evaluator.results.tabular import COUNT, NUMBER, TEXT, interval_cells, interval_columns
 
 Floats = npt.NDArray[np.float64]
 
@@ -84,7 +85,8 @@ def run_audit(
         advance=lambda _, items: advance(items),
     )
     values = np.array([value for _, of_job in played for value in of_job])
-    live = _Live(*values.reshape(-1, len(policies), 2).transpose(2, 1, 0))
+    # Of each policy's runs, shape (policies, runs): after its replays' rounds, and after the common ones.
+    live, live_common = values.reshape(-1, len(policies), 2).transpose(2, 1, 0)
     told = [[replayed.told[p] for replayed in done] for p in range(len(policies))]
     of_policies = tuple(
         PolicyAudit(
@@ -92,14 +94,14 @@ def run_audit(
             sampler=told[p][0].sampler,
             rounds=float(np.mean([t for one in told[p] for t in one.rounds])),
             acceptance_rate=float(np.mean([one.acceptance for one in told[p]])),
-            **_against_live(np.array([one.value.interval.estimate for one in told[p]]), live.own[p]),
+            **_against_live(np.array([one.value.interval.estimate for one in told[p]]), live[p]),
             value_coverage=_coverage([one.value for one in told[p]], options.level),
             regret_coverage=_coverage([one.regret for one in told[p]], options.level),
             uplift_coverage=_coverage([one.uplift for one in told[p]], options.level),
         )
         for p, policy in enumerate(policies)
     )
-    of_pairs = _pairs(policies, done, live.common, options.level, worth=truth.value_of_larger)
+    of_pairs = _pairs(policies, done, live_common, options.level, worth=truth.value_of_larger)
     beside = found_beside_twins(
         check_log(rewards_alone(log), CheckOptions(propensity=options.propensity, seed=options.seed))
     )
@@ -126,16 +128,16 @@ def run_audit(
         ),
         twins=_twins_table(specs, done),
         differences=_differences_table(specs, done),
-        live=_live_table(specs, live),
+        live=pa.table(
+            {
+                "run": pa.array(np.tile(np.arange(live.shape[1]), len(specs))),
+                "policy": pa.array([spec for spec in specs for _ in range(live.shape[1])]),
+                "value": pa.array(live.reshape(-1)),
+                "value_common": pa.array(live_common.reshape(-1)),
+            }
+        ),
         labels=tuple(map(str, log.labels)),
     )
-
-
-class _Live(NamedTuple):
-    """Values of each policy's live runs, shape (policies, runs): after its replays' rounds, after the common ones."""
-
-    own: Floats
-    common: Floats
 
 
 def _against_live(replayed: Floats, live: Floats) -> dict[str, float]:
@@ -177,10 +179,23 @@ def _pairs(
         [LargerDifference(float((live[a].mean() + live[b].mean()) / 2), worth) for a, b in numbers],
         level=level,
     )
-    return tuple(
-        _pair(policies[a].spec, policies[b].spec, pair, of, power, level)
-        for (a, b), pair, of, power in zip(numbers, known, compared, planned, strict=True)
-    )
+    pairs = []
+    for (a, b), pair, of, power in zip(numbers, known, compared, planned, strict=True):
+        found, difference = np.array([one.interval.estimate for one in pair]), of["live_value"]
+        pairs.append(
+            PairAudit(
+                first=policies[a].spec,
+                second=policies[b].spec,
+                live_difference=difference,
+                live_standard_error=of["live_standard_error"],
+                difference=of["value"],
+                spread=of["spread"],
+                ranked_rightly=float(np.mean(np.sign(found) == np.sign(difference))) if _clear(of) else None,
+                coverage=_coverage(pair, level),
+                **power._asdict(),
+            )
+        )
+    return tuple(pairs)
 
 
 def _clear(compared: dict[str, float]) -> bool:
@@ -188,71 +203,29 @@ def _clear(compared: dict[str, float]) -> bool:
     return abs(compared["live_value"]) > 2.0 * compared["live_standard_error"]
 
 
-def _pair(
-    first: str,
-    second: str,
-    known: Sequence[MeasuredDifference],
-    compared: dict[str, float],
-    power: PairPower,
-    level: float,
-) -> PairAudit:
-    found = np.array([one.interval.estimate for one in known])
-    difference = compared["live_value"]
-    return PairAudit(
-        first=first,
-        second=second,
-        live_difference=difference,
-        live_standard_error=compared["live_standard_error"],
-        difference=compared["value"],
-        spread=compared["spread"],
-        ranked_rightly=float(np.mean(np.sign(found) == np.sign(difference))) if _clear(compared) else None,
-        coverage=_coverage(known, level),
-        alone=power.alone,
-        ranked=power.ranked,
-        expected=power.expected,
-        expected_ranked=power.expected_ranked,
-    )
-
-
 def _twins_table(specs: Sequence[str], done: Sequence[TwinReplays]) -> pa.Table:
-    columns: dict[str, list[Any]] = {"twin": [], "policy": [], "rounds": [], "acceptance_rate": []}
-    for twin, replayed in enumerate(done):
-        for spec, told in zip(specs, replayed.told, strict=True):
-            row = {"twin": twin, "policy": spec, "rounds": min(told.rounds), "acceptance_rate": told.acceptance}
-            for name in ("value", "regret", "uplift"):
-                known: IntervalAndTruth = getattr(told, name)
-                row |= {
-                    name: known.interval.estimate,
-                    f"{name}_low": known.interval.low,
-                    f"{name}_high": known.interval.high,
-                    f"{name}_true": known.true,
-                }
-            for name, value in row.items():
-                columns.setdefault(name, []).append(value)
-    return pa.table(columns)
+    rows = [
+        {
+            "twin": twin, "policy": spec, "rounds": min(told.rounds), "acceptance_rate": told.acceptance,
+            **_cells("value", told.value), **_cells("regret", told.regret), **_cells("uplift", told.uplift),
+        }
+        for twin, replayed in enumerate(done)
+        for spec, told in zip(specs, replayed.told, strict=True)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows)
 
 
 def _differences_table(specs: Sequence[str], done: Sequence[TwinReplays]) -> pa.Table:
     rows = [
-        (twin, a, b, replayed.horizon, known.interval.estimate, known.interval.low, known.interval.high, known.true)
+        {"twin": twin, "first": a, "second": b, "rounds": replayed.horizon, **_cells("difference", known)}
         for twin, replayed in enumerate(done)
         for (a, b), known in zip(combinations(specs, 2), replayed.differences, strict=True)
     ]
-    kinds = (pa.int64(), pa.string(), pa.string(), pa.int64(), *[pa.float64()] * 4)
-    names = ("twin", "first", "second", "rounds", "difference", "difference_low", "difference_high", "difference_true")
-    columns = zip(*rows, strict=True) if rows else [[] for _ in names]
-    return pa.table(
-        {name: pa.array(list(column), kind) for name, column, kind in zip(names, columns, kinds, strict=True)}
-    )
+    numbers = {**interval_columns("difference"), "difference_true": NUMBER}
+    kinds = {"twin": COUNT, "first": TEXT, "second": TEXT, "rounds": COUNT, **numbers}
+    return pa.Table.from_pylist(rows, pa.schema(list(kinds.items())))
 
 
-def _live_table(specs: Sequence[str], live: _Live) -> pa.Table:
-    runs = live.own.shape[1]
-    return pa.table(
-        {
-            "run": pa.array(np.tile(np.arange(runs), len(specs))),
-            "policy": pa.array([spec for spec in specs for _ in range(runs)]),
-            "value": pa.array(live.own.reshape(-1)),
-            "value_common": pa.array(live.common.reshape(-1)),
-        }
-    )
+def _cells(name: str, known: IntervalAndTruth | MeasuredDifference) -> dict[str, float]:
+    """Return an interval, and what is true, as cells of a row."""
+    return {**interval_cells(name, known.interval), f"{name}_true": known.true}

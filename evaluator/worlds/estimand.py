@@ -144,14 +144,11 @@ def claims_of(truth: LogTruth, plan: ReplayPlan) -> ClaimsByLaw:
     Eventual rewards count whatever their delay, so that one claim does for all actions where twins have times, by which
     live runs reveal them.
     """
-    return replace(_of_sales(truth, plan), money=None if truth.money is None else _of_money(truth, plan))
-
-
-def _of_sales(truth: LogTruth, plan: ReplayPlan) -> ClaimsByLaw:
-    late = _late(plan)
-    if truth.traffic is not None and not late:
-        return ClaimsByLaw((claim_of(truth, plan),), np.zeros(len(truth.laws.of_action), np.int64))
-    return ClaimsByLaw(tuple(claim_of(replace(truth, cdf=cdf), plan) for cdf in truth.laws.cdfs), truth.laws.of_action)
+    money = None if truth.money is None else _of_money(truth, plan)
+    if truth.traffic is not None and not _late(plan):
+        return ClaimsByLaw((claim_of(truth, plan),), np.zeros(len(truth.laws.of_action), np.int64), money)
+    claims = tuple(claim_of(replace(truth, cdf=cdf), plan) for cdf in truth.laws.cdfs)
+    return ClaimsByLaw(claims, truth.laws.of_action, money)
 
 
 def _late(plan: ReplayPlan) -> bool:

@@ -126,6 +126,10 @@ class DrawnEvents(NamedTuple):
     wait: Ints
     value: Floats
 
+    def of_displays(self, first: int, time: Ints) -> tuple[Ints, Ints, Floats]:
+        """Return display, time and value of each, of displays that are numbered from `first` on and shown at `time`."""
+        return first + self.display, time[self.display] + self.wait, self.value
+
 
 @dataclass(frozen=True, eq=False)
 class EventLaw:

@@ -19,17 +19,16 @@ from evaluator.replays.rounds.propensity import Propensities
 from evaluator.replays.rounds.stream import EligibleSets
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
 
 # Displays that a model of the logger is fitted to; evenly spaced in longer logs.
 MODEL_DISPLAYS = 100_000
 _STEPS = 25
-Ints = npt.NDArray[np.int64]
-
 # Scores that a model is fitted to, at most, and how far its steps go.
 _CELLS, _STEPS_AMONG = 4_000_000, 200
 # Prior precision of the coefficients of standardised vectors: weak.
 _WEAK = 1e-3
-Truths = npt.NDArray[np.bool_]
 # Entries of a block: enough for contexts to be drawn anew, few enough for a calendar to keep its dates.
 BLOCK = 20
 
@@ -62,7 +61,8 @@ def fit_twin_logger(
         return TwinLogger((p / p.sum())[None], f"twins are logged by the {said}, which do not depend on the context")
     vectors = display_vectors(log, first="context")
     if vectors == "context":
-        table, said = _by_context(log, pool), "a multinomial logistic model of the context"
+        context = to_numpy(log.take(pool, ["context"])["context"])
+        table, said = context_model(log, MODEL_DISPLAYS).all(context), "a multinomial logistic model of the context"
     elif vectors == "action_set":
         table, at_rest = _by_vector(log, pool)
         said = "a conditional logistic model of the actions' vectors" + ("" if at_rest else " (not at rest: unsure)")
@@ -71,17 +71,19 @@ def fit_twin_logger(
             share[None],
             "twins are logged by the shares of the actions: the log's propensities vary with what it does not hold",
         )
-    # No smaller than the log's smallest: what a model extrapolates to would decide how many displays are accepted.
-    floor = min(propensities.least, 1.0 / k)
-    above = np.maximum(table - floor, 1e-12)
-    table = floor + above * ((1.0 - k * floor) / above.sum(axis=1, keepdims=True))
-    return TwinLogger(
-        table, f"twins are logged by {said} fitted to the log, and have its probabilities as propensities"
-    )
+    said = f"twins are logged by {said} fitted to the log, and have its probabilities as propensities"
+    return TwinLogger(_with_floor(table, propensities.least, np.ones((1, k), np.bool_)), said)
 
 
-def _by_context(log: Log, pool: npt.NDArray[np.int64]) -> Floats:
-    return context_model(log, MODEL_DISPLAYS).all(to_numpy(log.take(pool, ["context"])["context"]))
+def _with_floor(table: Floats, least: float, truths: Truths) -> Floats:
+    """Return probabilities of the eligible actions, none smaller than the log's smallest, shape (P, K).
+
+    What a model extrapolates to would else decide how many displays are accepted.
+    """
+    size = truths.sum(axis=1, keepdims=True)
+    floor = np.minimum(least, 1.0 / size)
+    above = np.maximum(table - floor, 1e-12) * truths
+    return np.asarray(truths * floor + above * ((1.0 - size * floor) / above.sum(axis=1, keepdims=True)))
 
 
 def _by_vector(log: Log, pool: npt.NDArray[np.int64]) -> tuple[Floats, bool]:
@@ -135,10 +137,7 @@ def fit_logger_among(log: Log, propensities: Propensities, pool: Ints, truths: T
     table /= table.sum(axis=1, keepdims=True)
     if propensities.rule is None:
         return TwinLogger(table, said)
-    # No smaller than the log's smallest: what a model extrapolates to would decide how many displays are accepted.
-    floor = np.minimum(propensities.least, 1.0 / size)
-    above = np.maximum(table - floor, 1e-12) * truths
-    return TwinLogger(truths * floor + above * ((1.0 - size * floor) / above.sum(axis=1, keepdims=True)), said)
+    return TwinLogger(_with_floor(table, propensities.least, truths), said)
 
 
 def _is_even(log: Log, propensities: Propensities, pool: Ints) -> bool:

@@ -29,7 +29,6 @@ from evaluator.worlds.scenarios.problem import (
     LinearProblem,
     Problem,
     action_sets,
-    draw_log,
     eligible_rounds,
     logging_chances,
     rates_of,
@@ -220,7 +219,7 @@ def of_truth(truth: LogTruth) -> TrueRewards:
 
 def known_truth(model: Problem | Promotions) -> LogTruth:
     """Return the truth of a scenario in time, given the times, contexts and eligible actions of its own log."""
-    log = model.draw() if isinstance(model, Promotions) else draw_log(model)
+    log = model.draw()
     n, k = len(log), log.n_actions
     entries = pool_entries(n, k)
     traffic = model.scenario.arrivals if isinstance(model, Promotions) else model.arrivals

@@ -20,7 +20,7 @@ from evaluator.log.stored import BatchedLog
 from evaluator.streams import Stream, child_streams, seed_sequence
 from evaluator.worlds.arrivals import DisplayTimes
 from evaluator.worlds.disk_column import DisplayColumn, spans
-from evaluator.worlds.event_laws import EventLaw, LogCosts
+from evaluator.worlds.event_laws import DrawnEvents, EventLaw, LogCosts
 from evaluator.worlds.logger import TwinSets
 from evaluator.worlds.scenarios.problem import event_table
 from evaluator.worlds.truth import LogTruth
@@ -196,7 +196,7 @@ class TwinLog(BatchedLog):
 
 
 # Displays are drawn some at a time, from streams that give the same numbers however many are taken at once; what is
-# kept of each is its action and its entry of the truth's pool (`evaluator.worlds.twin_log`).
+# kept of each is its action and its entry of the truth's pool.
 
 
 def replay_seed(seed: int, twin: int) -> int:
@@ -214,14 +214,6 @@ class _Streams(NamedTuple):
     waits: np.random.Generator
     worths: np.random.Generator
     refunds: tuple[np.random.Generator, ...]
-
-
-class _Events(NamedTuple):
-    """Conversions of some displays of a twin, shape (c,)."""
-
-    display_id: Ints
-    time: Ints
-    value: Floats
 
 
 def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) -> TwinLog:
@@ -251,11 +243,7 @@ def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) ->
     until = None if truth.beyond is None else int(drawn.times(n - 1, n)[0]) + truth.beyond
     edges = _edges(truth.logger)
     parts = [_draw_part(truth, drawn, streams, edges, first, end) for first, end in spans(0, n)]
-    display, when, value = (np.concatenate(of) for of in zip(*parts, strict=True))
-    if until is not None:
-        seen = when <= until
-        display, when, value = display[seen], when[seen], value[seen]
-    conversions = event_table(display, when, value)
+    conversions = _known(parts, until)
     events, kinds = [conversions], []
     for number, one in enumerate(outcomes):
         own = None if one.beyond is None else int(drawn.times(n - 1, n)[0]) + one.beyond
@@ -275,14 +263,21 @@ def _outcome_events(
         comes, late, worth = (stream.random(end - first) for stream in luck)
         action = drawn.action.read(first, end).astype(np.int64)
         found = one.drawn(np.arange(end - first), action, (comes, late, worth))
-        parts.append((first + found.display, drawn.times(first, end)[found.display] + found.wait, found.value))
+        parts.append(found.of_displays(first, drawn.times(first, end)))
+    return with_kind(_known(parts, until), one.kind.name)
+
+
+def _known(parts: Sequence[tuple[Ints, Ints, Floats]], until: int | None) -> pa.Table:
+    """Return the table of events that were drawn in parts, those until a time."""
     display, when, value = (np.concatenate(of) for of in zip(*parts, strict=True))
-    seen = np.ones(len(when), np.bool_) if until is None else when <= until
-    return with_kind(event_table(display[seen], when[seen], value[seen]), one.kind.name)
+    seen = slice(None) if until is None else when <= until
+    return event_table(display[seen], when[seen], value[seen])
 
 
-def _draw_part(truth: LogTruth, drawn: TwinDisplays, streams: _Streams, edges: Floats, first: int, end: int) -> _Events:
-    """Draw some displays that follow those drawn before, and return their conversions."""
+def _draw_part(
+    truth: LogTruth, drawn: TwinDisplays, streams: _Streams, edges: Floats, first: int, end: int
+) -> tuple[Ints, Ints, Floats]:
+    """Draw some displays that follow those drawn before, and return their conversions: display, time, value."""
     n, m = truth.displays, end - first
     time = drawn.times(first, end)
     if truth.sets is not None:
@@ -298,10 +293,9 @@ def _draw_part(truth: LogTruth, drawn: TwinDisplays, streams: _Streams, edges: F
     worth = streams.worths.random(m)
     if truth.money is None:
         value = truth.values[(worth[converts] * truth.values.size).astype(np.int64)]
-        return _Events(first + converts, time[converts] + wait, value)
+        return DrawnEvents(converts, wait, value).of_displays(first, time)
     luck = (of[converts] for of in (worth, *(stream.random(m) for stream in streams.refunds)))
-    events = truth.money.drawn_sales(converts, action[converts], wait, *luck)
-    return _Events(first + events.display, time[events.display] + events.wait, events.value)
+    return truth.money.drawn_sales(converts, action[converts], wait, *luck).of_displays(first, time)
 
 
 def _edges(logger: Floats) -> Floats:

@@ -1,8 +1,16 @@
-"""A world: what displays and events are drawn from. Its truth is known: it draws logs, and policies live in it."""
+"""A world: what displays and events are drawn from. Its truth is known: it draws logs, and policies live in it.
+
+A world has traffic, contexts, eligible sets, a logger, and event laws by kind. Of a scenario that counts rounds a
+`Problem` states them (``arrivals``, ``dimension``, ``flights``, ``logger``, ``means`` and ``laws``), and its live runs
+are those of `evaluator.worlds.scenario_runs`. Every world in time is a `LogTruth` (``traffic``, ``pool``, ``sets``,
+``logger``, ``rates``, ``laws`` and ``money``), and live runs are those of `evaluator.worlds.live_policy`: one fitted to
+a log is made so, scenarios in time and promotions become one (`evaluator.worlds.true_rewards.known_truth`). The shop
+and the Criteo twin are generated as files; `evaluator.worlds.shop` and `evaluator.worlds.criteo` state theirs.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +30,7 @@ from evaluator.reading.resolve import dataset_spec, spec_path
 from evaluator.reading.spec import FileSpec, ScenarioSpec
 from evaluator.threads import one_blas_thread
 from evaluator.units import is_whole, rounds_of_window
-from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem, draw_log, problem_of
+from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem, problem_of
 from evaluator.worlds.scenarios.promotions import Promotions
 from evaluator.worlds.scenarios.scenario import PromotionsScenario
 
@@ -231,20 +239,7 @@ class World:
         ParameterError
             A number is out of range, or a log does not fit in memory.
         """
-        if isinstance(self.model, Promotions | GeneratedFiles):
-            return self.model.draw(displays=displays, seed=seed)
-        if isinstance(self.model, BernoulliProblem | LinearProblem):
-            return draw_log(self.model, displays=displays, seed=seed)
-        from evaluator.worlds.twin_log import draw_twin
-
-        most = self.model.displays
-        n, seed = most if displays is None else displays, 0 if seed is None else seed
-        if not is_whole(n, 1) or n > most or not is_whole(seed, 0):
-            raise ParameterError(
-                f"displays={n}, seed={seed}.",
-                remedy=f"displays is 1 to {most:,}, or fit the world for more (`displays`); seed is 0 or more.",
-            )
-        return draw_twin(replace(self.model, displays=n), seed=seed, twin=0)
+        return self.model.draw(displays=displays, seed=seed)
 
     @one_blas_thread()
     def play(

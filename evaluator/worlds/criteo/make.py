@@ -136,7 +136,9 @@ def plan_twin(twin: TwinParameters, *, rows: int, seed: int) -> tuple[ChunkPlan,
     stays = known.joint - converts
     clock = ArrivalQuantiles(twin.arrivals)
     journeys = plan_journeys(twin, clock, per_journey, converts.ravel() / converts.sum(), journey_rng)
-    edges = _chunk_edges(clock, -(-rows // CHUNK_ROWS))
+    chunks = -(-rows // CHUNK_ROWS)
+    # Whole seconds between stretches of about equally many displays.
+    edges = np.concatenate([[0], clock.times(np.arange(1, chunks) / chunks), [clock.seconds]])
     mass = np.diff(clock.cdf(edges))
     campaigns = known.campaigns
     plan = ChunkPlan(
@@ -153,12 +155,6 @@ def plan_twin(twin: TwinParameters, *, rows: int, seed: int) -> tuple[ChunkPlan,
         amounts=Amounts(twin.cost, twin.cpo, len(campaigns.share)),
     )
     return plan, known
-
-
-def _chunk_edges(clock: ArrivalQuantiles, chunks: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return whole seconds between stretches of about equally many displays."""
-    inner = clock.times(np.arange(1, chunks) / chunks)
-    return np.concatenate([[0], inner, [clock.seconds]])
 
 
 def _write(plan: ChunkPlan, path: Path, jobs: int, advance: Callable[[int], None] | None) -> None:

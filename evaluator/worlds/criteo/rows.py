@@ -266,7 +266,7 @@ def truth(twin: TwinParameters, *, conversion_rate: float) -> CampaignTruth:
     """
     campaigns = campaign_table(twin.campaigns, conversion_rate=conversion_rate)
     one = category_shares(twin.categories[0])
-    four = _class_shares(twin)
+    four = np.add.reduceat(category_shares(twin.categories[3]), class_bounds(twin)[:-1])
     context_share = np.outer(one, four).ravel()
     effect = _effects(twin, len(campaigns.share))
     joint = _fit_margins(effect**twin.contexts.lean, context_share, campaigns.share)
@@ -283,10 +283,6 @@ def truth(twin: TwinParameters, *, conversion_rate: float) -> CampaignTruth:
 def class_bounds(twin: TwinParameters) -> list[int]:
     """Return where the classes of cat4 begin and end among its values, commonest first."""
     return [0, *np.cumsum(twin.contexts.classes).tolist()]
-
-
-def _class_shares(twin: TwinParameters) -> Floats:
-    return np.add.reduceat(category_shares(twin.categories[3]), class_bounds(twin)[:-1])
 
 
 def _effects(twin: TwinParameters, n_campaigns: int) -> Floats:

@@ -84,6 +84,11 @@ class ScenarioProblem:
     displays: int = 100_000
     seed: int = 0
 
+    def draw(self, *, displays: int | None = None, seed: int | None = None) -> Log:
+        """Return a log drawn from the problem, as `evaluator.datasets.generate` does."""
+        assert isinstance(self, BernoulliProblem | LinearProblem)
+        return _draw_log(self, displays, seed)
+
     def _check(self, n_actions: int, fits: bool, what: str, remedy: str) -> None:
         if not fits:
             raise ParameterError(f"{self.name}: {what} and {len(self.laws)} delay laws.", remedy=remedy)
@@ -309,11 +314,10 @@ def generate(
     >>> generate(BernoulliScenario(kind="bernoulli", means=[0.1, 0.9]), displays=1000)
     Log('synthetic', displays=1000, conversions=515, actions=2, tick='round')
     """
-    return draw_log(problem_of(scenario, name, folder), displays=displays, seed=seed)
+    return problem_of(scenario, name, folder).draw(displays=displays, seed=seed)
 
 
-def draw_log(problem: Problem, *, displays: int | None = None, seed: int | None = None) -> Log:
-    """Return a log drawn from a problem, as `generate` does."""
+def _draw_log(problem: Problem, displays: int | None, seed: int | None) -> Log:
     k, laws = problem.n_actions, list(problem.laws)
     n, seed = size_and_seed(problem, displays, seed, problem.name, each=k * max(problem.dimension, 1))
     # One stream a quantity: a longer log starts with the shorter one's contexts, actions, rewards and delays.
