@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.result import Check, CheckResult, not_applicable
-from evaluator.checks.significance import p_words
+from evaluator.checks.significance import Flags, Floats, Ints, p_words
 from evaluator.estimates.simultaneous import holm
 from evaluator.log import Log
 from evaluator.log.encoder import Coordinate
@@ -22,8 +22,6 @@ from evaluator.streams import STEP
 if TYPE_CHECKING:
     from evaluator.checks.tables import Tables
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 # Coordinates beyond this many are not looked at: those that vary most are.
 MOST = 32
@@ -163,7 +161,7 @@ class CommonVectors:
         # (V + 1,): the last place is for all other vectors.
         self.shown, self.judged, self.converted = np.zeros((3, len(codes) + 1))
 
-    def add(self, key: Hashes, judged: int, converted: npt.NDArray[np.bool_]) -> None:
+    def add(self, key: Hashes, judged: int, converted: Flags) -> None:
         """Count some displays, of which the first `judged` can be judged; key, converted: shape (n,)."""
         of = len(self.shown)
         at = np.zeros(len(key), np.int64)

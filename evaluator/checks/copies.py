@@ -11,11 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.contexts import Hashes, hashes
 from evaluator.checks.result import POWER_Z, Check, CheckResult, not_applicable
-from evaluator.checks.significance import homogeneity, normal_tail, p_words, poisson_tail, upper_normal_quantile
+from evaluator.checks.significance import (
+    Flags,
+    Floats,
+    Ints,
+    homogeneity,
+    normal_tail,
+    p_words,
+    poisson_tail,
+    upper_normal_quantile,
+)
 from evaluator.log.schema import to_numpy
 from evaluator.streams import STEP, mixed
 from evaluator.units import ROUND
@@ -23,8 +31,6 @@ from evaluator.units import ROUND
 if TYPE_CHECKING:
     from evaluator.checks.tables import Tables
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _LAGS = (1, 2)
 # Chance pairs a row beyond which times are too coarse to tell copies.
 _CROWDED_TIMES = 1.0
@@ -158,7 +164,7 @@ class NearPairs:
         time, key, action = time[order], key[order], action[order]
         p = np.minimum(p[order], 1.0)
         n = len(time)
-        earlier: list[tuple[npt.NDArray[np.bool_], Ints, Floats]] = []
+        earlier: list[tuple[Flags, Ints, Floats]] = []
         for lag in range(1, min(_NEIGHBOURS, n - 1) + 1):
             gap = time[lag:] - time[:-lag]
             paired = np.zeros(n, bool)
@@ -251,7 +257,7 @@ def shared_conversions(t: Tables, level: float) -> CheckResult:
     )  # fmt: skip
 
 
-def _split(when: Ints, value: npt.NDArray[np.float64]) -> bool:
+def _split(when: Ints, value: Floats) -> bool:
     """Return whether equal conversions only share one value: together they are worth no more than the largest one."""
     pairs = np.stack((when.astype(np.float64), value), axis=1)
     found, count = np.unique(pairs, axis=0, return_counts=True)

@@ -9,10 +9,9 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import Check, CheckResult, not_applicable
-from evaluator.checks.significance import FEWEST, chi_square_tail, p_words
+from evaluator.checks.significance import FEWEST, Flags, Floats, Ints, chi_square_tail, p_words
 from evaluator.checks.tables import Tables
 from evaluator.checks.timeline import TOO_SHORT
 from evaluator.delays.product_limit import GroupCDFs, group_cdfs
@@ -23,8 +22,6 @@ from evaluator.log.column import grouping_columns, read_values, renumbered
 from evaluator.log.schema import to_numpy
 from evaluator.units import format_duration
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 FEWEST_CONVERSIONS = 50
 # Delays are cut at these quantiles of all, which no assignment to groups changes.
 _CUTS = (0.005, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
@@ -291,7 +288,7 @@ class SeenConversions(NamedTuple):
     limit: Ints
     action: Ints
 
-    def taken(self, rows: npt.NDArray[np.bool_]) -> SeenConversions:
+    def taken(self, rows: Flags) -> SeenConversions:
         """Return some of them."""
         return SeenConversions(self.delay[rows], self.limit[rows], self.action[rows])
 

@@ -11,10 +11,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import MOST_SHOWN, POWER, POWER_Z, Check, CheckResult, not_applicable
-from evaluator.checks.significance import FEWEST, SmallestP, chi_square_tail, p_words, smallest_p
+from evaluator.checks.significance import FEWEST, Flags, Floats, Ints, SmallestP, chi_square_tail, p_words, smallest_p
 from evaluator.checks.timeline import TOO_SHORT
 from evaluator.engine.kernels.solving import inverted, solved, squared_length
 from evaluator.streams import Stream, random_stream
@@ -22,8 +21,6 @@ from evaluator.streams import Stream, random_stream
 if TYPE_CHECKING:
     from evaluator.checks.tables import Tables
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 # Change of rates (root mean square, relative) that matters.
 RATE_CHANGE = 0.05
 # Change of an action's rate against the others that matters, relative.
@@ -154,7 +151,7 @@ def _shown_rates(df: int, noise: float, level: float) -> str:
     return f"rates of all actions that become {(1.0 + d) / (1.0 - d):.2f} times theirs at half time"
 
 
-def compared_periods(t: Tables) -> npt.NDArray[np.bool_]:
+def compared_periods(t: Tables) -> Flags:
     """Return the periods whose rates are compared, shape (P,): whole and judged ones, or all if these are too few.
 
     Rates go with the time of day, so a day of which only the morning can be judged differs from the others.

@@ -7,19 +7,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.rates import compared_periods
 from evaluator.checks.result import MOST_SHOWN, POWER_Z, Check, CheckResult, Verdict, not_applicable
-from evaluator.checks.significance import p_words, smallest_p
+from evaluator.checks.significance import Flags, Floats, Ints, p_words, smallest_p
 from evaluator.checks.tables import Tables
 from evaluator.checks.timeline import WEEKDAYS
 from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.streams import Stream, random_stream
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 # Relative change of values that matters.
 CHANGE, FEWEST_CONVERSIONS, ROWS = 0.1, 50, 10_000
 # How far the logarithm (of base ten) of a ratio may be from a whole number, by chance or not, to be a change of unit.

@@ -6,10 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import Check, CheckResult, not_applicable
-from evaluator.checks.significance import p_words
+from evaluator.checks.significance import Flags, Floats, p_words
 from evaluator.checks.tables import Tables
 from evaluator.log.schema import to_numpy
 from evaluator.log.times import dated
@@ -22,7 +21,6 @@ from evaluator.replays.rounds.gaps_and_bursts import (
 )
 from evaluator.units import format_duration
 
-Floats = npt.NDArray[np.float64]
 # An hour without displays is no chance where so many are usual: exp(-20) is 2e-9.
 USUAL = 20.0
 # Share of all displays within one hour of at least two days that is a burst.
@@ -30,7 +28,6 @@ BURST, FEWEST_HOURS = 0.2, 48
 _HOUR_S = 3600.0
 # Share of the conversions that a gap swallows: nothing to speak of, and so many that every value is off.
 FEW_LOST, MANY_LOST = 0.001, 0.05
-Ints = npt.NDArray[np.int64]
 # Below this share of what is usual the day is called incomplete.
 INCOMPLETE = 0.7
 # Hours that the last day must have, days before it, and displays or conversions that must be usual.
@@ -59,7 +56,8 @@ def traffic(t: Tables) -> CheckResult:
     top = float(hours.max() / hours.sum())
     burst = len(hours) >= FEWEST_HOURS and top > BURST
     mean = float(hours.mean())
-    longest = _longest(gaps)
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], gaps, [False])).astype(np.int8)))
+    longest = int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
     numbers = {"mean_per_hour": mean, "median_per_hour": float(np.median(inner)), "p05_per_hour": low,
                "p95_per_hour": high, "empty_hours": int(gaps.sum()), "longest_gap_hours": longest,
                "busiest_hour_share": top, "hours": len(hours)}  # fmt: skip
@@ -115,11 +113,6 @@ def _usual(hours: Floats, first: int) -> Floats:
     return usual
 
 
-def _longest(gaps: npt.NDArray[np.bool_]) -> int:
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], gaps, [False])).astype(np.int8)))
-    return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
-
-
 TRAFFIC = Check(name="traffic", finds="missing hours and bursts", run=traffic, tested=False)
 
 
@@ -152,12 +145,13 @@ def outages(t: Tables) -> CheckResult:
     usual_weekend = "" if longest.weekly or longest.hours < 24 else (
         " The log is too short to tell whether weeks are like that; if they are, nothing is wrong."
     )  # fmt: skip
+    others = "" if len(gaps) == 1 else f", and so it is at {len(gaps) - 1} other times"
     grave = share >= MANY_LOST and not usual_weekend
     return CheckResult(
         verdict="fail" if grave else "warn", number=f"none {said}, about {share:.1%} lost", effect=share,
         numbers=numbers,
         what=f"Not one conversion comes {said}, while the same hours of the days around have {longest.usual:,} or "
-        f"more{_others(gaps)}. {while_shown} Displays shown before and during that time lose conversions, but they "
+        f"more{others}. {while_shown} Displays shown before and during that time lose conversions, but they "
         f"count as judged: values are too low, for actions shown then more than for others.{usual_weekend}",
         remedy=_remedy(t, longest),
     )  # fmt: skip
@@ -171,10 +165,6 @@ def _displays(t: Tables, gap: ConversionGap) -> int:
     first = timeline.start // timeline.hour
     low, high = (np.clip(time // timeline.hour - first, 0, len(hours)) for time in (gap.start, gap.end))
     return int(hours[low:high].sum())
-
-
-def _others(gaps: list[ConversionGap]) -> str:
-    return "" if len(gaps) == 1 else f", and so it is at {len(gaps) - 1} other times"
 
 
 def _remedy(t: Tables, gap: ConversionGap) -> str:
@@ -217,7 +207,7 @@ class _Days(NamedTuple):
     shown: Floats
     whole: Floats
     came: Floats
-    weekend: npt.NDArray[np.bool_] | None
+    weekend: Flags | None
     hours: int
 
 
@@ -315,17 +305,12 @@ def _below(counts: Floats) -> Shortfall | None:
 
 def _student(values: Floats, noise: Floats) -> float:
     """Return P(a value as low as the first), given the others and the variance that chance alone makes of each."""
+    from scipy.special import stdtr
+
     others = values[1:]
     spread = max(float(others.var(ddof=1)), float(noise[1:].mean()))
     error = math.sqrt(spread * (1.0 + 1.0 / len(others)) + max(float(noise[0] - noise[1:].mean()), 0.0))
-    return _student_tail((float(values[0]) - float(others.mean())) / error, len(others) - 1)
-
-
-def _student_tail(t: float, df: int) -> float:
-    """Return P(Student's t <= t)."""
-    from scipy.special import stdtr
-
-    return float(stdtr(df, t))
+    return float(stdtr(len(others) - 1, (float(values[0]) - float(others.mean())) / error))
 
 
 def _conversions(days: _Days) -> list[Shortfall]:

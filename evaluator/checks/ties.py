@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import SERIOUS, Check, CheckResult, Verdict, not_applicable
-from evaluator.checks.significance import normal_tail, p_words
+from evaluator.checks.significance import Floats, Ints, normal_tail, p_words
 from evaluator.estimates.simultaneous import holm
 
 if TYPE_CHECKING:
     from evaluator.checks.tables import Tables
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 # Values are looked at in groups of so many: fewer may honestly stand in order, as the places of one page.
 CROWD = 20
 # Cells of (group, action) are counted in a table up to so many a display, else found by sorting.

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import Check, CheckResult
-from evaluator.checks.significance import p_words
+from evaluator.checks.significance import Flags, Ints, p_words
 from evaluator.log import Log
 from evaluator.log.times import (
     DAY,
@@ -31,7 +30,6 @@ from evaluator.units import format_duration, ticks_words
 if TYPE_CHECKING:
     from evaluator.checks.tables import Tables
 
-Ints = npt.NDArray[np.int64]
 _MOST_PERIODS = 40
 # Hours beyond this many (a century) come from times in the wrong unit.
 MOST_HOURS = 1_000_000
@@ -71,7 +69,7 @@ class Timeline:
     # Time at which each period ends, in ticks, shape (P,); None where periods are tenths.
     ends: Ints | None
     # Whether the log covers each period but for an hour, shape (P,). Times of day are alike in these; all tenths count.
-    whole: npt.NDArray[np.bool_]
+    whole: Flags
     # What displays at times that come again are told apart by, and the names of the groups: the hours of the day where
     # the log covers a day, and the days of the week where it covers two weeks.
     rhythms: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -201,7 +199,7 @@ class FollowUp:
     # Number of displays, the first ones, that were followed for as long as `horizon`.
     mature: int
 
-    def counted(self, display: Ints) -> npt.NDArray[np.bool_]:
+    def counted(self, display: Ints) -> Flags:
         """Return which conversions a comparison of rates counts, shape (c,)."""
         within = display < self.mature
         return within if self.horizon is None else within & (self.delay <= self.horizon)

@@ -21,12 +21,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from evaluator.escape import escape
-from evaluator.reports.charts import first_chart
-from evaluator.reports.decision_words import candidate_rows, head, sentences, steps, tiles
-from evaluator.reports.document import Block, Chapter, Column, Run, Section, Spec, VerdictBlock, Words
-from evaluator.reports.documents import document_of, name_command_options_in_sections
-from evaluator.reports.shared_sections import ANSWER
-from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, stakes
+from evaluator.reports.decision_words import candidate_rows, head, rule_text, sentences, stakes, steps, tiles
+from evaluator.reports.document import ANSWER, Block, Chapter, Column, Run, Section, Spec, VerdictBlock, Words
+from evaluator.reports.documents import document_of, first_chart, name_command_options_in_sections
+from evaluator.reports.terminal import DO, MARKS, SETTLE
 from evaluator.version import __version__
 
 PAGE = "report.html"
