@@ -52,11 +52,11 @@ from evaluator.replays.result import ReplayResult  # noqa: E402
 from evaluator.reports.command_words import DECLARED  # noqa: E402
 from evaluator.reports.manifest import Manifest  # noqa: E402
 from evaluator.results.json_documents import JsonDocument  # noqa: E402
-from evaluator.simulations.result import SimulationDocument  # noqa: E402
+from evaluator.simulations.result import Simulation  # noqa: E402
 
 DOCUMENTS: tuple[type[JsonDocument], ...] = (
     Audit, Catalogue, CheckReport, Comparison, Conversion, DatasetFacts, DatasetList, DelayStudy, MadeShop, MadeTwin,
-    Manifest, PlanDocument, PolicyDescription, PolicyList, PromotionsFacts, ReplayResult, SimulationDocument, SpecFacts,
+    Manifest, PlanDocument, PolicyDescription, PolicyList, PromotionsFacts, ReplayResult, Simulation, SpecFacts,
     Validation,
 )  # fmt: skip
 FILES = sorted((ROOT / "evaluator" / "reports").glob("*.schema.json"))

@@ -146,14 +146,7 @@ class WorkerError(EvaluatorError, RuntimeError):
 def nearest(name: str, known: Iterable[str], *, listed: Iterable[str] | None = None) -> str:
     """Return a phrase that names the known word nearest to `name`, the known words that begin with it, or all of them.
 
-    Parameters
-    ----------
-    name
-        Word that is not known.
-    known
-        Words that are known.
-    listed
-        Words to name where no known word is near; the other words are counted. None for all words.
+    Where no known word is near, the words that are `listed` are named, and the others counted; None for all words.
 
     >>> nearest("otflinucp", ["otflinucb", "ucb1"])
     'did you mean otflinucb?'
@@ -198,12 +191,7 @@ def nearest_file(path: str | PathLike[str], otherwise: str) -> str:
 
 
 def refuse_no_utf8(name: str) -> None:
-    r"""Raise if a file's name is not UTF-8: JSON, Arrow and many libraries cannot write such a name.
-
-    Raises
-    ------
-    UsageError
-        The name is not UTF-8; the message quotes it.
+    r"""Raise UsageError if a file's name is not UTF-8: JSON, Arrow and many libraries cannot write such a name.
 
     >>> refuse_no_utf8("caf\udce9.csv")
     Traceback (most recent call last):

@@ -19,7 +19,7 @@ from typing import Any
 
 from evaluator.errors import WorkerError
 from evaluator.jobs.workers import this_worker
-from evaluator.outputs.checksums import checksum
+from evaluator.outputs.atomic import checksum
 from evaluator.policies.running import is_ours
 
 # More is no path.
@@ -29,18 +29,10 @@ _PACKAGE = Path(__file__).resolve().parents[0]
 
 @dataclass(frozen=True)
 class CodeOfPolicy:
-    """Hashes of a policy's code, as a worker is told them.
+    """Hashes of a policy's code, as a worker is told them."""
 
-    Parameters
-    ----------
-    written
-        Hash of what the policy's files say, and of installed packages: the same in every process that can run it.
-    run
-        Hash of that and of what the process has imported besides (`own_code`).
-    """
-
-    written: str
-    run: str
+    written: str  # of its files, and of installed packages: the same in every process that can run it
+    run: str  # of that and of what the process has imported besides (`own_code`)
 
 
 def codes_of(policies: Sequence[Any]) -> tuple[CodeOfPolicy, ...]:
@@ -49,15 +41,10 @@ def codes_of(policies: Sequence[Any]) -> tuple[CodeOfPolicy, ...]:
 
 
 def refuse_other_code(policies: Sequence[Any], wanted: Sequence[CodeOfPolicy]) -> None:
-    """Raise unless the policies that a worker loaded are those of the command.
+    """Raise WorkerError unless a worker loaded the command's policies, unchanged since it imported them.
 
     What either process has imported besides does not count: it is another program. What the worker imported for an
     earlier command counts as it was then, for that is what it runs.
-
-    Raises
-    ------
-    WorkerError
-        The code of a policy is another, or has changed since the worker imported it; the message names it.
     """
     for policy, of in zip(policies, wanted, strict=True):
         if _hash(own_code(policy, imported=False)) != of.written:

@@ -94,10 +94,7 @@ def seed_stream(seed: int) -> np.random.Generator:
 def stream_at(state: Mapping[str, Any]) -> np.random.Generator:
     """Return a stream that goes on from a state (`numpy.random.BitGenerator.state`).
 
-    Raises
-    ------
-    ValueError, TypeError, KeyError, ArithmeticError
-        The state is none of a generator.
+    Raises ValueError, TypeError, KeyError or ArithmeticError where the state is none of a generator.
     """
     rng = np.random.default_rng()
     rng.bit_generator.state = state

@@ -24,18 +24,11 @@ _limited: tuple[Thread, Any] | None = None
 def in_threads(
     job: Callable[[T], R], items: Iterable[T], jobs: int, *, ready: int | None = None
 ) -> Generator[R, None, None]:
-    """Yield the job's result for each item, in the order of the items.
+    """Yield the job's result for each item, in their order; items are read one after the other as results are taken.
 
-    Parameters
-    ----------
-    job
-        Function of one item, which neither hears nor tells of the others.
-    items
-        Items to work on, read one after the other as results are taken.
-    jobs
-        Number of threads; with one the work is done in this thread, which alone hears Ctrl-C.
-    ready
-        Number of results that may wait to be taken, or be in the making; None for four a thread.
+    The job is a function of one item, which neither hears nor tells of the others. With one thread the work is done in
+    this thread, which alone hears Ctrl-C. As many results as `ready` may wait to be taken, or be in the making; None
+    for four a thread.
     """
     if jobs == 1:
         yield from map(job, items)

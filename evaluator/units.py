@@ -9,16 +9,7 @@ from evaluator.errors import ParameterError
 from evaluator.escape import shortened
 
 Tick = Literal["ns", "us", "ms", "s", "min", "h", "d", "round"]
-SECONDS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-    "w": 604800.0,
-}
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 ROUND: Tick = "round"
 # A window no delay reaches.
 NO_WINDOW = 2**62
@@ -33,15 +24,10 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|h|d|w)")
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds in a duration such as ``90s``, ``15min``, ``1h``, ``7d``.
+    """Return the seconds in a duration such as ``90s``, ``15min``, ``1h``, ``7d``; ParameterError for any other text.
 
     >>> parse_duration("1.5h")
     5400.0
-
-    Raises
-    ------
-    ParameterError
-        The text is not a number followed by one of ns, us, ms, s, min, h, d, w.
     """
     match = _DURATION.fullmatch(text.strip())
     if match is None:
@@ -53,15 +39,10 @@ def parse_duration(text: str) -> float:
 
 
 def duration_ticks(text: str, tick_seconds: float) -> float:
-    """Return the ticks in a duration, not rounded.
+    """Return the ticks in a duration, not rounded; ParameterError where it is none, or of more ticks than 64 bits hold.
 
     >>> duration_ticks("1.5h", 60.0)
     90.0
-
-    Raises
-    ------
-    ParameterError
-        The text is no duration, or one of more ticks than 64 bits hold.
     """
     ticks = parse_duration(text) / tick_seconds
     if ticks >= NO_WINDOW:
@@ -76,11 +57,6 @@ def rounds_of_window(window: str | int | None, recommended: int | None) -> int |
 
     >>> rounds_of_window(" none", 5), rounds_of_window(None, 5), rounds_of_window("20", 5)
     (None, 5, 20)
-
-    Raises
-    ------
-    ParameterError
-        It is no number of rounds.
     """
     if window is None:
         return recommended
@@ -94,15 +70,10 @@ def rounds_of_window(window: str | int | None, recommended: int | None) -> int |
 
 
 def parse_whole(text: str) -> int | None:
-    """Return the whole number that a text spells in digits, None where it spells none.
+    """Return the whole number that a text spells in digits, None where it spells none; ParameterError beyond 64 bits.
 
     >>> parse_whole(" 2000 "), parse_whole("7d"), parse_whole("-5")
     (2000, None, None)
-
-    Raises
-    ------
-    ParameterError
-        The number is beyond 64 bits.
     """
     digits = text.strip()
     if not (digits.isascii() and digits.isdecimal()):

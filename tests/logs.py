@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evaluator.log import EventKind, Log, LogMeta
 from evaluator.log.eligible import pack
-from evaluator.log.meta import merge_events, with_kind
+from evaluator.log.log_tables import merge_events, with_kind
 from evaluator.log.schema import fixed_size_lists
 
 

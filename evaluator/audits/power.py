@@ -86,25 +86,12 @@ def powers(
 
 
 def left_by_holm(p: Floats, *, alpha: float) -> Floats:
-    """Return by how much each test's error is divided once the others are tested.
+    """Return by how much the error alpha of each of m tests is divided once the others are tested.
 
     Holm's method rejects the l smallest of the others while they are at most alpha / m, alpha / (m - 1), ...; this one
-    then needs alpha / (m - l), wherever it stands among them.
+    then needs alpha / (m - l), wherever it stands among them. P-values, and what is returned, are of shape (m, n), n
+    logs.
 
-    Parameters
-    ----------
-    p
-        P-values of m tests on n logs, shape (m, n).
-    alpha
-        Error of all m tests at once, in (0, 1).
-
-    Returns
-    -------
-    divisors
-        Number by which alpha is divided for each test on each log, shape (m, n).
-
-    Examples
-    --------
     >>> left_by_holm(np.array([[0.001], [0.02], [0.5]]), alpha=0.05).ravel()
     array([3., 2., 1.])
     """

@@ -49,26 +49,10 @@ def run_audit(
 ) -> Audit:
     """Say what replays of these policies tell on logs like this one.
 
-    Parameters
-    ----------
-    log
-        The log that a truth is fitted to.
-    policies
-        Descriptions of the policies to audit.
-    options
-        Number of twins and the like, and options of the replays.
-    advance
-        Function called with the number of twins and live runs that were finished since the last call.
-    kept
-        Folder in which twins and live runs are kept as they are finished, and looked for; None for none.
-    executor, place
-        Executor whose workers draw and replay the twins and play live, None for threads of this process; and place at
-        which workers find the log, by whose content jobs are kept, else by that of the log that is given.
-
-    Raises
-    ------
-    DataError, ParameterError, PropensityError
-        As of a replay of the log; or the log is too small to fit a truth to.
+    `advance` is called with the number of twins and live runs that were finished since the last call; these are looked
+    for and kept in the folder `kept`. An executor's workers draw and replay the twins and play live; they find the log
+    at its `place`, by whose content jobs are kept, else by that of the log that is given. Errors are those of a replay
+    of the log, and DataError where it is too small to fit a truth to.
     """
     fitted = fit(log, policies, options)
     plans, truth, _ = fitted

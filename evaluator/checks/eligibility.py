@@ -17,12 +17,12 @@ import numpy.typing as npt
 from evaluator.checks.result import SERIOUS, TRIVIAL, Check, CheckResult, Verdict, not_applicable
 from evaluator.checks.significance import Flags, Floats, Ints
 from evaluator.checks.tables import Tables
-from evaluator.estimates.martingales import log_tail
+from evaluator.estimates.confidence import log_tail
 from evaluator.log import Log
+from evaluator.log.contract import has_eligibility
 from evaluator.log.eligible import SetCodes, bits_of, members, sizes
 from evaluator.log.schema import ELIGIBLE
-from evaluator.log.set_kinds import has_eligibility
-from evaluator.replays.rounds.batch import read_sets
+from evaluator.replays.rounds.stream import read_sets
 
 # Actions of fewer displays say little of how their 1/p vary, and may be unseen by chance.
 _FEWEST_SHOWN = 25

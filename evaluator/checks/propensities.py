@@ -46,8 +46,8 @@ from evaluator.checks.tables import CERTAIN, Tables
 from evaluator.engine.kernels.solving import solved
 from evaluator.errors import DataError
 from evaluator.estimates.confidence import SparseRewards, mean_interval
+from evaluator.log.contract import has_eligibility
 from evaluator.log.reward_kinds import counted_outcomes
-from evaluator.log.set_kinds import has_eligibility
 from evaluator.log.times import time_words
 from evaluator.streams import Stream, random_stream
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evaluator.findings.finding import Finding
 from evaluator.log.column import Column
-from evaluator.log.set_kinds import has_eligibility
+from evaluator.log.contract import has_eligibility
 from evaluator.results.json_documents import JsonPart, Numbers, Share, Text, in_document
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from evaluator.checks.ties import TieSums
 from evaluator.checks.timeline import FollowUp, Timeline
 from evaluator.engine.kernels.solving import squared_length
 from evaluator.log import Log
+from evaluator.log.contract import has_eligibility
 from evaluator.log.eligible import sizes
 from evaluator.log.schema import ELIGIBLE, Columns, to_numpy
-from evaluator.log.set_kinds import has_eligibility
 from evaluator.replays.rounds.propensity import Propensities
 from evaluator.replays.rounds.survey import Survey, displays_until
 

@@ -20,7 +20,7 @@ from evaluator.reading.options import FILE, DelayFileOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evaluator.delays.study.studied_rows import DelayPlace, Spread
+    from evaluator.delays.study.delay_jobs import DelayPlace, DelayWorkers
     from evaluator.log.delay_rows import DelayRows
 
 # Options that apply to logs and to files of delays.
@@ -87,8 +87,8 @@ def delays_command(
                 "file": str(file), "delay_column": asked.delay_column, "unit": rows.tick, "followed": asked.followed
             }  # fmt: skip
             todo = steps(None, options, grouped=group is not None)
-            with _spread(cluster, folder, todo, lambda: place_of_file(file, asked, rows)) as spread:
-                study = study_rows(rows, options, spread=spread)
+            with _workers(cluster, folder, todo, lambda: place_of_file(file, asked, rows)) as workers:
+                study = study_rows(rows, options, workers=workers)
         else:
             _refuse_file_options(filing)
             keep = [] if group == "action" else source_columns(group)
@@ -96,10 +96,10 @@ def delays_command(
             opened = open_log(named, reading, keep)
             quarantine = opened.quarantine
             todo = steps(opened.log, options, grouped=group is not None)
-            with _spread(
+            with _workers(
                 cluster, folder, todo, lambda: place_of(opened.log, named, reading_options(reading, keep))
-            ) as spread:  # fmt: skip
-                study = study_log(opened.log, options, by=group, spread=spread)
+            ) as workers:  # fmt: skip
+                study = study_log(opened.log, options, by=group, workers=workers)
             source = origin(opened, reading)
         undrawn = save(write_result, study, source=source, quarantine=quarantine, command=this_command())
     finish(study, out, full=full, as_json=as_json)
@@ -108,11 +108,11 @@ def delays_command(
 
 
 @contextmanager
-def _spread(
+def _workers(
     cluster: str | None, folder: Path | None, todo: int, place: Callable[[], DelayPlace]
-) -> Iterator[Spread]:  # fmt: skip
+) -> Iterator[DelayWorkers]:  # fmt: skip
     """Give the workers, the folder of kept results and the progress bar with which a study of `todo` steps runs."""
-    from evaluator.delays.study.studied_rows import Spread
+    from evaluator.delays.study.delay_jobs import DelayWorkers
     from evaluator.outputs.kept_folder import KeptJobs
 
     store = None if folder is None else KeptJobs(folder, o.note)
@@ -120,7 +120,7 @@ def _spread(
         o.workers(cluster) as executor,
         o.progress("fits and tests", {"Fitting": todo}, compiles=cluster is None) as advance,
     ):
-        yield Spread(advance, store, executor, None if executor is None else place())
+        yield DelayWorkers(advance, store, executor, None if executor is None else place())
 
 
 def _refuse_log_options(file: Path, others: dict[str, Any]) -> None:

@@ -137,11 +137,7 @@ class DelayCDF:
 
     @classmethod
     def fixed(cls, delay: int) -> DelayCDF:
-        """Return the law of a delay that is always the same number of rounds.
-
-        >>> DelayCDF.fixed(3)([2, 3])
-        array([0., 1.])
-        """
+        """Return the law of a delay that is always the same number of rounds."""
         if not 0 <= delay <= _LAST_ROUND or delay != int(delay):
             raise ParameterError(
                 f"The fixed delay is {shortened(str(delay))}.", remedy="give a whole number of rounds, from 0 to 2^53."
@@ -189,15 +185,10 @@ class DelayCDF:
         return float(self.delays @ np.diff(self.cdf, prepend=0.0) / self.cdf[-1])
 
     def quantiles(self, levels: ArrayLike) -> NDArray[np.int64]:
-        """Return the smallest delay a with tau_a >= level, for each level, in rounds.
+        """Return the smallest delay a with tau_a >= level, for each level in (0, 1], shape (k,), in rounds.
 
-        Levels above the last step give the last step's delay. For a geometric law, level 1 gives the delay
-        from which tau_a is 1 in floating point, about 37 means. O(log J) or O(log mean) a level.
-
-        Parameters
-        ----------
-        levels
-            Levels of the quantiles, shape (k,), in (0, 1].
+        Levels above the last step give the last step's delay. For a geometric law, level 1 gives the delay from which
+        tau_a is 1 in floating point, about 37 means. O(log J) or O(log mean) a level.
         """
         level = np.atleast_1d(np.asarray(levels, dtype=np.float64))
         if not ((level > 0) & (level <= 1)).all():
@@ -278,22 +269,13 @@ class DelayCDF:
     def coarsened(self, max_steps: int, *, limit: int | None = None) -> DelayCDF:
         """Return a CDF with at most `max_steps` steps, for policies whose cost grows with their number.
 
-        Keeps the support points at the `max_steps` evenly spaced quantiles up to tau_limit, with their exact
-        tau, and holds tau flat in between: tau_a - tau_limit / max_steps < coarsened tau_a <= tau_a for every
-        a <= limit, and the two agree at every kept point, the last of which reaches tau_limit. Conservative:
-        a policy credits its displays with no more time to convert than they had. Beyond `limit` the result
-        stays at tau_limit. Steps that are few enough are all kept. `moments` are those before: of all delays up to
-        `limit`.
+        Keeps the support points at the `max_steps` evenly spaced quantiles up to tau_limit, with their exact tau, and
+        holds tau flat in between: tau_a - tau_limit / max_steps < coarsened tau_a <= tau_a for every a <= limit, and
+        the two agree at every kept point, the last of which reaches tau_limit. Conservative: a policy credits its
+        displays with no more time to convert than they had. Beyond `limit` (rounds, e.g. the window; None keeps all)
+        the result stays at tau_limit. Steps that are few enough are all kept. `moments` are those before: of all delays
+        up to `limit`.
 
-        Parameters
-        ----------
-        max_steps
-            Largest number of steps, at least 1.
-        limit
-            Longest delay of interest in rounds, e.g. the window; None keeps all.
-
-        Examples
-        --------
         >>> DelayCDF.geometric(500).coarsened(4, limit=1000).delays
         array([ 121,  283,  523, 1000])
         """
@@ -379,18 +361,10 @@ def step_moments(delays: NDArray[np.float64], weights: NDArray[np.float64], boun
 def law_moments(tau: Callable[[NDArray[np.int64]], NDArray[np.float64]], bound: int) -> DelayMoments:
     """Return the moments of the delays <= `bound` of a law, given that they are, from its CDF at whole rounds.
 
-    Exact but for rounding up to 65,536 rounds. Later delays count as the middle of their bin. Costs 2^16 + 2^14 values
-    of the CDF at most, however late the bound.
+    `tau` gives P(D <= a) of ages a >= 0, int64 of any shape, in rounds; it is above 0 at the bound. Exact but for
+    rounding up to 65,536 rounds. Later delays count as the middle of their bin. Costs 2^16 + 2^14 values of the CDF at
+    most, however late the bound.
 
-    Parameters
-    ----------
-    tau
-        Function from ages a >= 0 in rounds, an int64 array of any shape, to tau_a = P(D <= a) of the same shape.
-    bound
-        The largest delay of interest; tau is above 0 there.
-
-    Examples
-    --------
     >>> law_moments(lambda ages: (ages + 1) / 10, 4)
     DelayMoments(mean=2.0, variance=2.0, bound=4.0)
     """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evaluator.delays.usable import Floats
+from evaluator.delays.product_limit import Floats
 from evaluator.errors import UnknownNameError, nearest
 from evaluator.results.json_documents import Count, JsonPart, NotNegative, NotNegativeOrNull, Positive
 
@@ -33,28 +33,12 @@ class StartingMoments(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """A parametric family of delay laws.
+    """A parametric family of delay laws, by functions of x in ticks and of the parameters in their order.
 
-    Parameters
-    ----------
-    name
-        Word by which the command line names the family.
-    parameters
-        Names of the parameters, in order.
-    positive
-        Whether each parameter is fitted on the log scale because it is positive.
-    log_density
-        Function (x, log x, parameters) -> log f(x), of the shape of x.
-    cdf, survival
-        Functions (x, parameters) -> P(X <= x) and P(X > x), of the shape of x, each without cancellation.
-    quantile
-        Function (u, parameters) -> x with P(X <= x) = u, of the shape of u.
-    mean
-        Function of the parameters that gives E X, inf where there is none.
-    start
-        Function of the delays' moments that gives parameters near the likely ones.
-    given
-        Number of trailing parameters that are read off the data rather than fitted (support, not law).
+    Each parameter that is `positive` is fitted on the log scale. `log_density` takes x, log x and parameters; `cdf` and
+    `survival`, P(X <= x) and P(X > x), are each without cancellation; `quantile` takes u in (0, 1); all keep the shape.
+    `mean` is inf where there is none. `start` gives parameters near the likely ones, of which the last `given` ones are
+    read off the data rather than fitted (support, not law).
     """
 
     name: str
@@ -295,15 +279,10 @@ FAMILIES: dict[str, Family] = {
 
 
 def family_named(name: str) -> Family:
-    """Return a family by its word.
+    """Return a family by its word; raises UnknownNameError where no family has this name.
 
     >>> family_named("weibull").parameters
     ('shape', 'scale')
-
-    Raises
-    ------
-    UnknownNameError
-        No family has this name.
     """
     if name not in FAMILIES:
         raise UnknownNameError(f"No delay family is called {name!r}.", remedy=nearest(name, FAMILIES))

@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from evaluator.delays.cdf import DelayCDF, law_moments, stating_the_rest
 from evaluator.delays.families import FAMILIES, DelayFit
 from evaluator.delays.nonparametric import NonparametricFit
-from evaluator.delays.usable import Floats, Ints
+from evaluator.delays.product_limit import Floats, Ints
 from evaluator.errors import DataError, ParameterError
 from evaluator.escape import shortened
-from evaluator.inputs.open_regular import open_regular
+from evaluator.input_files import open_regular
 from evaluator.outputs.atomic import whole_file
 from evaluator.outputs.staging import writing
 from evaluator.units import ROUND, parse_duration, without_ticks
@@ -36,18 +36,9 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 class SavedFit:
     """A delay law read from a file (`load_fit`).
 
-    Parameters
-    ----------
-    tick
-        Unit of its delays, as written: a duration such as ``"1 s"``, or ``"round"``.
-    law
-        Parametric fit of the law; None for a nonparametric one.
-    delays, cdf
-        Steps of a nonparametric fit and its CDF there, in ticks, shape (J,); empty for a parametric one.
-    longest
-        Longest observable delay in ticks; inf when nothing was cut off.
-    source
-        Sentence for reports that says where the law comes from.
+    The `tick` of its delays is a duration such as ``"1 s"``, or ``"round"``. `law` is a parametric fit, None for a
+    nonparametric one, whose CDF `cdf` rises at `delays`, in ticks, shape (J,), empty for a parametric one. Delays are
+    of at most `longest` ticks, inf when nothing was cut off. `source` says for reports where the law comes from.
     """
 
     tick: str
@@ -83,35 +74,17 @@ def law_cdf(
     extrapolate: bool = False,
     limit: int | None = None,
 ) -> DelayCDF:
-    """Return a fitted law as a step CDF on a clock of rounds: P(floor(X / ticks_per_round) <= a).
+    """Return a fitted law as a step CDF on a clock of rounds of so many ticks: P(floor(X / ticks_per_round) <= a).
 
-    Steps lie at `max_steps` evenly spaced quantiles, where the CDF is exact, and it is held flat in between: low by
-    less than 1 / `max_steps`, so that a policy credits its displays with no more time than they had
+    Steps lie at `max_steps` evenly spaced quantiles, at least 2, where the CDF is exact, and it is held flat in
+    between: low by less than 1 / `max_steps`, so that a policy credits its displays with no more time than they had
     (`DelayCDF.coarsened`); its moments are the law's. A geometric law, and an exponential one, not conditioned on any
     limit, stays geometric, whose steps never end.
 
-    Parameters
-    ----------
-    fit
-        Parametric fit, from `fit_family`.
-    ticks_per_round
-        Number of ticks in a round, above 0, whole or not.
-    max_steps
-        Largest number of steps, at least 2.
-    extrapolate
-        Whether the law is taken beyond what the log speaks for. False: the CDF given a delay of at most the longest
-        limit. True: the law itself, which extrapolates.
-    limit
-        Longest delay of interest in rounds: steps and moments are those of the delays up to it, if there are any. None
-        takes all.
+    The CDF is that given a delay of at most the longest limit or, with `extrapolate`, the law itself beyond what the
+    log speaks for. Steps and moments are of the delays up to `limit` rounds, if there are any; None takes all. Raises
+    ParameterError where a number is out of range.
 
-    Raises
-    ------
-    ParameterError
-        A number is out of range.
-
-    Examples
-    --------
     >>> from evaluator.delays.study.fitting import fit_family
     >>> fit = fit_family([0, 2, 1, 7, 3], family="exponential")
     >>> law_cdf(fit).mean.__round__(6), law_cdf(fit, ticks_per_round=2).geometric_ratio.__round__(4)
@@ -182,16 +155,9 @@ def steps_cdf(delays: Floats, cdf: Floats, source: str, *, ticks_per_round: floa
 
 
 def save_fit(path: str | Path, fit: DelayFit | NonparametricFit, *, tick: str) -> None:
-    """Write a fit as JSON, whole or not at all.
+    """Write a fit as JSON, whole or not at all, in the place of any file of that name.
 
-    Parameters
-    ----------
-    path
-        Path of the file, which is replaced if it exists.
-    fit
-        Fit to write, from `fit_family` or `fit_nonparametric`.
-    tick
-        Unit of the delays: a duration such as ``"1 s"``, or ``"round"``.
+    The `tick` is the unit of its delays: a duration such as ``"1 s"``, or ``"round"``.
     """
     target = Path(path)
     with whole_file(target) as part, writing(target):
@@ -213,13 +179,7 @@ def fill_fit_file(part: Path, fit: DelayFit | NonparametricFit, *, tick: str) ->
 
 
 def load_fit(path: str | Path) -> SavedFit:
-    """Read what `save_fit` wrote.
-
-    Raises
-    ------
-    DataError
-        The file is missing, no JSON, of another schema, or breaks its schema.
-    """
+    """Read what `save_fit` wrote; raises DataError where the file is missing, no JSON, or breaks its schema."""
     try:
         read = _read_json(Path(path))
     except (OSError, ValueError, RecursionError) as error:

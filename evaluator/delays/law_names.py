@@ -15,37 +15,18 @@ _NEEDED = "\\*"
 
 
 class LawNumber(NamedTuple):
-    """A number of a law's word, such as 500 in ``geometric:500``.
-
-    Parameters
-    ----------
-    parameter
-        Name of the function's parameter.
-    read
-        Function that turns the text into the number; raises ValueError where it is none.
-    """
+    """A number of a law's word, such as 500 in ``geometric:500``: the function's parameter, how its text is read."""
 
     parameter: str
     read: Callable[[str], float] = float
 
 
 class LawKey(NamedTuple):
-    """A key that a scenario gives for a law.
+    """A key that a scenario gives for a law, a field of `evaluator.worlds.scenarios.scenario.Delay`.
 
-    Parameters
-    ----------
-    name
-        Name of the key, a field of `evaluator.worlds.scenarios.scenario.Delay`.
-    needed
-        Whether the scenario must give it.
-    parameter
-        Name of the function's parameter; empty where it is that of the key.
-    default
-        Value that a scenario means that leaves the key out; None: whatever the function's default is.
-    read
-        Function that turns the key's value into the function's argument; None: it is taken as it is.
-    said
-        Text that the docs print behind the key.
+    It gives the law's function the `parameter` of that name, or the one named as the key, `read` from the key's value.
+    Where it may be left out, `default` stands for it; None stands for the function's default. The docs print `said`
+    behind it.
     """
 
     name: str
@@ -58,20 +39,10 @@ class LawKey(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class NamedLaw:
-    """A delay law as it is named.
+    """A delay law as it is named: by a word with numbers, the last of them perhaps optional, or by keys of a scenario.
 
-    Parameters
-    ----------
-    make
-        Name of the function of `evaluator.delays.laws` that makes the law.
-    numbers
-        Numbers in the law's word, in order; without any it has no word.
-    optional
-        Number of the last numbers that may be left out.
-    keys
-        Keys that a scenario gives for the law.
-    cdf
-        Formula of P(D <= a) in the scenario's keys, for the docs.
+    `make` names the function of `evaluator.delays.laws` that makes it; without numbers it has no word. `cdf` is the
+    formula of P(D <= a) in the scenario's keys, for the docs.
     """
 
     make: str

@@ -37,20 +37,10 @@ CDF_STEPS = 256
 class DelayLaw:
     """A delay distribution in closed form.
 
-    Parameters
-    ----------
-    tau
-        Function from ages a >= 0 in rounds, an int64 array of any shape, to tau_a = P(D <= a), float64 of the same
-        shape; nondecreasing.
-    source
-        Sentence for reports that says what law it is.
-    reach
-        Share of conversions that come at all, P(D < infinity).
-    closed
-        Closed form of the law as a `DelayCDF`, where that has one; None otherwise.
+    `tau` takes ages a >= 0 in rounds, an int64 array of any shape, and gives tau_a = P(D <= a), float64 of the same
+    shape; nondecreasing. `source` says for reports what law it is, `reach` is the share of conversions that come at
+    all, P(D < infinity), and `closed` the law as a `DelayCDF` of closed form, where there is one.
 
-    Examples
-    --------
     >>> pareto(0.5)(np.array([0, 1, 4, 100]))
     array([0. , 0. , 0.5, 0.9])
     """
@@ -70,20 +60,11 @@ class DelayLaw:
         return self(np.arange(longest + 1))
 
     def draw(self, uniform: Floats) -> Ints:
-        """Return delays in rounds by inversion: the smallest a with tau_a > u.
+        """Return delays in rounds by inversion: the smallest a with tau_a > u, int64 of the shape (n,) of u in [0, 1).
 
-        `evaluator.simulations` inverts the same table with the same `numpy.searchsorted`, and stops at its end.
-
-        Parameters
-        ----------
-        uniform
-            Numbers to invert, shape (n,), in [0, 1).
-
-        Returns
-        -------
-        numpy.ndarray
-            Delays in rounds, shape (n,), int64; `NEVER` for conversions that do not come, and `LONGEST` for those that
-            take longer than that many rounds, which no log follows.
+        `NEVER` stands for conversions that do not come, and `LONGEST` for those that take longer than that many rounds,
+        which no log follows. A live run inverts the same table with the same `numpy.searchsorted`,
+        and stops at its end.
         """
         tau = self.table(_TABLE)
         delay = np.searchsorted(tau, uniform, side="right").astype(np.int64)
@@ -265,19 +246,9 @@ def packet_loss(lost: float, *, retry: int | None = None) -> DelayLaw:
 def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
     """Return the law of delays whose CDF is known at points, rounded up; flat between them.
 
-    Parameters
-    ----------
-    delays
-        Delays at which the CDF is known, in rounds, shape (n,), nondecreasing, not necessarily whole.
-    cdf
-        P(delay <= point) at each of them, shape (n,). Ending below 1, the rest never converts.
-    source
-        Sentence for reports; where the CDF ends below 1, the law's says so too.
-
-    Raises
-    ------
-    DataError
-        The numbers are no CDF.
+    `cdf` is P(delay <= point) at each of `delays`, in rounds, nondecreasing, not necessarily whole; both have shape
+    (n,). Where it ends below 1, the rest never converts, and the law's source says so. Raises DataError where the
+    numbers are no CDF.
     """
     points, tau = np.asarray(delays, np.float64), np.asarray(cdf, np.float64)
     if points.ndim != 1 or points.shape != tau.shape or not points.size:
@@ -305,15 +276,11 @@ def empirical(delays: ArrayLike, cdf: ArrayLike, *, source: str) -> DelayLaw:
 def parse_law(text: str) -> DelayLaw:
     """Return the law that a word of the command line names: ``geometric:500``, ``uniform:0:100``, ``pareto:0.7``...
 
-    `evaluator.delays.law_names.LAWS` says which laws have a word, and with which numbers.
+    `evaluator.delays.law_names.LAWS` says which laws have a word, and with which numbers. Raises ParameterError where
+    the text is none of these, or its numbers are out of range.
 
     >>> parse_law("pareto:0.5").source
     'Pareto delays with tail index 0.5, rounded up (given)'
-
-    Raises
-    ------
-    ParameterError
-        The text is none of these, or its numbers are out of range.
     """
     name, *words = text.strip().split(":")
     law = LAWS.get(name)
@@ -349,30 +316,13 @@ def _positive(law: str, name: str, value: float) -> float:
 
 
 def given_cdf(text: str, *, reach: int, ticks_per_round: Callable[[str], float], share: float = 1.0) -> DelayCDF:
-    """Return the CDF that ``--delays`` names.
+    """Return the CDF that ``--delays`` names: by a word of `parse_law`, or as a ``.json`` file of `fit_file.save_fit`.
 
-    Parameters
-    ----------
-    text
-        A word of `evaluator.delays.laws.parse_law`, or a ``.json`` file of `evaluator.delays.fit_file.save_fit`.
-    reach
-        Longest delay of interest in rounds; laws without closed form have steps to there, and those of a file their
-        moments.
-    ticks_per_round
-        Function that turns the unit that a file names into how many of them a round takes; raises where there is no
-        telling.
-    share
-        Number of rounds in what a word counts, in (0, 1].
+    Laws without closed form have steps up to `reach` rounds, and those of a file their moments. `ticks_per_round` turns
+    the unit that a file names into how many of them a round takes, and raises where there is no telling; `share` is the
+    number of rounds, in (0, 1], in what a word counts. Raises DataError where the file cannot be read, and
+    ParameterError where the text is no law.
 
-    Raises
-    ------
-    DataError
-        The file cannot be read, or breaks its schema.
-    ParameterError
-        The text is no law, or its numbers are out of range.
-
-    Examples
-    --------
     >>> given_cdf("uniform:1:4", reach=3, ticks_per_round=float).cdf
     array([0.25, 0.5 , 0.75])
     """

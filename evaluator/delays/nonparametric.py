@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -10,10 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.product_limit import entering, risk_table, tally
-from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays, seen_within
+from evaluator.delays.product_limit import Floats, Ints, Ticks, checked_delays, entering, risk_table, seen_within, tally
 from evaluator.errors import ParameterError
-from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, Positive, omitted
+from evaluator.results.json_documents import (
+    Count,
+    Level,
+    NotNegative,
+    NotNegativeOrNull,
+    Positive,
+    in_document,
+    omitted,
+)
 
 # Simultaneous bands leave out both ends, where the asymptotic law of their width is not reached.
 _BAND_EDGE = 0.05
@@ -101,13 +109,7 @@ class NonparametricFit:
         return low, np.where(level <= self.low[-1], self._reach(self.low, level), np.inf)
 
     def delay_cdf(self) -> DelayCDF:
-        """Return the CDF as replays take it; delays must be whole ticks.
-
-        Raises
-        ------
-        DataError
-            The delays are fractions of ticks.
-        """
+        """Return the CDF as replays take it; raises DataError where the delays are fractions of ticks."""
         weighty = self.cdf > 0
         return DelayCDF(delays=self.delays[weighty], cdf=self.cdf[weighty], source=self.source)
 
@@ -212,6 +214,34 @@ def fit_nonparametric(
     )
 
 
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile of the delays seen, `naive`, and `corrected` for what the log cut off, with its interval, in ticks.
+
+    `high` is inf where the conversions are too few, or the displays that were followed long enough, to bound the
+    quantile from above (`bounded` says so): it is at least `low`.
+    """
+
+    level: Level
+    naive: NotNegative
+    corrected: NotNegative
+    low: NotNegative
+    high: NotNegativeOrNull
+
+    @in_document
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval has an upper end."""
+        return math.isfinite(self.high)
+
+
+def quantiles_of(fit: NonparametricFit, levels: Sequence[float]) -> tuple[Quantile, ...]:
+    """Return the quantiles of a fit at some levels in (0, 1)."""
+    at = np.minimum(np.searchsorted(fit.naive, levels), fit.delays.size - 1)
+    found = zip(levels, fit.delays[at], fit.quantiles(levels), *fit.quantile_intervals(levels), strict=True)
+    return tuple(Quantile(*map(float, row)) for row in found)
+
+
 def _source(used: int, left_out: int, floor: float, top: float, *, truncated: bool) -> str:
     span = f"from {floor:,} to {top:,}" if floor else f"at most {top:,}"
     given = "" if math.isinf(top) else f", given {span} ticks"
@@ -313,20 +343,8 @@ def beta_product(counts: Ints, at_risk: Ints, entering: Ints, confidence: float)
     time between, and with r(d) the lower ends would be too high (measured at the 90 % quantile of 100 delays: above the
     truth on 5.8 % of logs instead of 2.5 %); for lower ends half of them count. O(J).
 
-    Parameters
-    ----------
-    counts, at_risk
-        Number of conversions n(d) and number at risk r(d) at each distinct delay, in increasing order of delays, shape
-        (J,) (`evaluator.delays.product_limit.RiskTable`).
-    entering
-        Number of limits that lie between each delay and the next, shape (J,)
-        (`evaluator.delays.product_limit.entering`).
-    confidence
-        Confidence level of both sides together, in (0, 1).
-
-    Examples
-    --------
-    Of ten delays none was longer than 3, and nine were shorter:
+    `counts` n(d), `at_risk` r(d) (`evaluator.delays.product_limit.RiskTable`) and `entering` have shape (J,), in
+    increasing order of delays. Of ten delays none was longer than 3, and nine were shorter:
 
     >>> low, high, unseen = beta_product(np.array([9, 1]), np.array([9, 10]), np.zeros(2, int), 0.95)
     >>> low.round(3), high.round(3), round(unseen, 3)

@@ -26,15 +26,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays, seen_within
+from evaluator.errors import DataError, ParameterError
 
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+# int64, or float64 where fractions of ticks are welcome.
+Ticks: TypeAlias = NDArray[Any]
 # Delays this many times as far apart as the nearest ones have a tick between them. No two whole numbers have this
 # ratio, so that rounding decides nothing where delays are whole numbers of some unit.
 _NEAR = math.sqrt(2.0)
@@ -48,34 +52,31 @@ _LEAST_PRIOR = 1.0
 def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest: int | None = None) -> DelayCDF:
     """Return the maximum-likelihood CDF of delays seen only when they are no longer than their limit.
 
-    A log holds a conversion only if it came before the log stopped looking: delay D is seen iff D <= L, where
-    L is the time left after its display (or the attribution window). The delays seen are too short, and their
-    empirical CDF is too high. Each seen delay has likelihood f(D) / F(L), maximised by the product limit in
-    reverse time (Lynden-Bell 1971; Woodroofe 1985)
+    A log holds a conversion only if it came before the log stopped looking: delay D is seen iff D <= L, where L is the
+    time left after its display (or the attribution window). The delays seen are too short, and their empirical CDF is
+    too high. Each seen delay has likelihood f(D) / F(L), maximised by the product limit in reverse time (Lynden-Bell
+    1971; Woodroofe 1985)
 
         F(a) = prod over seen delays d > a of (1 - n(d) / r(d)),
         n(d) = #{i: D_i = d},   r(d) = #{i: D_i <= d <= L_i}.
 
-    Consistent when D is independent of L (delays do not drift along the log). Only F(a) / F(m) is identified,
-    m being the longest limit: the result is the CDF *given* a delay of at most m, and says nothing about
-    longer delays. Nor can it tell how many displays never convert. O(n log n).
+    Consistent when D is independent of L (delays do not drift along the log). Only F(a) / F(m) is identified, m being
+    the longest limit: the result is the CDF *given* a delay of at most m, and says nothing about longer delays. Nor can
+    it tell how many displays never convert. O(n log n).
 
-    Where r(d) = n(d) at a delay that is not the smallest, no display that converted earlier had been watched
-    up to d. The data then fall into blocks (below d, from d on) whose relative weights are not identified,
-    and the formula would give all weight to the top block, be it a single conversion. The block with most
-    conversions is kept instead, and the result is the CDF given a delay in its range; `source` says how many
-    conversions were left out.
+    Where r(d) = n(d) at a delay that is not the smallest, no display that converted earlier had been watched up to d.
+    The data then fall into blocks (below d, from d on) whose relative weights are not identified, and the formula would
+    give all weight to the top block, be it a single conversion. The block with most conversions is kept instead, and
+    the result is the CDF given a delay in its range; `source` says how many conversions were left out.
 
-    The top of the range rests on the few displays that were watched longest, and its error is carried down to
-    every smaller delay: with a heavy tail, `longest` buys precision at the price of a shorter range.
+    The top of the range rests on the few displays that were watched longest, and its error is carried down to every
+    smaller delay: with a heavy tail, `longest` buys precision at the price of a shorter range.
 
     Parameters
     ----------
-    delays
-        Delays of the conversions seen, in rounds, shape (n,), int64.
-    limits
-        Longest delay that could have been seen of each conversion, in rounds, shape (n,), int64; at least the delay.
-        None: nothing was cut off, and the result is the empirical CDF.
+    delays, limits
+        Delays of the conversions seen and the longest that could have been seen of each, at least the delay, in rounds,
+        shape (n,), int64. Without limits nothing was cut off, and the result is the empirical CDF.
     longest
         Longest delay, in rounds, that the CDF is conditional on; None takes the longest limit.
 
@@ -88,13 +89,13 @@ def product_limit(delays: ArrayLike, limits: ArrayLike | None = None, *, longest
 
     References
     ----------
-    Lynden-Bell (1971), MNRAS 155; Woodroofe (1985), Annals of Statistics 13(1); Lagakos, Barraj, De Gruttola
-    (1988), Biometrika 75(3).
+    Lynden-Bell (1971), MNRAS 155; Woodroofe (1985), Annals of Statistics 13(1); Lagakos, Barraj, De Gruttola (1988),
+    Biometrika 75(3).
 
     Examples
     --------
-    Three displays were watched for 1 round, two for 9. Of those watched for 9 one converted within 1 round,
-    so that F(1) = 1/2, and three of the four that converted within 1 round did so at once.
+    Three displays were watched for 1 round, two for 9. Of those watched for 9 one converted within 1 round, so that
+    F(1) = 1/2, and three of the four that converted within 1 round did so at once.
 
     >>> import numpy as np
     >>> product_limit([0, 0, 1, 0, 5], [1, 1, 1, 9, 9]).cdf
@@ -205,22 +206,98 @@ def _countable(values: Ticks, rows: int = 0) -> bool:
     return values.dtype == np.int64 and values.max() < 4 * max(values.size, rows)
 
 
+class Observed(NamedTuple):
+    """Delays of conversions, shape (n,), and the longest that could have been seen of each; None for no cut-off."""
+
+    delay: Ticks
+    limit: Ticks | None
+
+    def take(self, rows: NDArray[Any]) -> Observed:
+        """Return some of them, by their numbers or by whether they are wanted."""
+        return Observed(self.delay[rows], None if self.limit is None else self.limit[rows])
+
+    @property
+    def ends(self) -> Ticks:
+        """The limits; where nothing was cut off, the longest delay instead."""
+        return np.full(self.delay.shape, self.delay.max()) if self.limit is None else self.limit
+
+
+def checked_delays(delays: ArrayLike, limits: ArrayLike | None = None, *, whole: bool = True) -> Observed:
+    """Return delays, shape (n,), and limits, shape (n,) or (), after checking them against each other, in ticks.
+
+    A limit is the longest delay that could have been seen of its conversion, and at least the delay; None is no
+    cut-off. With `whole`, fractions of ticks are refused; otherwise both arrays come back as float64 when either holds
+    one. Raises DataError where there are no delays, one is below 0, not finite, or above its limit (first row named),
+    or shapes differ.
+    """
+    delay = _ticks(delays, "Delay", whole)
+    if not delay.size:
+        raise DataError("There are no delays to fit.", remedy="the log needs conversions that were seen.")
+    early = delay < 0
+    if early.any():
+        first = int(early.argmax())
+        raise DataError(
+            f"Delay {first} is {delay[first]}, below 0 ({early.sum()} such in all).",
+            remedy="a conversion cannot precede its display: check which clicks and conversions were joined.",
+        )
+    if limits is None:
+        return Observed(delay, None)
+    given = np.asarray(limits)
+    limit = _ticks(np.full(delay.shape, given) if given.ndim == 0 else given, "Limit", whole)
+    if limit.shape != delay.shape:
+        raise DataError(f"There are {delay.size} delays but {limit.size} limits.", remedy="pass one limit a delay.")
+    late = delay > limit
+    if late.any():
+        first = int(late.argmax())
+        raise DataError(
+            f"Delay {first} is {delay[first]}, above its limit {limit[first]} ({late.sum()} such in all).",
+            remedy="a limit is the longest delay that could have been seen: the log's end minus the display.",
+        )
+    if delay.dtype != limit.dtype:
+        delay, limit = delay.astype(np.float64), limit.astype(np.float64)
+    return Observed(delay, limit)
+
+
+def seen_within(delay: Ticks, limit: Ticks | None, longest: float) -> Observed:
+    """Return the delays of at most `longest`, shape (m,), and their limits, cut there too.
+
+    Their law is F(a) / F(longest): that of delays which nobody could have seen later than `longest`. Raises
+    ParameterError where all delays are longer.
+    """
+    short = delay <= longest
+    if not short.any():
+        raise ParameterError(
+            f"The shortest of {delay.size} delays is {delay.min()}, above longest={longest}.", remedy="raise `longest`."
+        )
+    return Observed(delay[short], None if limit is None else np.minimum(limit[short], longest))
+
+
+def _ticks(values: ArrayLike, name: str, whole: bool) -> Ticks:
+    """Return values as int64 or, where fractions are welcome and present, float64."""
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise DataError(f"{name}s have shape {given.shape}.", remedy="pass shape (n,).")
+    if given.dtype == np.int64:
+        return given
+    with np.errstate(invalid="ignore"):
+        ticks = given.astype(np.int64)
+    if np.array_equal(ticks, given):
+        return ticks
+    bad = ticks != given if whole else ~np.isfinite(given)
+    if not bad.any():
+        return given.astype(np.float64)
+    first = int(bad.argmax())
+    hint = "count delays in whole rounds." if whole else "leave out conversions without a delay."
+    raise DataError(f"{name} {first} is {given[first]}.", remedy=hint)
+
+
 @dataclass(frozen=True, eq=False)
 class GroupCDFs:
-    """A delay CDF a group (`group_cdfs`).
+    """A delay CDF a group (`group_cdfs`), given a delay of at most `longest`.
 
-    Parameters
-    ----------
-    common
-        CDF of all groups together, given a delay of at most `longest`.
-    grid
-        Delays at which CDFs rise, in rounds, shape (J,), increasing.
-    table
-        CDFs at the delays of `grid` and, first, below all of them (0), shape (R, J + 1); row 0 is the common one.
-    row
-        Row of `table` for each group, shape (G,); 0 where it has no law of its own.
-    weight
-        Weight of each group's own conversions beside the common law, n / (n + kappa), shape (G,).
+    The CDFs rise at the delays of `grid`, in rounds, shape (J,), increasing; `table`, shape (R, J + 1), has them there
+    and, first, below all of them (0); row 0 is the common one. `row`, shape (G,), is that of each group, 0 where it has
+    no law of its own, and `weight`, shape (G,), that of its own conversions beside the common law, n / (n + kappa).
     """
 
     common: DelayCDF
@@ -244,25 +321,13 @@ class GroupCDFs:
 
 
 def group_cdfs(delays: Ints, limits: Ints, groups: Ints, *, n_groups: int) -> GroupCDFs:
-    """Return the delay CDF of each group, given a delay of at most the longest limit.
+    """Return the delay CDF of each of `n_groups` groups, given a delay of at most the longest limit.
 
-    Parameters
-    ----------
-    delays, limits
-        Delay and limit of each conversion seen, in rounds, shape (n,), n > 0, as for
-        `evaluator.delays.product_limit.product_limit`.
-    groups
-        Group of each conversion, counted from 0, shape (n,).
-    n_groups
-        Number of groups G. Groups without conversions have the common CDF.
+    Delays and limits are of the conversions seen, in rounds, shape (n,), n > 0, as for `product_limit`; `groups` are
+    counted from 0. Groups without conversions have the common CDF. O(n log n + R J), where more than `_CELLS` steps in
+    all are thinned to evenly spaced quantiles: a conversion then counts as one of the next kept delay, and not at all
+    where its limit comes before that, which biases nothing.
 
-    Notes
-    -----
-    O(n log n + R J), where more than `_CELLS` steps in all are thinned to evenly spaced quantiles: a conversion then
-    counts as one of the next kept delay, and not at all where its limit comes before that, which biases nothing.
-
-    Examples
-    --------
     >>> delays = np.array([0, 1, 2, 3] * 2)
     >>> alike = group_cdfs(delays, np.full(8, 3), np.repeat([0, 1], 4), n_groups=2)
     >>> alike(1, [0, 1]).tolist(), alike.weight.tolist()

@@ -29,19 +29,9 @@ _GOODBYE = 5
 def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
     """Give an executor of the workers at an address; workers of ``local:N`` serve this block alone and end with it.
 
-    Parameters
-    ----------
-    address
-        Address of a Dask scheduler, or ``local:N``.
-    say
-        Function that is called with a sentence when a worker reports something or is lost.
-
-    Raises
-    ------
-    UsageError, ParameterError
-        Dask, or the package that makes its keys, is not installed; or the text is not an address.
-    WorkerError
-        No scheduler answers at the address.
+    The address is that of a Dask scheduler, or ``local:N``. `say` is called with a sentence when a worker reports
+    something or is lost. Raises UsageError where Dask, or the package that makes its keys, is not installed,
+    ParameterError where the text is no address, and WorkerError where no scheduler answers there.
     """
     local = _LOCAL.fullmatch(address)
     _refuse_without("distributed", "A cluster needs Dask")

@@ -82,27 +82,14 @@ def run_jobs(
 ) -> Generator[tuple[J, Results], None, None]:
     """Yield each job with the results of its items; results are kept as soon as they are computed.
 
-    Parameters
-    ----------
-    jobs, opened
-        Jobs, each with a key of its own; data that their items are computed from in this process, None where every job
-        opens its data, as on a worker.
-    threads, kept
-        Number of threads of this process; folder in which results are looked up and kept, None to keep no results.
-    executor, together
-        Executor whose workers compute the jobs that have no kept result, None for this process; number of jobs in one
-        submission to it: a few seconds of work.
-    ordered
-        Whether jobs are yielded in the order given; otherwise each is yielded as soon as it is finished.
-    advance
-        Function that is called with a job and the number of its items that became available since the last call.
+    Jobs have keys of their own. Their items are computed from `opened` by `threads` of this process, or, where that is
+    None, from what every job opens; or by the workers of an executor, a few seconds of work (`together` jobs) in one
+    submission. Results are looked up and kept in the folder `kept`. Jobs are yielded in the order given, or, if not
+    `ordered`, as soon as they are finished. `advance` is called with a job and the number of its items that became
+    available since the last call.
 
-    Raises
-    ------
-    WorkerError
-        The executor was lost, a job crashed every worker that took it, or a worker was refused; the message names it.
-    EvaluatorError
-        A job raised this error.
+    Raises WorkerError, which names the job, if the executor was lost, a job crashed every worker that took it, or a
+    worker was refused; and whatever error a job raised.
     """
     keys = [] if kept is None else [job.key for job in jobs]
     texts = {} if kept is None else kept.find(keys)

@@ -2,7 +2,7 @@
 
 from evaluator.log.breaches import Breach, find_breaches
 from evaluator.log.contract import Log, shuffle_ties
-from evaluator.log.meta import EventKind, LogMeta, PropensityKind
+from evaluator.log.log_tables import EventKind, LogMeta, PropensityKind
 from evaluator.log.stored import Selection, StoredLog
 
 __all__ = [

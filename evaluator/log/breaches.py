@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log.eligible import SETS, width
-from evaluator.log.log_tables import (
-    LogTables,
-    check_events,
-    missing_sets,
-    set_breaches,
-    uneven_sets,
-    worst_of_lists,
-    wrong_lists,
-)
+from evaluator.log.eligible import SETS, beyond, holds, set_bytes, sizes, width
+from evaluator.log.log_tables import CONVERSION, LogTables, beyond_bound, bounds_of, kinds_of
 from evaluator.log.schema import (
     ACTION_SET,
     ACTIONS,
@@ -33,12 +25,18 @@ from evaluator.log.schema import (
     POSITION,
     VECTORS,
     WEIGHT,
+    Columns,
+    first_vectors,
     is_target,
     is_uneven,
     per_action,
     to_numpy,
 )
-from evaluator.units import LEAST_SAMPLE, MOST_VALUE
+from evaluator.log.times import with_date
+from evaluator.units import LEAST_SAMPLE, MOST_VALUE, ticks_words
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 SHOWN = 3
 # What is validated by itself: the rows of the displays, and of the events against them and the metadata.
@@ -50,24 +48,18 @@ TARGET_REPAIR = (
 WEIGHT_REPAIR = "give one over the probability with which the display got into the log"
 NO_COST = f"no cost from 0 to {MOST_VALUE:g}"
 COST_REPAIR = "give what showing the display cost, 0 or more, in the unit of the values"
-# How far from 1 the probabilities of a row may sum.
+# How far a propensity that is uniform by design may be from one over the size of its set; and how far from 1 the
+# probabilities of a row may sum.
+_ROUNDING = 1e-6
 SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class Breach:
-    """One kind of breach.
+    """One kind of breach, in a table and a column of it.
 
-    Parameters
-    ----------
-    table, column
-        Table and column of the breach.
-    rows
-        Numbers of all rows in breach, shape (r,), counted from 0 in their table.
-    values
-        Values of the first of these rows, which messages quote.
-    problem, remedy
-        Clauses that say what is wrong, and how to repair it.
+    All rows in breach are numbered from 0, shape (r,), and messages quote `values` of the first of them. `problem` and
+    `remedy` are clauses that say what is wrong, and how to repair it.
     """
 
     table: str
@@ -87,58 +79,90 @@ class Breach:
         return f"{self.table}.{self.column}: {self.problem} ({shown}{more})."
 
 
+class Wrong(NamedTuple):
+    """Rows of a batch that are `bad`, shape (n,), in a column with these `values`, shape (n,), and what is wrong."""
+
+    column: str
+    bad: Mask
+    values: npt.NDArray[Any]
+    problem: str
+    remedy: str
+
+
 def find_breaches(log: LogTables, *, vectors: bool = True, parts: Collection[str] = PARTS) -> list[Breach]:
     """Return the breaches of the contract, empty for a sound log. Cost: one pass, batch by batch.
 
-    Parameters
-    ----------
-    log
-        The log to look at.
-    vectors
-        Whether to read contexts, action sets and eligible actions too, most of a log's bytes.
-    parts
-        Tables to look at, of `PARTS`.
+    `vectors` says whether to read contexts, action sets and eligible actions too, most of a log's bytes; `parts` are
+    tables to look at, of `PARTS`.
     """
-    return list(_structure(log)) or _Rows().of(log, vectors=vectors, parts=parts)
+    if structure := list(_structure(log)):
+        return structure
+    found: dict[tuple[str, str, str, str], tuple[list[Ints], list[object]]] = {}
+    displays = _displays(log, vectors=vectors) if "displays" in parts else ()
+    events = _events(log) if "events" in parts else ()
+    for table, batches in (("displays", displays), ("events", events)):
+        for first, (column, bad, array, problem, remedy) in batches:
+            at = np.flatnonzero(bad)
+            if len(at):
+                rows, values = found.setdefault((table, column, problem, remedy), ([], []))
+                rows.append(at + first)
+                values.extend(array[at[:SHOWN]].tolist())
+    return [
+        Breach(table, column, np.concatenate(rows), tuple(values[:SHOWN]), problem, remedy)
+        for (table, column, problem, remedy), (rows, values) in found.items()
+    ]
+
+
+def _breach(table: str, column: str, problem: str, remedy: str, rows: Ints | None = None, *values: object) -> Breach:
+    """Return a breach of some rows with these first values, or of the table as a whole."""
+    return Breach(table, column, np.zeros(0, np.int64) if rows is None else rows, values, problem, remedy)
 
 
 def _structure(log: LogTables) -> Iterator[Breach]:
-    nothing = np.zeros(0, dtype=np.int64)
-    tables = {"displays": DISPLAYS, "events": EVENTS, "actions": ACTIONS}
-    for name, schema in tables.items():
-        present = log.schema if name == "displays" else getattr(log, name).schema
+    """Yield what is wrong with columns, metadata and lists, without which rows cannot be read."""
+    schemas = {"displays": log.schema, "events": log.events.schema, "actions": log.actions.schema}
+    own = {POSITION: pa.int64(), WEIGHT: pa.float64(), COST: pa.float64(), ELIGIBLE: SETS}
+    needed = [("displays", DISPLAYS), ("events", EVENTS), ("actions", ACTIONS)]
+    for name, schema in [*needed, ("displays", own), ("events", {KIND: KINDS})]:
+        present = schemas[name]
         for column, kind in schema.items():
             if column not in present.names:
-                yield Breach(name, column, nothing, (), f"column {column!r} is missing", f"add it as {kind}")
-            elif present.field(column).type != kind:
-                found = present.field(column).type
-                yield Breach(name, column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
-    own = ((POSITION, pa.int64()), (WEIGHT, pa.float64()), (COST, pa.float64()), (ELIGIBLE, SETS))
-    optional = [("displays", log.schema, *of) for of in own] + [("events", log.events.schema, KIND, KINDS)]
-    for name, present, column, kind in optional:
-        if column in present.names and (found := present.field(column).type) != kind:
-            yield Breach(name, column, nothing, (), f"column {column!r} is {found}", f"cast it to {kind}")
+                if column in (*own, KIND):
+                    continue
+                yield _breach(name, column, f"column {column!r} is missing", f"add it as {kind}")
+            elif (found := present.field(column).type) != kind:
+                yield _breach(name, column, f"column {column!r} is {found}", f"cast it to {kind}")
     for name in ("sampling_rate", "kept_share"):
         share = getattr(log.meta, name)
         if not LEAST_SAMPLE <= share <= 1.0:
-            problem = f"{name} = {share:g} is no share"
-            yield Breach("meta", name, nothing, (), problem, f"give one in [{LEAST_SAMPLE:g}, 1]")
-    yield from _bounds(log)
+            yield _breach("meta", name, f"{name} = {share:g} is no share", f"give one in [{LEAST_SAMPLE:g}, 1]")
+    least = log.meta.reward_min
+    if least is not None and not -np.inf < least <= 0.0:
+        yield _breach("meta", "reward_min", f"reward_min = {least:g} is no bound from below",
+                      "a display without a conversion earns 0: give the most that refunds may take beyond its sales, "
+                      "as a number of at most 0")  # fmt: skip
     names = [one.name for one in log.meta.outcomes]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        yield Breach("meta", "outcomes", nothing, (), f"outcome {twice[0]!r} is there twice", "name each once")
-    yield from _of_rewards(log)
-    yield from _shapes(log)
+        yield _breach("meta", "outcomes", f"outcome {twice[0]!r} is there twice", "name each once")
+    yield from _outcomes(log)
+    yield from _lists(log)
+    if {"action", "label"} <= set(log.actions.schema.names):
+        index = to_numpy(log.actions["action"])
+        rows = np.flatnonzero(index != np.arange(len(index)))
+        if len(rows):
+            yield _breach("actions", "action", "not 0..K-1 in order", "number the actions 0..K-1, a row each",
+                          rows, *index[rows[:SHOWN]].tolist())  # fmt: skip
+        rows = np.flatnonzero(log.actions["label"].is_null().to_numpy())
+        if len(rows):
+            yield _breach("actions", "label", "missing", "give every action a label", rows, *[None] * SHOWN)
     if len(log) == 0:
-        yield Breach("displays", "display_id", nothing, (), "the log is empty", "check the filters and the source")
+        yield _breach("displays", "display_id", "the log is empty", "check the filters and the source")
     elif log.actions.num_rows < 2:
-        yield Breach(
-            "actions", "action", nothing, (), "a single action leaves nothing to choose",
-            "check the action column, or keep at least two actions",
-        )  # fmt: skip
+        yield _breach("actions", "action", "a single action leaves nothing to choose",
+                      "check the action column, or keep at least two actions")  # fmt: skip
 
 
-def _of_rewards(log: LogTables) -> Iterator[Breach]:
+def _outcomes(log: LogTables) -> Iterator[Breach]:
     """Yield what is wrong with what the metadata say of outcomes that count as rewards, or that policies are told."""
     own = log.meta.observed_until, log.meta.attribution_window
     for one in log.meta.outcomes:
@@ -152,21 +176,11 @@ def _of_rewards(log: LogTables) -> Iterator[Breach]:
             problem, remedy = f"outcome {one.name!r} is told to policies, and is no reward", "count it as a reward"
         else:
             continue
-        yield Breach("meta", "outcomes", np.zeros(0, np.int64), (), problem, remedy)
+        yield _breach("meta", "outcomes", problem, remedy)
 
 
-def _bounds(log: LogTables) -> Iterator[Breach]:
-    """Yield what is wrong with the bounds of a display's reward."""
-    least = log.meta.reward_min
-    if least is not None and not -np.inf < least <= 0.0:
-        yield Breach("meta", "reward_min", np.zeros(0, np.int64), (), f"reward_min = {least:g} is no bound from below",
-                     "a display without a conversion earns 0: give the most that refunds may take beyond its sales, "
-                     "as a number of at most 0")  # fmt: skip
-
-
-def _shapes(log: LogTables) -> Iterator[Breach]:
-    """Yield what is wrong with the lists and with the actions."""
-    nothing = np.zeros(0, dtype=np.int64)
+def _lists(log: LogTables) -> Iterator[Breach]:
+    """Yield what is wrong with the displays' vectors, policies and sets; with their rows if these are in memory."""
     in_memory = vars(log).get("displays")
     for name in (*VECTORS, *filter(is_target, log.schema.names)):
         if name not in log.schema.names:
@@ -175,138 +189,138 @@ def _shapes(log: LogTables) -> Iterator[Breach]:
         if name.startswith(NAMED_TARGET) and pa.types.is_string(kind):
             continue
         if name == ACTION_SET and ELIGIBLE in log.schema.names and is_uneven(kind):
-            if in_memory is not None and (found := wrong_lists(log)) is not None:
-                yield Breach("displays", name, *found)
-            continue
-        if not pa.types.is_fixed_size_list(kind):
-            yield Breach("displays", name, nothing, (), f"column {name!r} is {kind}",
-                         "make it fixed-size lists (evaluator.log.schema.fixed_size_lists)")  # fmt: skip
+            if in_memory is not None:
+                yield from _uneven_lists(log)
+        elif not pa.types.is_fixed_size_list(kind):
+            yield _breach("displays", name, f"column {name!r} is {kind}",
+                          "make it fixed-size lists (evaluator.log.schema.fixed_size_lists)")  # fmt: skip
         elif name != "context" and kind.list_size != log.n_actions:
-            yield Breach("displays", name, nothing, (),
-                         f"column {name!r} has {kind.list_size} entries a display, the log {log.n_actions} actions",
-                         "give one entry for each row of actions")  # fmt: skip
+            problem = f"column {name!r} has {kind.list_size} entries a display, the log {log.n_actions} actions"
+            yield _breach("displays", name, problem, "give one entry for each row of actions")
         elif in_memory is not None and in_memory[name].null_count:
             rows = np.flatnonzero(in_memory[name].is_null().to_numpy())
-            yield Breach("displays", name, rows, (None,) * SHOWN, "missing", "fill or drop the rows")
-    sets = None if in_memory is None or ELIGIBLE not in log.schema.names else in_memory[ELIGIBLE]
-    if sets is not None and sets.type == SETS:
-        found = missing_sets(sets) if sets.null_count else uneven_sets(sets, width(log.n_actions))
-        if len(found.rows):
-            yield Breach("displays", ELIGIBLE, *found)
-    if "action" in log.actions.schema.names and "label" in log.actions.schema.names:
-        index = to_numpy(log.actions["action"])
-        rows = np.flatnonzero(index != np.arange(len(index)))
+            yield _breach("displays", name, "missing", "fill or drop the rows", rows, *[None] * SHOWN)
+    if in_memory is None or ELIGIBLE not in log.schema.names or (sets := in_memory[ELIGIBLE]).type != SETS:
+        return
+    if sets.null_count:
+        rows = np.flatnonzero(sets.is_null().to_numpy())
+        yield _breach("displays", ELIGIBLE, "missing", "give every display its set, or drop the rows",
+                      rows, *[None] * len(rows))  # fmt: skip
+        return
+    size = width(log.n_actions)
+    held = np.concatenate([*(set_bytes(chunk) for chunk in sets.chunks if len(chunk)), np.zeros(0, np.int32)])
+    rows = np.flatnonzero(held != size)
+    if len(rows):
+        yield _breach("displays", ELIGIBLE, f"not the {size} bytes of the log's actions",
+                      "give a bit an action (evaluator.log.eligible.pack)",
+                      rows, *(f"{count} bytes" for count in held[rows[:SHOWN]].tolist()))  # fmt: skip
+
+
+def _uneven_lists(log: LogTables) -> Iterator[Breach]:
+    """Yield the displays in memory that have not as many vectors as eligible actions."""
+    lists = log.displays[ACTION_SET]
+    if lists.null_count:
+        rows = np.flatnonzero(lists.is_null().to_numpy())
+        yield _breach("displays", ACTION_SET, "missing", "fill or drop the rows", rows, *[None] * len(rows))
+    elif not pa.types.is_fixed_size_list(lists.type.value_type):
+        yield _breach(
+            "displays", ACTION_SET, f"column {ACTION_SET!r} is {lists.type}", "make it lists of fixed-size lists"
+        )
+    elif log.displays[ELIGIBLE].type == SETS:
+        held = np.diff(first_vectors(lists))
+        of_set = [sizes(batch[ELIGIBLE]) for _, batch in log.batches([ELIGIBLE])]
+        rows = np.flatnonzero(held != np.concatenate([*of_set, np.zeros(0, np.int64)]))
         if len(rows):
-            yield Breach("actions", "action", rows, tuple(index[rows[:SHOWN]].tolist()), "not 0..K-1 in order",
-                         "number the actions 0..K-1, a row each")  # fmt: skip
-        rows = np.flatnonzero(log.actions["label"].is_null().to_numpy())
-        if len(rows):
-            yield Breach("actions", "label", rows, (None,) * SHOWN, "missing", "give every action a label")
+            yield _breach("displays", ACTION_SET, "not a vector for each eligible action",
+                          "give one, in the order of the actions",
+                          rows, *(f"{count} vectors" for count in held[rows[:SHOWN]].tolist()))  # fmt: skip
 
 
-class _Rows:
-    """The rows in breach, gathered by what is wrong with them while the batches go by."""
+def _displays(log: LogTables, *, vectors: bool) -> Iterator[tuple[int, Wrong]]:
+    """Yield what is wrong with the rows of displays, with the number of the first row of each batch."""
+    targets = [c for c in per_action(log.schema) if vectors and is_target(c)]
+    present = [c for c in ("context", "action_set") if vectors and c in log.schema.names] + targets
+    columns = ["display_id", "time", "action", *present, *[ELIGIBLE] * (vectors and ELIGIBLE in log.schema.names)]
+    columns += [c for c in (POSITION, WEIGHT, COST) if c in log.schema.names]
+    if log.meta.propensity != "absent":
+        columns.append("propensity")
+    uneven = ACTION_SET in present and is_uneven(log.schema.field(ACTION_SET).type)
+    before: tuple[npt.NDArray[Any] | None, int] = None, -1
+    for first, batch in log.batches(columns):
+        for wrong in _plain_columns(log, first, batch, *before):
+            yield first, wrong
+        before = batch["time"][-1:], int(batch[POSITION][-1]) if POSITION in batch else -1
+        if ELIGIBLE in batch:
+            for wrong in _sets(batch, log.n_actions, uniform=log.meta.propensity == "uniform"):
+                yield first, wrong
+        for column in present:
+            array = batch[column]
+            if column == ACTION_SET and uneven:
+                array = _worst_of_lists(array, batch[ELIGIBLE])
+            array = array.reshape(len(batch["time"]), -1)
+            finite = np.isfinite(array)
+            bad = np.asarray(~finite.all(axis=1))
+            if bad.any():
+                worst = array[np.arange(len(array)), np.argmin(finite, axis=1)]
+                yield first, Wrong(column, bad, worst, "not finite", "fill or drop the rows")
+        for column in targets:
+            for bad, values, problem in target_breaches(batch[column]):
+                yield first, Wrong(column, bad, values, problem, TARGET_REPAIR)
 
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str, str, str], list[npt.NDArray[np.int64]]] = {}
-        self._values: dict[tuple[str, str, str, str], list[object]] = {}
 
-    def of(self, log: LogTables, *, vectors: bool, parts: Collection[str]) -> list[Breach]:
-        """Return the breaches of a log of the right structure."""
-        if "displays" in parts:
-            self._displays(log, vectors=vectors)
-        if "events" in parts:
-            check_events(self._add, log)
-        return [
-            Breach(table, column, np.concatenate(rows), tuple(self._values[key][:SHOWN]), problem, remedy)
-            for key, rows in self._rows.items()
-            for table, column, problem, remedy in [key]
-        ]
+def _plain_columns(
+    log: LogTables, first: int, batch: Columns, before: npt.NDArray[Any] | None, passed: int
+) -> Iterator[Wrong]:
+    """Yield what is wrong with numbers, times, actions and propensities; the rows before ended at a time and place."""
+    ids, time, action = batch["display_id"], batch["time"], batch["action"]
+    for column, array in (("display_id", ids), ("time", time), ("action", action)):
+        if array.dtype.kind == "f":  # only where a cell is null
+            yield Wrong(column, np.isnan(array), array, "missing", "fill or drop the rows")
+    elsewhere = (ids != np.arange(first, first + len(ids))) & ~np.isnan(ids)
+    yield Wrong("display_id", elsewhere, ids, "not dense", "number the displays 0..n-1 in their order")
+    step = np.diff(time, prepend=time[:1] if before is None else before)
+    yield Wrong("time", np.atleast_1d(step < 0), time, "earlier than the row before", "sort by time")
+    if POSITION in batch:
+        position = batch[POSITION]
+        yield Wrong(POSITION, np.atleast_1d(np.diff(position, prepend=passed) < 0), position,
+                    "below 0 or the row before", "number the displays of the traffic in its order")  # fmt: skip
+    if WEIGHT in batch:
+        weight = batch[WEIGHT].astype(np.float64)
+        yield Wrong(WEIGHT, ~(np.isfinite(weight) & (weight > 0)), weight, "no weight above 0", WEIGHT_REPAIR)
+    if COST in batch:
+        cost = batch[COST].astype(np.float64)
+        yield Wrong(COST, ~((cost >= 0.0) & (cost <= MOST_VALUE)), cost, NO_COST, COST_REPAIR)
+    yield Wrong("action", (action < 0) | (action >= log.n_actions), action,
+                f"not an action index below {log.n_actions}", "list it in actions")  # fmt: skip
+    if "propensity" in batch:
+        p = batch["propensity"].astype(np.float64)
+        remedy = "give the probability with which the logger showed the action"
+        yield Wrong("propensity", np.isnan(p), p, "missing or nan", remedy)
+        yield Wrong("propensity", p == 0, p, "0 although the action was shown", remedy)
+        yield Wrong("propensity", p < 0, p, "negative", remedy)
+        yield Wrong("propensity", p > 1, p, "above 1", remedy)
 
-    def _add(
-        self,
-        where: str,
-        bad: npt.NDArray[np.bool_],
-        values: npt.NDArray[np.generic],
-        problem: str,
-        remedy: str,
-        *,
-        first: int = 0,
-    ) -> None:
-        rows = np.flatnonzero(bad)
-        if len(rows):
-            table, column = where.split(".")
-            key = (table, column, problem, remedy)
-            self._rows.setdefault(key, []).append(rows + first)
-            self._values.setdefault(key, []).extend(values[rows[:SHOWN]].tolist())
 
-    def _displays(self, log: LogTables, *, vectors: bool) -> None:
-        targets = [c for c in per_action(log.schema) if vectors and is_target(c)]
-        present = [c for c in ("context", "action_set") if vectors and c in log.schema.names] + targets
-        columns = ["display_id", "time", "action", *present, *[ELIGIBLE] * (vectors and ELIGIBLE in log.schema.names)]
-        columns += [c for c in (POSITION, WEIGHT, COST) if c in log.schema.names]
-        if log.meta.propensity != "absent":
-            columns.append("propensity")
-        before: npt.NDArray[Any] | None = None
-        passed = -1
-        for first, batch in log.batches(columns):
-            ids, time, action = batch["display_id"], batch["time"], batch["action"]
-            for column, array in (("display_id", ids), ("time", time), ("action", action)):
-                if array.dtype.kind == "f":  # only where a cell is null
-                    self._add(
-                        f"displays.{column}", np.isnan(array), array, "missing", "fill or drop the rows", first=first
-                    )
-            elsewhere = (ids != np.arange(first, first + len(ids))) & ~np.isnan(ids)
-            self._add("displays.display_id", elsewhere, ids, "not dense",
-                      "number the displays 0..n-1 in their order", first=first)  # fmt: skip
-            step = np.diff(time, prepend=time[:1] if before is None else before)
-            self._add(
-                "displays.time",
-                np.atleast_1d(step < 0),
-                time,
-                "earlier than the row before",
-                "sort by time",
-                first=first,
-            )
-            before = time[-1:]
-            if "position" in batch:
-                position = batch["position"]
-                back = np.diff(position, prepend=passed) < 0
-                self._add("displays.position", np.atleast_1d(back), position, "below 0 or the row before",
-                          "number the displays of the traffic in its order", first=first)  # fmt: skip
-                passed = int(position[-1])
-            if "weight" in batch:
-                weight = batch["weight"].astype(np.float64)
-                self._add("displays.weight", ~(np.isfinite(weight) & (weight > 0)), weight, "no weight above 0",
-                          WEIGHT_REPAIR, first=first)  # fmt: skip
-            if COST in batch:
-                cost = batch[COST].astype(np.float64)
-                self._add("displays.cost", ~((cost >= 0.0) & (cost <= MOST_VALUE)), cost, NO_COST, COST_REPAIR,
-                          first=first)  # fmt: skip
-            self._add("displays.action", (action < 0) | (action >= log.n_actions), action,
-                      f"not an action index below {log.n_actions}", "list it in actions", first=first)  # fmt: skip
-            if "propensity" in batch:
-                p = batch["propensity"].astype(np.float64)
-                for wrong, problem in _propensity_breaches(p):
-                    self._add("displays.propensity", wrong, p, problem,
-                              "give the probability with which the logger showed the action", first=first)  # fmt: skip
-            if ELIGIBLE in batch:
-                uniform = log.meta.propensity == "uniform"
-                for column, wrong, values, problem, remedy in set_breaches(batch, log.n_actions, uniform=uniform):
-                    self._add(f"displays.{column}", wrong, values, problem, remedy, first=first)
-            for column in present:
-                array = batch[column]
-                if column == ACTION_SET and is_uneven(log.schema.field(column).type):
-                    array = worst_of_lists(array, batch[ELIGIBLE])
-                array = array.reshape(len(ids), -1)
-                finite = np.isfinite(array)
-                bad = np.asarray(~finite.all(axis=1))
-                if bad.any():
-                    worst = array[np.arange(len(ids)), np.argmin(finite, axis=1)]
-                    self._add(f"displays.{column}", bad, worst, "not finite", "fill or drop the rows", first=first)
-            for column in targets:
-                for wrong, values, problem in target_breaches(batch[column]):
-                    self._add(f"displays.{column}", wrong, values, problem, TARGET_REPAIR, first=first)
+def _sets(batch: Columns, n_actions: int, *, uniform: bool) -> Iterator[Wrong]:
+    """Yield what is wrong with the sets of displays, whose columns are ``eligible``, ``action`` and any ``propensity``.
+
+    Where propensities are `uniform` by design, each must be one over the size of its display's set.
+    """
+    bits, action = batch[ELIGIBLE], np.nan_to_num(batch["action"], nan=-1).astype(np.int64)
+    extra, size = beyond(bits, n_actions), sizes(bits)
+    yield Wrong(
+        ELIGIBLE, extra >= 0, extra, f"a bit that is no action below {n_actions}", "leave the bits beyond K unset"
+    )
+    yield Wrong(ELIGIBLE, size == 0, size, "no action is eligible",
+                "give the actions that could have been shown, or drop rows")  # fmt: skip
+    known = (extra < 0) & (size > 0) & (action >= 0) & (action < n_actions)
+    yield Wrong(ELIGIBLE, known & ~holds(bits, action), action, "the action that was shown is not eligible",
+                "add it to the set, or drop the rows")  # fmt: skip
+    if uniform:
+        p = batch["propensity"].astype(np.float64)
+        off = known & (p > 0) & (np.abs(p * size - 1.0) > _ROUNDING)
+        yield Wrong("propensity", off, p, "not one over the number of eligible actions, uniform as it is",
+                    "give 1 / |E| of the display's own set E")  # fmt: skip
 
 
 def target_breaches(
@@ -322,10 +336,87 @@ def target_breaches(
     ]
 
 
-def _propensity_breaches(p: npt.NDArray[np.float64]) -> list[tuple[npt.NDArray[np.bool_], str]]:
-    return [
-        (np.isnan(p), "missing or nan"),
-        (p == 0, "0 although the action was shown"),
-        (p < 0, "negative"),
-        (p > 1, "above 1"),
-    ]
+def _events(log: LogTables) -> Iterator[tuple[int, Wrong]]:
+    """Yield what is wrong with the events; of sound ones memory holds their ids, and those of one batch of displays."""
+    of = to_numpy(log.events["display_id"])
+    if _are_sound(log, of):
+        return
+    known = (of >= 0) & (of < len(log))
+    shown = np.zeros(len(of), np.int64)
+    shown[known] = to_numpy(log.take(of[known].astype(np.int64), ["time"])["time"])
+    for wrong in _event_rows(log, log.events, shown):
+        yield 0, wrong
+
+
+def _are_sound(log: LogTables, of: Ints) -> bool:
+    """Whether nothing is wrong with events, which then are sorted: those of a batch of displays at a time."""
+    if not len(of):
+        return True
+    if of.dtype.kind == "f" or of[0] < 0 or of[-1] >= len(log) or (of[1:] < of[:-1]).any():
+        return False
+    for first, batch in log.batches(["time"]):
+        low, high = np.searchsorted(of, [first, first + len(batch["time"])])
+        part = log.events.slice(low, high - low)
+        if low < high and any(wrong.bad.any() for wrong in _event_rows(log, part, batch["time"][of[low:high] - first])):
+            return False
+    return True
+
+
+def _event_rows(log: LogTables, events: pa.Table, shown: Ints) -> Iterator[Wrong]:
+    """Yield what is wrong with events, given the times of their displays, and with the sums that a display reaches."""
+    names, code = kinds_of(events) or ([CONVERSION], np.zeros(events.num_rows, np.int8))
+    kinds = [kind for kind in (log.meta.conversions, *log.meta.outcomes) if kind.name in names]
+    rows = {kind: np.asarray(code == names.index(kind.name)) for kind in kinds}
+    named = np.array([name in {kind.name for kind in kinds} for name in names] + [False])[code]
+    if not named.all():
+        yield Wrong("kind", ~named, np.array([*names, None], object)[code], "none of the kinds that the metadata name",
+            "name it there (LogMeta.outcomes), or drop the rows")  # fmt: skip
+    of, when, value = (to_numpy(events[c]) for c in EVENTS)
+    known = (of >= 0) & (of < len(log))
+    yield Wrong("display_id", ~known, of, "no display has this id", "drop it or check the join key")
+    yield Wrong("time", np.isnan(when), when, "missing", "fill or drop the rows")
+    early = known & (when < shown)
+    yield Wrong("time", early, when, "earlier than its display", "check the time columns and their units")
+    finite, seconds = np.isfinite(value), log.meta.tick_seconds
+    # A log that stopped looking when it says cannot hold later events.
+    for kind, mine in rows.items():
+        sound, until, longest = mine & known & ~early, kind.observed_until, kind.attribution_window
+        whose, event = (f" of {kind.name}", "event") if kind.name else ("", "conversion")
+        if until is not None:
+            yield Wrong("time", sound & (when > until), when,
+                f"later than observed_until = {with_date(until, seconds)}{whose}",
+                f"raise observed_until, or drop the {event}")  # fmt: skip
+        if longest is not None:
+            yield Wrong("time", sound & (when - shown > longest), when,
+                f"later than attribution_window = {ticks_words(longest, seconds)}{whose}",
+                f"raise attribution_window, or drop the {event}")  # fmt: skip
+    yield Wrong("value", ~finite, value, "not finite", "fill or drop the rows")
+    yield Wrong("value", finite & (np.abs(value) > MOST_VALUE), value, f"beyond {MOST_VALUE:g}",
+        "repair the value, or count in a larger unit")  # fmt: skip
+    for kind, mine in rows.items():
+        at = np.flatnonzero(mine)
+        for bound in bounds_of(kind.value_min, kind.value_max) if finite.all() and known.all() else ():
+            total, bad = np.zeros(len(of)), np.zeros(len(of), np.bool_)
+            total[at], bad[at] = beyond_bound(of[at], when[at], value[at], bound)
+            yield Wrong("value", bad, total, *bound.words(kind))
+        if not kind.reward:
+            yield Wrong("value", mine & (value < 0), value, "below 0",
+                "count what takes events back as an outcome of its own, with values above 0")  # fmt: skip
+    same = np.diff(of, prepend=of[:1])
+    yield Wrong("display_id", same < 0, of, "not sorted by display", "sort by display_id, time")
+    back = (same == 0) & (np.diff(when, prepend=when[:1]) < 0)
+    yield Wrong("time", back, when, "earlier than the display's event before it", "sort by display_id, time")
+
+
+def _worst_of_lists(vectors: npt.NDArray[Any], bits: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+    """Return a number of each display's vectors, shape (n,): one that is not finite if there is any.
+
+    The vectors are those of the eligible actions, one display after the other, shape (m, d); `bits` has shape (n,
+    width).
+    """
+    worst = np.where(np.isfinite(vectors).all(axis=1), 0.0, vectors.sum(axis=1)) if len(vectors) else np.zeros(0)
+    display = np.repeat(np.arange(len(bits)), sizes(bits))[: len(worst)]
+    found = np.zeros(len(bits))
+    bad = np.flatnonzero(~np.isfinite(worst[: len(display)]))
+    found[display[bad]] = worst[bad]
+    return found

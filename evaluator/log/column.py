@@ -76,16 +76,13 @@ class Column:
     ----------
     by
         Name of the column, names of crossed ones with plus signs between, or ``every:`` and a duration.
-    code
-        Number of each display's group, from 0, shape (n,).
-    count
-        Number of different groups.
+    code, count
+        Number of each display's group, from 0, shape (n,), and number of different groups.
     unnamed
         Number of displays without a value that are each a group of its own.
-    labels
-        Name of each group, pooled ones last; clusters have none.
-    pooled
-        Number of groups in the last one; 0 where every group is named.
+    labels, pooled
+        Name of each group, pooled ones last (clusters have none), and number of groups in the last one; 0 where every
+        group is named.
     """
 
     by: str
@@ -103,8 +100,6 @@ class Column:
 
 def columns_of(by: str | None) -> tuple[str, ...]:
     """Return the columns that an option ``by`` names, separated by commas; crossed ones are one.
-
-    Raises ParameterError where a name is empty.
 
     >>> columns_of("device, country, device+country")
     ('device', 'country', 'device+country')
@@ -164,20 +159,10 @@ def read_values(
 ) -> list[Column]:
     """Return the groups of some displays by the values of each column as they are, in one pass over the columns.
 
-    Raises ParameterError where the log keeps no such column, or its values are no groups.
-
-    Parameters
-    ----------
-    log
-        Log whose columns are read.
-    names
-        Columns that the log keeps, or ``action``; crossed or not.
-    displays
-        Numbers of the displays, shape (n,).
-    asked
-        The option that names them, for errors, with ``{}`` where a column stands.
-    fractions
-        Whether a column may hold fractions, whose values hardly ever come twice.
+    The displays are given by their numbers, shape (n,), the columns, crossed or not, by their names, or ``action``.
+    Raises ParameterError where the log keeps no such column, or its values are no groups, nor are fractions unless they
+    are allowed, as they hardly ever come twice; `asked` is the option that names the columns, with ``{}`` where one
+    stands.
     """
     parts = [_parts(log, name, asked, "action") for name in names]
     reads = list(dict.fromkeys(part for of in parts for part in of))
@@ -212,23 +197,11 @@ def read_groups(log: Log, by: str | None) -> tuple[Column, ...]:
 def read_clusters(log: Log, by: str) -> Column:
     """Return the clusters of a log's displays, in the order of their first displays; those without a value are last.
 
-    Memory: 4 bytes a display and, meanwhile, the different values of the column.
+    They are named by a column that the log keeps (``keep`` of `evaluator.datasets.load`), or by parts of the clock, cut
+    at whole multiples of a duration: ``every:1d``, or ``every:5000`` where the log counts rounds. Or by several,
+    crossed. Memory: 4 bytes a display and, meanwhile, the different values of the column. Raises ParameterError where
+    the log keeps no such column, or the duration does not fit its clock; the message names what it has.
 
-    Parameters
-    ----------
-    log
-        The log whose displays are clustered.
-    by
-        Column that the log keeps (``keep`` of `evaluator.datasets.load`), or ``every:1d``: parts of the clock, cut at
-        whole multiples of the duration; of a log that counts rounds, ``every:5000``. Or several, crossed.
-
-    Raises
-    ------
-    ParameterError
-        The log keeps no such column, or the duration does not fit its clock; the message names what it has.
-
-    Examples
-    --------
     >>> from evaluator import load
     >>> found = read_clusters(load("synthetic", limit=1000), "every:100")
     >>> found.count, found.unnamed
@@ -433,17 +406,10 @@ def _pooled(column: Column, *, fewest: int) -> Column:
 def read_users(log: Log, named: str | None) -> Column | None:
     """Return which displays are of one user; None where no column is known to say so.
 
-    Parameters
-    ----------
-    log
-        Log whose displays are of users.
-    named
-        Choice of clusters (`read_clusters`), if any. A column that it names is that of the users, unless the log keeps
-        one whose name says so more plainly, such as ``user_id``, and which has the values of many. Parts of the clock
-        beside it say nothing of users.
+    A column that is `named` as the choice of clusters (`read_clusters`), if any, is that of the users, unless the log
+    keeps one whose name says so more plainly, such as ``user_id``, and which has the values of many. Parts of the clock
+    beside it say nothing of users.
 
-    Examples
-    --------
     >>> from evaluator import load
     >>> read_users(load("synthetic", limit=1000), "every:100") is None
     True

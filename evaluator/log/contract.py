@@ -42,11 +42,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import LogError, UnknownNameError, nearest
-from evaluator.inputs.frame_roles import MadeFromFrames
+from evaluator.frame_roles import MadeFromFrames
 from evaluator.log.breaches import PARTS, find_breaches
-from evaluator.log.log_tables import LogTables
-from evaluator.log.meta import BOUNDS, CONVERSION, EventKind, choose_kinds, kinds_of, merge_events, with_kind
-from evaluator.log.schema import to_numpy
+from evaluator.log.eligible import SetCodes, members
+from evaluator.log.log_tables import (
+    BOUNDS,
+    CONVERSION,
+    EventKind,
+    LogTables,
+    choose_kinds,
+    kinds_of,
+    merge_events,
+    with_kind,
+)
+from evaluator.log.schema import ELIGIBLE, to_numpy
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.streams import STEP, mixed
 
@@ -86,23 +95,16 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
     def validated(self, *, vectors: bool = True) -> Self:
         """Return the log itself if it keeps the contract; `vectors` as in `find_breaches`.
 
-        Raises
-        ------
-        LogError
-            The log breaks the contract; the message names every kind of breach, how many rows, the first of them, and
-            the repair.
+        Raises LogError where it does not; the message names every kind of breach, how many rows, the first of them, and
+        the repair.
         """
         return self._validated(PARTS, vectors=vectors)
 
     def checked(self) -> Self:
         """Return the log itself if it keeps the contract: what every public function asks of the log it is given.
 
-        What was validated before is not looked at again: of a log that was read, nothing.
-
-        Raises
-        ------
-        LogError
-            The log breaks the contract, as of `validated`.
+        What was validated before is not looked at again: of a log that was read, nothing. Errors are those of
+        `validated`.
         """
         missing = [part for part in PARTS if part not in self._sound]
         return self._validated(missing, vectors=True) if missing else self
@@ -162,13 +164,8 @@ class Log(LogTables, MadeFromFrames, ShownInNotebooks):
     def of_outcome(self, name: str) -> Log:
         """Return the log whose rewards are the events of one of its outcomes, followed as these were.
 
-        Raises
-        ------
-        UnknownNameError
-            The log has no outcome of that name.
+        Raises UnknownNameError where the log has no outcome of that name.
 
-        Examples
-        --------
         >>> import pyarrow
         >>> from evaluator import Log
         >>> frame = pyarrow.table({"shown": [1, 2], "banner": ["red", "blue"], "sold": [None, 4], "clicked": [0, 1]})
@@ -213,6 +210,22 @@ def _by(now: int, until: int | None) -> int:
     return now if until is None else min(now, until)
 
 
+def has_eligibility(log: Log) -> bool:
+    """Whether some action is not eligible at some display; a log may say of every display that all are.
+
+    One pass over the sets, up to the first that lacks an action.
+    """
+    if ELIGIBLE not in log.schema.names:
+        return False
+    for _, batch in log.batches([ELIGIBLE], coded=True):
+        sets = batch[ELIGIBLE]
+        assert isinstance(sets, SetCodes)
+        first, _ = members(sets.distinct)
+        if (np.diff(first)[np.asarray(sets)] < log.n_actions).any():
+            return True
+    return False
+
+
 def tied(time: Ints) -> npt.NDArray[np.bool_]:
     """Return which displays have the time of the one before them, shape (n,)."""
     same = np.zeros(len(time), np.bool_)
@@ -251,15 +264,8 @@ def tie_keys(place: Ints, *, seed: int = SEED) -> npt.NDArray[np.uint64]:
 def shuffle_ties(log: Log, *, seed: int = SEED) -> Log:
     """Return a log in memory with displays of equal times in random order, the same order as in logs that are read.
 
-    Parameters
-    ----------
-    log
-        Log made by hand, sorted by time.
-    seed
-        Seed of the order; the reader's is 0. The same log and seed give the same order.
+    The log is one made by hand, sorted by time. The same log and seed give the same order; the reader's seed is 0.
 
-    Examples
-    --------
     >>> from evaluator import load
     >>> log = load("synthetic", limit=1000)
     >>> shuffle_ties(log) is log  # every display has a time of its own

@@ -38,19 +38,13 @@ class DelayRows:
 
     Parameters
     ----------
-    name
-        Name of the log or file.
-    tick
-        Unit of all times: ns, us, ms, s, min, h, d, or round.
-    delay
-        Delay of each conversion in ticks, shape (n,), int64.
-    limit
-        Longest delay that could have been seen of each conversion, in ticks, shape (n,), int64; None where nothing was
-        cut off.
-    group
-        Group of each conversion, shape (n,), str; None where no groups were asked for.
-    by
-        Name of what the groups are of; empty without groups.
+    name, tick
+        Name of the log or file, and unit of all times: ns, us, ms, s, min, h, d, or round.
+    delay, limit
+        Delay of each conversion, and the longest that could have been seen of it, in ticks, shape (n,), int64; no
+        limits where nothing was cut off.
+    group, by
+        Group of each conversion, shape (n,), str, and name of what the groups are of; None and empty without groups.
     displays
         Number of displays; None where only conversions are known. Of a log with display weights, the displays of the
         traffic for which its conversions are all there are.
@@ -58,10 +52,9 @@ class DelayRows:
         Displays of the whole traffic per tick; nan where unknown.
     periods
         Displays and conversions period by period, for drift; None where the displays have no times.
-    deduplicated
-        Number of conversion rows dropped for another of the same conversion.
-    shared
-        Whether one conversion may be several rows.
+    deduplicated, shared
+        Number of conversion rows dropped for another of the same conversion; whether one conversion may be several
+        rows.
     left_out
         Sentence on the rows that were left out, empty where none were.
     stamp
@@ -92,26 +85,14 @@ class DelayRows:
 def delay_rows(log: Log, *, by: str | None = "action") -> DelayRows:
     """Return the delays of a log's conversions with the limits that the log's end and attribution window set.
 
-    A conversion is seen if its delay is at most min(observed_until - shown_at, attribution_window). One pass over the
-    times, and one over the column of the groups; memory grows with the conversions only.
+    A conversion is seen if its delay is at most min(observed_until - shown_at, attribution_window). Groups are made by
+    the ``action``, or by a column that the log keeps (``keep`` of `evaluator.datasets.load`), crossed or not; displays
+    without a value are the group ``(missing)``. One pass over the times, and one over the column of the groups; memory
+    grows with the conversions only.
 
-    Parameters
-    ----------
-    log
-        Log whose conversions are studied.
-    by
-        Name of what makes groups: ``action``, or a column that the log keeps (``keep`` of `evaluator.datasets.load`),
-        crossed or not; displays without a value are the group ``(missing)``. None for no groups.
+    Raises DataError where the log has no conversions, or some got into it more likely than others, and ParameterError
+    where it keeps no such column.
 
-    Raises
-    ------
-    DataError
-        The log has no conversions, or some got into it more likely than others.
-    ParameterError
-        The log keeps no such column.
-
-    Examples
-    --------
     >>> from evaluator import load
     >>> rows = delay_rows(load("synthetic", limit=1000))
     >>> rows.delay[:3], rows.limit, rows.displays

@@ -22,15 +22,21 @@ SETS = pa.dictionary(pa.int32(), pa.binary())
 _BLOCK = 1 << 24
 # Bytes of sets that one Arrow array surely holds: its offsets have 32 bits.
 _MOST_BYTES = 1 << 30
+# Sets that are drawn anew at each display are said to move with time with this probability at most.
+MOVING_LEVEL = 1e-4
+# Displays of an action, eligible and not, that a block needs at least for the chi-square law to hold so far out.
+_EXPECTED = 20.0
+# Parts of the log, by the number of the display, in which an action's share of the sets is compared.
+_PARTS = 20
+# Difference between an action's shares of two parts from which it matters what a calendar means: contexts that drift
+# move sets a little, too.
+_MUCH = 0.25
 
 
 class SetCodes(np.ndarray[tuple[int], np.dtype[np.int32]]):
     """Sets of some displays, each by its number among distinct ones, shape (n,); parts of it name the same.
 
-    Attributes
-    ----------
-    distinct
-        Bits of the distinct sets, shape (distinct, width).
+    The bits of the distinct sets are `distinct`, shape (distinct, width).
     """
 
     distinct: Bits
@@ -266,3 +272,64 @@ def _whole_words(bits: Bits) -> Bits:
     wide = np.zeros((n, width(8 * size)), np.uint8)
     wide[:, :size] = bits
     return wide
+
+
+class EligibleByPart:
+    """Number of displays at which each action was eligible, in parts of a log, added up batch by batch."""
+
+    def __init__(self, n_displays: int, n_actions: int) -> None:
+        self._n = n_displays
+        self._counts = np.zeros((_PARTS, n_actions), np.int64)
+        self._sizes = np.zeros(_PARTS, np.int64)
+
+    def add(
+        self, first: int, of: npt.NDArray[np.integer], begins: npt.NDArray[np.int64], actions: npt.NDArray[np.integer]
+    ) -> None:
+        """Add the displays of one batch, of which the first is the log's display `first`.
+
+        `of` is the distinct set of each, in [0, S), shape (n,); the actions of each distinct set are `actions`, from
+        `begins` on, shape (S + 1,), as `members` has them.
+        """
+        part = np.arange(first, first + len(of)) * _PARTS // self._n
+        for p in np.unique(part):
+            shown = np.bincount(of[part == p], minlength=len(begins) - 1)
+            self._counts[p] += np.bincount(
+                actions, np.repeat(shown, np.diff(begins)), minlength=self._counts.shape[1]
+            ).astype(np.int64)
+            self._sizes[p] += int(shown.sum())
+
+    @property
+    def displays(self) -> npt.NDArray[np.int64]:
+        """Number of displays at which each action was eligible, shape (K,)."""
+        found: npt.NDArray[np.int64] = self._counts.sum(axis=0)
+        return found
+
+    def moving(self) -> int:
+        """Return the action whose eligibility changes most with time, or -1 if no action's changes much."""
+        known = self._sizes > 0
+        counts, sizes = self._counts[known], self._sizes[known]
+        if len(counts) < 2:
+            return -1
+        spread = np.ptp(counts / sizes[:, None], axis=0)
+        if spread.max() <= _MUCH or not moves_with_time(counts, sizes):
+            return -1
+        return int(spread.argmax())
+
+
+def moves_with_time(by_block: npt.NDArray[np.int64], displays: npt.NDArray[np.int64]) -> bool:
+    """Return whether some action's eligible displays are concentrated in time, at `MOVING_LEVEL` over all actions.
+
+    Where sets are exchangeable over the displays, an action is eligible at the same share of every block of time: each
+    action's chi-square test at MOVING_LEVEL / K. Contexts that drift move the sets that depend on them, and are found
+    as well. `by_block` counts the displays at which each action was eligible, by block of successive displays, shape
+    (B, K); `displays` counts those of each block, shape (B,).
+    """
+    from scipy.stats import chi2
+
+    share = by_block.sum(axis=0) / displays.sum()
+    variance = displays[:, None] * share * (1.0 - share)
+    known = variance.min(axis=0) >= _EXPECTED
+    if len(displays) < 2 or not known.any():
+        return False
+    off = ((by_block - displays[:, None] * share)[:, known] ** 2 / variance[:, known]).sum(axis=0)
+    return bool(chi2.sf(off.max(), len(displays) - 1) < MOVING_LEVEL / by_block.shape[1])

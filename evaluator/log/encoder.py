@@ -52,21 +52,11 @@ def token_slot(column: str, label: str, width: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class ContextColumn:
-    """A column of a context.
+    """A column of a context: a category, or a number, which is a coordinate as it is.
 
-    Parameters
-    ----------
-    name
-        Name of the column.
-    kind
-        Kind of the column: a category, or a number, which is a coordinate as it is.
-    missing
-        Values that mean "none" in it.
-    labels
-        Labels of a one-hot category that occur, in the order of their coordinates, None for a missing one. None where
-        the category is hashed, and for numbers.
-    centre, deviation
-        Numbers by which a number is scaled: the coordinate is it less the first, over the second. None where it is not.
+    `missing` are values that mean "none" in it. `labels` are those of a one-hot category that occur, in the order of
+    their coordinates, None for a missing one; no labels where the category is hashed, and for numbers. The coordinate
+    of a number that is scaled is it less `centre`, over `deviation`.
     """
 
     name: str
@@ -92,18 +82,10 @@ class ContextColumn:
 class Coordinate:
     """What a coordinate of a context stands for.
 
-    Parameters
-    ----------
-    name
-        What it is called: its column, ``device = phone`` for a label of one, or the bucket that labels are hashed into.
-    without
-        What displays without the label are called: ``device != phone``; empty where it has no label.
-    column
-        Column that it is made of; empty where there are several, or none.
-    unit
-        Number that makes the column's value, or the number of labels in the bucket, of the coordinate.
-    centre
-        Number that is added to make the column's value.
+    Its name is its column, ``device = phone`` for a label of one, or the bucket that labels are hashed into; displays
+    without the label are called `without`: ``device != phone``; empty where it has no label. `column` is the one that
+    it is made of; empty where there are several, or none. The coordinate times `unit`, plus `centre`, is the column's
+    value; of a bucket the number of its labels.
     """
 
     name: str
@@ -117,17 +99,9 @@ class Coordinate:
 class ContextEncoder:
     """What turns a display, as a mapping of column values, into the context vector that the log would have had.
 
-    Coordinates are the categories' (hashed: all columns into one part; one-hot: column by column), then one a number,
-    then the intercept, all divided by sqrt(number of columns + intercept).
-
-    Parameters
-    ----------
-    columns
-        Context columns, in the order of the spec.
-    hashed
-        Width of the hashed part; 0 where no category is hashed.
-    intercept
-        Whether the last coordinate is a constant.
+    Coordinates are the categories' (hashed: all columns into one part of that width, 0 where none is; one-hot: column
+    by column), then one a number, then the intercept, a constant, all divided by sqrt(number of columns + intercept).
+    Columns are in the order of the spec.
     """
 
     columns: tuple[ContextColumn, ...]
@@ -166,17 +140,9 @@ class ContextEncoder:
     def encode(self, display: Mapping[str, object]) -> npt.NDArray[np.float32]:
         """Return the vector of a display, shape (p,): to the bit that of a row of the log with the same values.
 
-        Parameters
-        ----------
-        display
-            A value for each column. Of a category its text, or a whole number; None, or empty text, where it is
-            missing. Of a number a finite number.
-
-        Raises
-        ------
-        ParameterError
-            A column is unknown or lacks, its value is of another type or not finite, or a one-hot label was never seen
-            by the log: a vector has no place for it.
+        The display has a value for each column. Of a category its text, or a whole number; None, or empty text, where
+        it is missing. Of a number a finite number. Raises ParameterError where a column is unknown or lacks, its value
+        is of another type or not finite, or a one-hot label was never seen by the log: a vector has no place for it.
         """
         known = self._names
         for name in display:

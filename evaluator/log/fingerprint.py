@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from evaluator.log.contract import Log
 from evaluator.log.log_files import LogFile, open_parquet, part_batches
-from evaluator.log.meta import CONVERSION, LogMeta, choose_kinds, outcomes_of
+from evaluator.log.log_tables import CONVERSION, LogMeta, choose_kinds, outcomes_of
 from evaluator.log.schema import BATCH, is_sets, is_uneven, to_numpy
 from evaluator.log.stored import StoredLog
 from evaluator.streams import STEP, mixed

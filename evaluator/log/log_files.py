@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.errors import EvaluatorError, SourceError
-from evaluator.inputs.open_regular import NotRegularError, open_regular, refuse_irregular
+from evaluator.input_files import NotRegularError, open_regular, refuse_irregular
 from evaluator.log.schema import is_sets
 
 # Ranges nearer than this are fetched as one, with what lies between: a question costs as much as so many bytes.
@@ -53,10 +53,7 @@ class RemoteFile(ABC):
     def read(self, start: int, end: int) -> bytes:
         """Return its bytes from one place to before another; threads may call it at once.
 
-        Raises
-        ------
-        SourceError
-            The store does not give them, or the file is another one now.
+        Raises SourceError where the store does not give them, or the file is another one now.
         """
 
 
@@ -155,14 +152,8 @@ class RemoteReader(io.RawIOBase):
 class ReadAhead:
     """Pieces that hold some ranges of a file, fetched in the order of their places, a few before they are asked for.
 
+    `read` gives the bytes from one place to before another, in any thread; the ranges are those that will be asked for.
     Memory: `AT_ONCE` + `KEPT` pieces.
-
-    Parameters
-    ----------
-    read
-        Function that gives the bytes from one place to before another, in any thread.
-    ranges
-        Places of the bytes that will be asked for, each from one to before another.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], ranges: Ranges) -> None:

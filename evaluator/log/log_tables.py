@@ -1,40 +1,165 @@
-"""The tables of a log: how they are read, and what is wrong with its events and eligible actions.
+"""The tables of a log, how they are read, and what the log says about itself; `contract` says what they hold.
 
-`evaluator.log.contract` says what they hold.
+Events are one table: display, time, kind and value, by display and time. The column of kinds is a dictionary, a byte a
+row; a log whose only events are its conversions has no such column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log.eligible import SETS, beyond, holds, set_bytes, sizes
-from evaluator.log.meta import CONVERSION, EventKind, LogMeta, choose_kinds, kinds_of, outcomes_of
-from evaluator.log.schema import (
-    ACTION_SET,
-    BATCH,
-    ELIGIBLE,
-    EVENTS,
-    Columns,
-    first_vectors,
-    is_sets,
-    is_uneven,
-    read,
-    take_rows,
-    to_numpy,
-)
-from evaluator.log.times import with_date
-from evaluator.units import MOST_VALUE, ticks_words
+from evaluator.log.encoder import ContextEncoder
+from evaluator.log.schema import BATCH, EVENTS, KIND, KINDS, Columns, is_sets, is_uneven, read, take_rows, to_numpy
+from evaluator.units import ROUND, SECONDS, Tick
 
-Ints = npt.NDArray[np.int64]
-# How far a propensity that is uniform by design may be from one over the size of its set.
-_ROUNDING = 1e-6
+Objective = Literal["profit", "revenue"]
+PropensityKind = Literal["logged", "uniform", "estimated", "absent"]
+# Kinds of conversions, told apart by their sign.
+SALES, REFUNDS = "sales", "refunds"
+# What reports and guardrails call all that is reward but for costs; and names that no outcome may have.
+REVENUE = "revenue"
+NO_OUTCOMES = (SALES, REFUNDS, REVENUE, "cost")
+# Fields that bound what a display may earn.
+BOUNDS = ("reward_min", "reward_max")
+# In the note on rows that a quarantine left out.
+LEFT_OUT = "broke a rule and were left out"
+Mask = npt.NDArray[np.bool_]
+# Names of two kinds that no outcome has: conversions, and what displays cost, which a replay may count as events.
+CONVERSION, COSTS = "", "(cost)"
+# Column of the kinds in tables of events that are no conversions, and in earlier versions of converted logs.
+OUTCOME = "outcome"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventKind:
+    """What a log says of a kind of events: sales, refunds, clicks, complaints, goods that came back damaged.
+
+    Parameters
+    ----------
+    name
+        Name of the kind; empty for the conversions, sales and refunds together.
+    attribution_window
+        Longest delay (ticks) after its display with which the log records such an event; None where there is no
+        cut-off.
+    observed_until
+        Time (ticks) up to which such events were followed; None where every display was followed to its end.
+    value_max, value_min
+        Largest possible value of one display, all such events of it together; None where unknown (the largest seen is
+        used, and said). And the smallest, 0 or less; None where unknown.
+    reward
+        Whether the events count into a display's reward. Only then may values be negative.
+    told
+        Whether policies are told of the events as they come; only of those that are rewards.
+    """
+
+    name: str
+    attribution_window: int | None = None
+    observed_until: int | None = None
+    value_max: float | None = None
+    reward: bool = False
+    told: bool = False
+    value_min: float | None = None
+
+    @property
+    def bound_keys(self) -> tuple[str, str]:
+        """Names of the smallest and the largest value of one display, in specs, options and messages."""
+        return ("value_min", "value_max") if self.name else ("reward_min", "reward_max")
+
+    @property
+    def of_conversions(self) -> bool:
+        """Whether the events are conversions, or those of them that are sales or refunds."""
+        return self.name in ("", SALES, REFUNDS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogMeta:
+    """What a log says about itself.
+
+    Parameters
+    ----------
+    name
+        Name of the dataset.
+    tick
+        Unit of every time in the log: one of ns, us, ms, s, min, h, d, or ``"round"``.
+    observed_until, attribution_window
+        Time (ticks) up to which conversions were followed, None where every display was followed to its end; longest
+        delay (ticks) the log records, None where there is no cut-off.
+    propensity
+        Kind of the propensities: logged, uniform (by design), estimated, or absent.
+    reward_max, reward_min
+        Largest possible reward of one display, None where unknown (the largest seen is used, and said). And the
+        smallest: below 0 where a refund may be more than the sale; None where unknown (0 where no value is negative,
+        else the smallest seen, and that is said).
+    objective
+        What replays of the log value unless they are told: profit, or revenue where costs are in another unit than the
+        values; None for profit where the log has costs.
+    sampling_rate
+        Share of the traffic's displays that the log holds, taken evenly; what ``position`` and ``weight`` say comes on
+        top.
+    kept_share
+        Share of the displays that were kept when actions were chosen and propensities, which depend on the context,
+        stayed those of the full set; 1 where propensities are of the log's own actions.
+    fingerprint
+        Hash of what the log held when it was read, made or converted: rows, and all that is said here, whatever files
+        hold it. Logs that earlier releases converted have the hash of their source; empty where nobody looked.
+    counts
+        Numbers of what the adapter did: rows read, dropped, de-duplicated... Printed with the result.
+    notes
+        Sentences that the reader of a result must know (unmeasured confounding, estimated propensities...).
+    encoder
+        Encoder that says how columns of the source became the contexts; None without, and where nobody noted it.
+    outcomes
+        Kinds of the events that the log holds beside its conversions.
+    """
+
+    name: str
+    tick: Tick
+    observed_until: int | None = None
+    attribution_window: int | None = None
+    propensity: PropensityKind = "absent"
+    reward_max: float | None = None
+    reward_min: float | None = None
+    objective: Objective | None = None
+    sampling_rate: float = 1.0
+    kept_share: float = 1.0
+    fingerprint: str = ""
+    counts: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    encoder: ContextEncoder | None = None
+    outcomes: tuple[EventKind, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the log says of itself, by name; of outcomes that are no rewards, nothing of rewards."""
+        about = asdict(self)
+        for one in about["outcomes"]:
+            if not one["reward"]:
+                del one["reward"], one["told"], one["value_min"]
+        return about
+
+    @property
+    def conversions(self) -> EventKind:
+        """Kind of the conversions."""
+        return EventKind(
+            name="", attribution_window=self.attribution_window, observed_until=self.observed_until,
+            value_max=self.reward_max, reward=True, told=True, value_min=self.reward_min,
+        )  # fmt: skip
+
+    @property
+    def left_out(self) -> str:
+        """Sentence on the rows that a quarantine left out: how many, why, and whether that depends on their outcome."""
+        return next((note for note in self.notes if LEFT_OUT in note), "")
+
+    @property
+    def tick_seconds(self) -> float | None:
+        """Seconds in a tick; None where the log counts rounds."""
+        return None if self.tick == ROUND else SECONDS[self.tick]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +238,75 @@ class LogTables:
         return int(first), int(last)
 
 
+def kinds_of(events: pa.Table) -> tuple[list[str], npt.NDArray[np.int8]] | None:
+    """Return the names of kinds, and the number of each event's, shape (n,); None where all are conversions."""
+    if KIND not in events.column_names:
+        return None
+    found = events[KIND].combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        found = found.chunk(0) if found.num_chunks else pa.array([], KINDS)
+    return found.dictionary.to_pylist(), found.indices.fill_null(-1).to_numpy()
+
+
+def mark_kind(events: pa.Table, name: str) -> Mask:
+    """Return which events are of a kind, shape (n,)."""
+    found = kinds_of(events)
+    if found is None:
+        return np.full(events.num_rows, name == CONVERSION)
+    return np.asarray(found[1] == found[0].index(name)) if name in found[0] else np.zeros(events.num_rows, np.bool_)
+
+
+def with_kind(events: pa.Table, name: str) -> pa.Table:
+    """Return events that are all of one kind, with the column that says so."""
+    kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(events.num_rows, np.int8)), pa.array([name], pa.string()))
+    return events.select(list(EVENTS)).append_column(KIND, kind)
+
+
+def merge_events(*parts: pa.Table) -> pa.Table:
+    """Return the events of several tables as one; those of one display and time in the order of the tables.
+
+    Memory: 25 bytes an event and, meanwhile, 8 more.
+    """
+    found = [kinds_of(part) or ([CONVERSION], np.zeros(part.num_rows, np.int8)) for part in parts]
+    names = list(dict.fromkeys(name for own, _ in found for name in own))
+    columns = {name: np.concatenate([to_numpy(part[name]) for part in parts]) for name in EVENTS}
+    order = np.lexsort([columns["time"], columns["display_id"]])
+    table = pa.table({name: pa.array(columns[name][order], kind) for name, kind in EVENTS.items()})
+    if names == [CONVERSION]:
+        return table
+    code = np.concatenate([np.array([names.index(name) for name in own], np.int8)[codes] for own, codes in found])
+    return table.append_column(
+        KIND, pa.DictionaryArray.from_arrays(pa.array(code[order]), pa.array(names, pa.string()))
+    )
+
+
+def choose_kinds(events: pa.Table, names: Collection[str]) -> pa.Table:
+    """Return the events of some kinds: without their kinds if it is one, without a copy where it is all of them."""
+    found = kinds_of(events)
+    if found is None:
+        return events if CONVERSION in names else events.slice(0, 0)
+    chosen = np.array([name in names for name in found[0]], np.bool_)
+    rest = events.drop_columns([KIND]) if len(names) == 1 else events
+    return rest if chosen.all() else rest.filter(pa.array(chosen[found[1]]))
+
+
+def outcomes_of(events: pa.Table) -> pa.Table:
+    """Return the events that are neither conversions nor costs, ``outcome`` (text) before their other columns."""
+    names, code = kinds_of(events) or ([CONVERSION], np.zeros(events.num_rows, np.int8))
+    chosen = np.array([name not in (CONVERSION, COSTS) for name in names], np.bool_)[code]
+    named = pa.array(names, pa.string()).take(pa.array(code[chosen]))
+    return events.filter(pa.array(chosen)).select(list(EVENTS)).add_column(0, OUTCOME, named)
+
+
+def code_kinds(events: pa.Table, column: str = KIND) -> pa.Table:
+    """Return events whose column of kinds, text or any dictionary, becomes the dictionary that logs have."""
+    found = events[column]
+    found = found if pa.types.is_dictionary(found.type) else found.dictionary_encode()
+    found = pa.concat_arrays([*found.unify_dictionaries().chunks, pa.array([], found.type)])
+    kinds = pa.DictionaryArray.from_arrays(found.indices.cast(pa.int8()), found.dictionary.cast(pa.string()))
+    return events.select(list(EVENTS)).append_column(KIND, kinds)
+
+
 class Bound(NamedTuple):
     """What a display may earn at most (`sign` 1) or at least (-1), all its conversions together."""
 
@@ -159,192 +353,3 @@ def beyond_bound(
         above[-1] = True
         beyond[order[rows]] = above
     return total, beyond
-
-
-class Add(Protocol):
-    """Takes note of rows in breach: ``table.column``, which rows, their values, what is wrong, and the repair."""
-
-    def __call__(
-        self, where: str, bad: npt.NDArray[np.bool_], values: npt.NDArray[np.generic], problem: str, remedy: str
-    ) -> None:
-        """Take note of the rows that are `bad`, shape (n,), as `values`."""
-
-
-def check_events(add: Add, log: LogTables) -> None:
-    """Report to `add` what is wrong with the events of a log of the right structure.
-
-    Memory: their ids, and those of one batch of displays.
-    """
-    of = to_numpy(log.events["display_id"])
-    if not _are_sound(log, of):
-        _look(add, log, log.events, _shown(log, of))
-
-
-def _are_sound(log: LogTables, of: Ints) -> bool:
-    """Whether nothing is wrong with events, which then are sorted: those of a batch of displays at a time."""
-    if not len(of):
-        return True
-    if of.dtype.kind == "f" or of[0] < 0 or of[-1] >= len(log) or (of[1:] < of[:-1]).any():
-        return False
-    wrong = False
-
-    def add(where: str, bad: npt.NDArray[np.bool_], values: object, problem: str, remedy: str) -> None:
-        nonlocal wrong
-        wrong = wrong or bool(bad.any())
-
-    for first, batch in log.batches(["time"]):
-        low, high = np.searchsorted(of, [first, first + len(batch["time"])])
-        if low < high:
-            _look(add, log, log.events.slice(low, high - low), batch["time"][of[low:high] - first])
-            if wrong:
-                return False
-    return True
-
-
-def _shown(log: LogTables, of: npt.NDArray[Any]) -> Ints:
-    """Return the time of each event's display, shape (n,), 0 where there is no such display."""
-    known = (of >= 0) & (of < len(log))
-    shown = np.zeros(len(of), np.int64)
-    shown[known] = to_numpy(log.take(of[known].astype(np.int64), ["time"])["time"])
-    return shown
-
-
-def _look(add: Add, log: LogTables, events: pa.Table, shown: Ints) -> None:
-    """Check events, given the times of their displays, and the sums that a display reaches with each kind of event."""
-    names, code = kinds_of(events) or ([CONVERSION], np.zeros(events.num_rows, np.int8))
-    kinds = [kind for kind in (log.meta.conversions, *log.meta.outcomes) if kind.name in names]
-    rows = {kind: np.asarray(code == names.index(kind.name)) for kind in kinds}
-    named = np.array([name in {kind.name for kind in kinds} for name in names] + [False])[code]
-    if not named.all():
-        add("events.kind", ~named, np.array([*names, None], object)[code], "none of the kinds that the metadata name",
-            "name it there (LogMeta.outcomes), or drop the rows")  # fmt: skip
-    of, when, value = (to_numpy(events[c]) for c in EVENTS)
-    known = (of >= 0) & (of < len(log))
-    add("events.display_id", ~known, of, "no display has this id", "drop it or check the join key")
-    add("events.time", np.isnan(when), when, "missing", "fill or drop the rows")
-    early = known & (when < shown)
-    add("events.time", early, when, "earlier than its display", "check the time columns and their units")
-    finite, seconds = np.isfinite(value), log.meta.tick_seconds
-    # A log that stopped looking when it says cannot hold later events.
-    for kind, mine in rows.items():
-        sound, until, longest = mine & known & ~early, kind.observed_until, kind.attribution_window
-        whose, event = (f" of {kind.name}", "event") if kind.name else ("", "conversion")
-        if until is not None:
-            add("events.time", sound & (when > until), when,
-                f"later than observed_until = {with_date(until, seconds)}{whose}",
-                f"raise observed_until, or drop the {event}")  # fmt: skip
-        if longest is not None:
-            add("events.time", sound & (when - shown > longest), when,
-                f"later than attribution_window = {ticks_words(longest, seconds)}{whose}",
-                f"raise attribution_window, or drop the {event}")  # fmt: skip
-    add("events.value", ~finite, value, "not finite", "fill or drop the rows")
-    add("events.value", finite & (np.abs(value) > MOST_VALUE), value, f"beyond {MOST_VALUE:g}",
-        "repair the value, or count in a larger unit")  # fmt: skip
-    for kind, mine in rows.items():
-        at = np.flatnonzero(mine)
-        for bound in bounds_of(kind.value_min, kind.value_max) if finite.all() and known.all() else ():
-            total, beyond = np.zeros(len(of)), np.zeros(len(of), np.bool_)
-            total[at], beyond[at] = beyond_bound(of[at], when[at], value[at], bound)
-            add("events.value", beyond, total, *bound.words(kind))
-        if not kind.reward:
-            add("events.value", mine & (value < 0), value, "below 0",
-                "count what takes events back as an outcome of its own, with values above 0")  # fmt: skip
-    same = np.diff(of, prepend=of[:1])
-    add("events.display_id", same < 0, of, "not sorted by display", "sort by display_id, time")
-    back = (same == 0) & (np.diff(when, prepend=when[:1]) < 0)
-    add("events.time", back, when, "earlier than the display's event before it", "sort by display_id, time")
-
-
-class WrongForm(NamedTuple):
-    """Rows whose sets cannot be read, with their first values, the problem and the repair."""
-
-    rows: npt.NDArray[np.int64]
-    values: tuple[object, ...]
-    problem: str
-    remedy: str
-
-
-class WrongSets(NamedTuple):
-    """Column, which displays of a batch are wrong, shape (n,), their values, what is wrong and the repair."""
-
-    column: str
-    wrong: npt.NDArray[np.bool_]
-    values: npt.NDArray[Any]
-    problem: str
-    remedy: str
-
-
-def missing_sets(sets: pa.ChunkedArray) -> WrongForm:
-    """Return the displays without a set."""
-    rows = np.flatnonzero(sets.is_null().to_numpy())
-    return WrongForm(rows, (None,) * len(rows), "missing", "give every display its set, or drop the rows")
-
-
-def uneven_sets(sets: pa.ChunkedArray, size: int) -> WrongForm:
-    """Return the displays whose set has not `size` bytes; none is missing."""
-    held = np.concatenate([*(set_bytes(chunk) for chunk in sets.chunks if len(chunk)), np.zeros(0, np.int32)])
-    rows = np.flatnonzero(held != size)
-    values = tuple(f"{count} bytes" for count in held[rows[:3]].tolist())
-    problem = f"not the {size} bytes of the log's actions"
-    return WrongForm(rows, values, problem, "give a bit an action (evaluator.log.eligible.pack)")
-
-
-def set_breaches(batch: Columns, n_actions: int, *, uniform: bool) -> Iterator[WrongSets]:
-    """Yield what is wrong with the sets of displays, whose columns are ``eligible``, ``action`` and any ``propensity``.
-
-    Where propensities are `uniform` by design, each must be one over the size of its display's set.
-    """
-    bits, action = batch[ELIGIBLE], np.nan_to_num(batch["action"], nan=-1).astype(np.int64)
-    extra, size = beyond(bits, n_actions), sizes(bits)
-    yield WrongSets(
-        ELIGIBLE, extra >= 0, extra, f"a bit that is no action below {n_actions}", "leave the bits beyond K unset"
-    )
-    yield WrongSets(
-        ELIGIBLE, size == 0, size, "no action is eligible", "give the actions that could have been shown, or drop rows"
-    )
-    known = (extra < 0) & (size > 0) & (action >= 0) & (action < n_actions)
-    yield WrongSets(
-        ELIGIBLE, known & ~holds(bits, action), action, "the action that was shown is not eligible",
-        "add it to the set, or drop the rows",
-    )  # fmt: skip
-    if uniform:
-        p = batch["propensity"].astype(np.float64)
-        off = known & (p > 0) & (np.abs(p * size - 1.0) > _ROUNDING)
-        yield WrongSets(
-            "propensity", off, p, "not one over the number of eligible actions, uniform as it is",
-            "give 1 / |E| of the display's own set E",
-        )  # fmt: skip
-
-
-def wrong_lists(log: LogTables) -> WrongForm | None:
-    """Return the displays in memory that have not as many vectors as eligible actions; None where all have."""
-    lists = log.displays[ACTION_SET]
-    if lists.null_count:
-        rows = np.flatnonzero(lists.is_null().to_numpy())
-        return WrongForm(rows, (None,) * len(rows), "missing", "fill or drop the rows")
-    if not pa.types.is_fixed_size_list(lists.type.value_type):
-        nothing = np.zeros(0, np.int64)
-        return WrongForm(nothing, (), f"column {ACTION_SET!r} is {lists.type}", "make it lists of fixed-size lists")
-    if log.displays[ELIGIBLE].type != SETS:
-        return None
-    held = np.diff(first_vectors(lists))
-    of_set = [sizes(batch[ELIGIBLE]) for _, batch in log.batches([ELIGIBLE])]
-    rows = np.flatnonzero(held != np.concatenate([*of_set, np.zeros(0, np.int64)]))
-    if len(rows) == 0:
-        return None
-    values = tuple(f"{count} vectors" for count in held[rows[:3]].tolist())
-    return WrongForm(rows, values, "not a vector for each eligible action", "give one, in the order of the actions")
-
-
-def worst_of_lists(vectors: npt.NDArray[Any], bits: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-    """Return a number of each display's vectors, shape (n,): one that is not finite if there is any.
-
-    The vectors are those of the eligible actions, one display after the other, shape (m, d); `bits` has shape (n,
-    width).
-    """
-    worst = np.where(np.isfinite(vectors).all(axis=1), 0.0, vectors.sum(axis=1)) if len(vectors) else np.zeros(0)
-    display = np.repeat(np.arange(len(bits)), sizes(bits))[: len(worst)]
-    found = np.zeros(len(bits))
-    bad = np.flatnonzero(~np.isfinite(worst[: len(display)]))
-    found[display[bad]] = worst[bad]
-    return found

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from evaluator.errors import LogError, ParameterError, UnknownNameError, nearest
 from evaluator.log.contract import Log
-from evaluator.log.meta import (
+from evaluator.log.log_tables import (
     CONVERSION,
     COSTS,
     REFUNDS,
@@ -107,10 +107,7 @@ def event_kinds(log: Log) -> list[str]:
 class RewardKind(EventKind):
     """Events of one kind that count as rewards, and that come some time after their display.
 
-    Parameters
-    ----------
-    rows
-        Which conversions are of the kind, shape (c,); None where all are.
+    Which conversions are of the kind is in `rows`, shape (c,); None where all are.
     """
 
     rows: Mask | None
@@ -242,20 +239,10 @@ def refunds_at_once(log: Log) -> Log:
 
 @dataclass(frozen=True)
 class CapLoss:
-    """What a cap leaves out.
+    """What a cap, the largest reward of a display, leaves out.
 
-    Parameters
-    ----------
-    cap
-        Largest reward of a display after the cap, in the log's own unit.
-    displays
-        Number of displays that earn more than the cap.
-    left_out
-        Sum of what they earn beyond the cap, in the log's own unit.
-    share
-        Share of what is earned in all, refunds taken off, that is left out.
-    refunds
-        Whether the log has refunds.
+    It leaves out `left_out`, in the log's own unit, of what `displays` earn beyond it: the `share` of what is earned in
+    all, refunds taken off, if the log has `refunds`.
     """
 
     cap: AboveZero
@@ -328,8 +315,6 @@ def running_sums(display: npt.NDArray[np.int64], value: Floats) -> Floats:
 
     Displays and values are of the conversions, shape (c,), sorted by display, then time.
 
-    Examples
-    --------
     >>> running_sums(np.array([0, 0, 3]), np.array([5.0, -2.0, 1.0])).tolist()
     [5.0, 3.0, 1.0]
     """

@@ -15,7 +15,7 @@ from evaluator.errors import SourceError
 from evaluator.log.contract import Log
 from evaluator.log.eligible import any_eligible, chosen_sets, sizes, to_codes
 from evaluator.log.log_files import LogFile, damaged, file_state, file_states, one_batch, open_parquet, part_batches
-from evaluator.log.meta import CONVERSION, LogMeta
+from evaluator.log.log_tables import CONVERSION, LogMeta
 from evaluator.log.schema import (
     ACTION_SET,
     BATCH,
@@ -43,10 +43,9 @@ class Selection:
 
     Parameters
     ----------
-    rows
-        Number of rows that are looked at, the first ones.
-    kept
-        Number of these that are displays of the log.
+    rows, kept, passed
+        Number of rows that are looked at, the first ones; number of these that are displays of the log; and number of
+        the displays, the first that would belong to it, that do not.
     new_action
         Action of the log for each action of the file, shape (actions of the file,), -1 where it is left out; None where
         all are kept as they are.
@@ -54,8 +53,6 @@ class Selection:
         Propensity of each action of the log, shape (K,), that replaces that of the displays (uniform by design over
         fewer actions, or constant and made to sum to 1); None leaves it, but for displays with sets of their own and
         uniform propensities, which follow the sets.
-    passed
-        Number of displays, the first that would belong to the log, that do not; `kept` is without them.
     file
         State of each file when the log was opened (`evaluator.log.log_files.file_state`), in which the rows are so;
         None where nobody looked.
@@ -81,19 +78,57 @@ class Selection:
         return self.kept + self.passed < self.rows
 
 
-class StoredLog(Log):
-    """A log whose displays are rows of a Parquet file, or of several that follow each other in time.
+class BatchedLog(Log):
+    """A log whose displays come batch by batch, from wherever they lie, and are in memory only where asked for."""
 
-    How many there are changes nothing that is read of it, nor does it where they lie.
+    def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield (number of its first display, batch of some columns), empty batches left out."""
+        raise NotImplementedError
 
-    Parameters
-    ----------
-    paths
-        Places of the Parquet files of the displays, in the order of these.
-    selection
-        Rows of the files that belong to the log.
-    events, actions, meta, counted
-        Tables and metadata, as in `Log`, in memory; displays are numbered after the selection.
+    @cached_property
+    def displays(self) -> pa.Table:
+        """All displays, in memory."""
+        return pa.Table.from_batches([b for _, b in self._selected(self.schema.names, BATCH)], self.schema)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
+        return np.concatenate([batch[name] for _, batch in self.batches([name])])
+
+    def batches(
+        self, columns: Sequence[str], size: int = BATCH, *, coded: bool = False
+    ) -> Iterator[tuple[int, Columns]]:
+        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
+        for first, batch in self._selected(columns, size):
+            yield first, {name: read(batch.column(name), coded=coded) for name in columns}
+
+    def arrays(self, column: str) -> Iterator[tuple[int, pa.Array]]:
+        """Yield a column of the displays in order, as Arrow."""
+        for first, batch in self._selected([column], BATCH):
+            yield first, batch.column(column)
+
+    def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Return some columns of the displays with these numbers, in the order asked for. Cost: one scan of them."""
+        order = np.argsort(displays, kind="stable")
+        wanted = displays[order]
+        found = []
+        for first, batch in self._selected(columns, BATCH):
+            low, high = np.searchsorted(wanted, [first, first + batch.num_rows])
+            if low < high:
+                found += take_rows(batch, wanted[low:high] - first).to_batches()
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        rows = pa.Table.from_batches(found, schema)
+        if (displays[1:] >= displays[:-1]).all():
+            return rows
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return take_rows(rows, back)
+
+
+class StoredLog(BatchedLog):
+    """A log whose displays are rows of a Parquet file, or of several that follow each other in time, at these paths.
+
+    How many there are changes nothing that is read of it, nor does it where they lie. Events, actions and metadata are
+    as in `Log`, in memory; displays are numbered after the selection.
     """
 
     paths: tuple[LogFile, ...]
@@ -146,44 +181,6 @@ class StoredLog(Log):
         with open_parquet(self.paths[0]) as file:
             return file.schema_arrow.remove_metadata()
 
-    @cached_property
-    def displays(self) -> pa.Table:
-        """All displays, read into memory."""
-        return pa.Table.from_batches([b for _, b in self._selected(self.schema.names, BATCH)], self.schema)
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
-        return np.concatenate([batch[name] for _, batch in self.batches([name])])
-
-    def batches(
-        self, columns: Sequence[str], size: int = BATCH, *, coded: bool = False
-    ) -> Iterator[tuple[int, Columns]]:
-        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
-        for first, batch in self._selected(columns, size):
-            yield first, {name: read(batch.column(name), coded=coded) for name in columns}
-
-    def arrays(self, column: str) -> Iterator[tuple[int, pa.Array]]:
-        """Yield a column of the displays in order, as Arrow."""
-        for first, batch in self._selected([column], BATCH):
-            yield first, batch.column(column)
-
-    def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
-        """Return some columns of the displays with these numbers, in the order asked for. Cost: one scan of them."""
-        order = np.argsort(displays, kind="stable")
-        wanted = displays[order]
-        found = []
-        for first, batch in self._selected(columns, BATCH):
-            low, high = np.searchsorted(wanted, [first, first + batch.num_rows])
-            if low < high:
-                found += take_rows(batch, wanted[low:high] - first).to_batches()
-        schema = pa.schema([self.schema.field(name) for name in columns])
-        rows = pa.Table.from_batches(found, schema)
-        if (displays[1:] >= displays[:-1]).all():
-            return rows
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        return take_rows(rows, back)
-
     def after(self, first: int) -> Log:
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""
         chosen = self.selection
@@ -204,11 +201,8 @@ class StoredLog(Log):
     def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield (number of its first display, batch), empty batches left out.
 
-        Raises
-        ------
-        SourceError
-            A file is another than the one that was opened: the log's conversions, in memory, are not those of these
-            rows.
+        Raises SourceError where a file is another than the one that was opened: the log's conversions, in memory, are
+        not those of these rows.
         """
         chosen = self.selection
         assert chosen.file is not None
@@ -256,10 +250,7 @@ class StoredLog(Log):
     def _looked_at(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are looked at: their actions, and what else is asked for.
 
-        Raises
-        ------
-        SourceError
-            A page that is read is damaged, or the files end before.
+        Raises SourceError where a page that is read is damaged, or the files end before.
         """
         needed = dict.fromkeys(["action", *(c for c in columns if c != "display_id")])
         if ("propensity" in needed and self._by_set) or (ACTION_SET in needed and ELIGIBLE in self.schema.names):

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.log.meta import LogMeta
+from evaluator.log.log_tables import LogMeta
 from evaluator.log.schema import POSITION, WEIGHT, Columns
 from evaluator.units import SECONDS
 
@@ -102,18 +102,10 @@ def weekday_names(time: int, tick_seconds: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Periods:
-    """Displays and conversions period by period.
+    """Displays and conversions period by period: days, or tenths of the displays.
 
-    Parameters
-    ----------
-    name
-        Name of a period: ``day``, or ``tenth`` of the displays.
-    of
-        Period of each conversion's display, counted from 0, shape (n,).
-    displays
-        Number of displays of each period, shape (P,).
-    day, origin
-        Number of ticks in a day, and the day that is period 0; None where periods are parts of as many displays each.
+    Each conversion's display is in the period `of`, counted from 0, shape (n,); `displays` counts those of each, shape
+    (P,). `day` is the number of ticks in a day and `origin` the day that is period 0; None where periods are tenths.
     """
 
     name: PeriodName
@@ -159,8 +151,6 @@ def stamp_of(*differences: Ints, known: int = 0) -> int:
 
     A log in microseconds whose times are whole seconds is the log in seconds, and says no more of a delay than it.
 
-    Examples
-    --------
     >>> stamp_of(np.array([0, 120, 300]), np.array([60])), stamp_of(np.array([0, 0]))
     (60, 1)
     """
@@ -178,8 +168,6 @@ def delays_within_stamps(stamps: Ints, uniform: Floats) -> Floats:
     - k|) for 0 < d and k - 1 < d < k + 1: one law for k = 0, and one of d - k for all others. `stamps` holds k, 0 where
     display and conversion share a stamp, and `uniform` draws between 0 and 1, both of shape (c,).
 
-    Examples
-    --------
     >>> delays_within_stamps(np.array([0, 0, 1]), np.array([0.1, 0.9, 0.5])).round(2)
     array([0.02, 0.46, 0.51])
     """
@@ -206,13 +194,7 @@ def counted_by(schema: pa.Schema) -> list[str]:
 
 
 class TrafficCount:
-    """Counts the traffic while the displays of a log go by, from the first one on.
-
-    Parameters
-    ----------
-    schema
-        Arrow schema of the displays.
-    """
+    """Counts the traffic while the displays of a log go by, from the first one on."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.columns = counted_by(schema)

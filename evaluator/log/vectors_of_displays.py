@@ -90,15 +90,7 @@ def target_vectors(target: pa.Array, labels: pa.Array) -> npt.NDArray[np.float64
 
 
 class TakenActions:
-    """The actions that a policy takes at the displays of a log, by the labels in its column, some at a time.
-
-    Parameters
-    ----------
-    log
-        Log that holds the policy.
-    name
-        Column of displays with the labels of the actions.
-    """
+    """The actions that a policy takes at the displays of a log, by the labels in a column, some at a time."""
 
     def __init__(self, log: Log, name: str) -> None:
         self._labels = pa.array(log.labels, pa.string())

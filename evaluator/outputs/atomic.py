@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypedDict
 
 from evaluator.errors import OutputExistsError, UsageError
 from evaluator.outputs.staging import aside, collect, hidden_folder, put_file, put_folder, sync, writing
@@ -66,15 +68,9 @@ def refuse_existing(
 ) -> None:
     """Raise, before any work is done, if an output may not be written.
 
-    Files that killed processes left of a refused output are removed nevertheless. `check_old` raises unless the
-    existing folder may be deleted; None if no folder may be replaced.
-
-    Raises
-    ------
-    OutputExistsError
-        The folder exists and may not be replaced, or would lie in a converted log.
-    UsageError
-        The target is the address of a store.
+    OutputExistsError where the folder exists and may not be replaced, or would lie in a converted log; UsageError where
+    the target is the address of a store. Files that killed processes left of a refused output are removed nevertheless.
+    `check_old` raises unless the existing folder may be deleted; None if no folder may be replaced.
     """
     _refuse_address(target)
     refuse_inside_log(target)
@@ -100,16 +96,10 @@ def whole_folder(target: Path, *, check_old: Callable[[Path], None] | None = Non
     back.) No other process can write this output until the block ends. If `target` is a link, its destination is
     written; its parents are made. `check_old` is that of `refuse_existing`.
 
-    Errors that the block raises are passed on unchanged; the block uses `writing` to name the output in them.
-
-    Raises
-    ------
-    OutputExistsError
-        The folder may not be written, as in `refuse_existing`; raised before the block, or after it if a folder
-        appeared meanwhile.
-    OutputInUseError, OutputError
-        Another process writes this output; or the folder cannot be written there, which is raised before the block,
-        too.
+    Errors that the block raises are passed on unchanged; the block uses `writing` to name the output in them. Raises
+    OutputExistsError as `refuse_existing` does, before the block, or after it if a folder appeared meanwhile; and
+    before the block OutputInUseError where another process writes this output, and OutputError where it cannot be
+    written.
     """
     refuse_existing(target, check_old=check_old)
     with writing(target):
@@ -173,14 +163,8 @@ def whole_files(targets: Sequence[Path]) -> Iterator[list[Path]]:
 
     Where the last target exists, the others exist too. A failure leaves none of them, and files that a kill leaves are
     removed by the next run with the same last target. (Where files cannot have two names, as on exFAT, a kill between
-    two targets leaves the first.)
-
-    Raises
-    ------
-    OutputExistsError, UsageError
-        A file may not be written, as in `refuse_outputs`. A file that another process creates is not overwritten.
-    OutputInUseError, OutputError
-        The files cannot be written, as in `whole_folder`.
+    two targets leaves the first.) Errors are those of `refuse_outputs` and `whole_folder`; a file that another process
+    creates is not overwritten.
     """
     last = targets[-1]
     _refuse_homeless(last)
@@ -201,12 +185,7 @@ def whole_files(targets: Sequence[Path]) -> Iterator[list[Path]]:
 def whole_file(target: Path) -> Iterator[Path]:
     """Give a file to write, which replaces `target`, or the destination of that link, when all is written.
 
-    Raises
-    ------
-    OutputExistsError
-        The file would lie in a converted log.
-    OutputInUseError, OutputError
-        The file cannot be written, as in `whole_folder`; a missing folder is not made.
+    Errors are those of `whole_folder`; a missing folder is not made.
     """
     refuse_inside_log(target)
     with hidden_folder(target) as (place, hidden):
@@ -251,3 +230,25 @@ def take_rights_inside(new: Path, old: Path) -> None:
 def _set_mode(path: Path, mode: int) -> None:
     if stat.S_IMODE(path.stat().st_mode) != mode:  # file systems without modes refuse any change
         path.chmod(mode)
+
+
+class FileChecksum(TypedDict):
+    """Size of a file in bytes, and the SHA-256 of its content in hexadecimal digits."""
+
+    bytes: int
+    sha256: str
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal digits; memory does not grow with the size of the file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def described(files: Path | Iterable[Path]) -> dict[str, FileChecksum]:
+    """Return size and checksum of each file, by its name, in the order of names; of a folder, not its subfolders."""
+    paths = [path for path in files.iterdir() if path.is_file()] if isinstance(files, Path) else files
+    return {
+        path.name: {"bytes": path.stat().st_size, "sha256": checksum(path)}
+        for path in sorted(paths, key=lambda path: path.name)
+    }

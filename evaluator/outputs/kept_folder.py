@@ -109,14 +109,9 @@ def kept_beside(out: Path) -> Iterator[Path]:
 
     Files that killed processes left half written are removed, and the whole folder is removed where a process was
     killed after it wrote `out` and before it removed the folder. The block ends when `out` is written: then the kept
-    results are removed. They stay if anything fails.
-
-    Raises
-    ------
-    OutputExistsError
-        `out` exists; or the folder holds something that this package did not write, and would be deleted in the end.
-    OutputInUseError
-        Another process keeps its results there.
+    results are removed. They stay if anything fails. Raises OutputExistsError where `out` exists, or the folder holds
+    something that this package did not write and would delete in the end; OutputInUseError where another process keeps
+    its results there.
     """
     folder = out.parent / f"{base_name(out.name)}.partial"
     try:

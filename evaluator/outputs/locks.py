@@ -81,17 +81,9 @@ def locked(target: Path) -> Iterator[bool]:
 
     The operating system locks a hidden file beside the output. The lock ends with the process, however the process
     ends, and other containers on the same volume see it. The file is removed at the end. A file that a killed process
-    of any user left is locked anew. A file of that name that is not empty is locked as well, and is not removed.
-
-    Yields
-    ------
-    bool
-        Whether the lock is held: False where the system or the file system has no locks.
-
-    Raises
-    ------
-    OutputInUseError
-        Another process holds the lock.
+    of any user left is locked anew. A file of that name that is not empty is locked as well, and is not removed. The
+    block is given whether the lock is held: False where the system or the file system has no locks. OutputInUseError if
+    another process holds it.
     """
     place = Path(os.path.realpath(target))
     file = place.with_name(f".{base_name(place.name)}.evaluate-lock")

@@ -63,12 +63,8 @@ def hidden_folder(target: Path, names: Sequence[str] | None = None) -> Iterator[
 
     The folder's name is random, because process ids repeat in other containers. Folders that killed processes left of
     this output are settled first, and the new folder is settled when the block ends. Its entries are the output's own
-    name, unless others are named.
-
-    Raises
-    ------
-    OutputInUseError, OutputError
-        Another process writes this output; or it cannot be written there.
+    name, unless others are named. OutputInUseError if another process writes this output, OutputError if it cannot be
+    written.
     """
     place = Path(os.path.realpath(target))
     folder = place.with_name(f".{base_name(place.name)}.partial-{secrets.token_hex(8)}")

@@ -22,7 +22,7 @@ from evaluator.log import Log, LogMeta, Selection, StoredLog
 from evaluator.log.eligible import SetCodes, any_eligible, packed, sizes
 from evaluator.log.fingerprint import BLOCKS, BlockHashes, fingerprint_of, stored_hash
 from evaluator.log.log_files import LogFile, open_parquet, read_whole
-from evaluator.log.meta import CONVERSION, OUTCOME, code_kinds, mark_kind, merge_events
+from evaluator.log.log_tables import CONVERSION, OUTCOME, code_kinds, mark_kind, merge_events
 from evaluator.log.schema import (
     ACTION_SET,
     ELIGIBLE,

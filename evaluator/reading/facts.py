@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from evaluator.log.meta import PropensityKind
+from evaluator.log.log_tables import PropensityKind
 from evaluator.results.json_documents import (
     Count,
     Finite,

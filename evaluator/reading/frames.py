@@ -13,6 +13,7 @@ import polars as pl
 
 from evaluator.errors import SourceError, nearest
 from evaluator.reading.cells import TYPES, WHOLE, Cells, Kind, in_calendar, parse
+from evaluator.reading.conditions import Condition, all_met, columns_of, conditions
 from evaluator.reading.json_lines import BROKEN, key_names, object_frames
 from evaluator.reading.row_breaches import FILE, LINE
 from evaluator.reading.sources.files import SourceFile, natural
@@ -30,6 +31,8 @@ UNPARSED = "__unparsed_"
 _BEYOND = (pl.UInt64(), pl.Int128())
 # Of a column, and whether they say their zone, the first row of such times in a chunk, and its cell.
 Zoned = dict[tuple[str, bool], tuple[int, str]]
+# As what the columns of conditions are read: their texts tell values apart.
+_CONDITION: Kind = "category"
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
@@ -45,7 +48,7 @@ class Chunks:
     Parameters
     ----------
     files, source
-        Files to read, and how the spec says to read them.
+        Files to read, and how the spec says to read them: all rows, or those that ``where`` means.
     kinds
         Kind of each column to read, by name.
     limit
@@ -55,7 +58,7 @@ class Chunks:
     separator
         Text between the labels of a cell that lists some; None for JSON arrays.
     passed_over
-        Gets, by the name of its file, the number of lines that are no row and no fault, by what they are.
+        Gets, by the name of its file, the number of lines that are no row and no fault, or not meant, by what they are.
     zones
         Gets the first times that say their zone, and those that do not.
     optional
@@ -91,22 +94,27 @@ class Chunks:
 
     def _frames(self) -> Iterator[pl.DataFrame]:
         # A missing column is told before reading.
-        tables = [_table(file, self.source, self.kinds, self.optional) for file in self.files]
+        read = {**dict.fromkeys(columns_of(self.source.where), _CONDITION), **self.kinds}
+        tables = [_table(file, self.source, read, self.optional) for file in self.files]
         _require_keys(tables)
         left, before = self.limit, 0
         for index, table in enumerate(tables):
             line = table.first_line
             # Counted anew whenever the files are read again.
             passed_over = self.passed_over[table.file.name] = Counter()
-            batches = table.batches(left, before, passed_over)
+            meant = conditions(self.source.where) if self.source.where else []
+            batches = table.batches(None if meant else left, before, passed_over)
             unpacked = Unpacked(table.file.path, table.file.name) if isinstance(table.file, SourceFile) else None
-            while (found := self._next(batches, table.file, unpacked)) is not None:
-                frame, zoned = found
+            while not (meant and left == 0) and (found := self._next(batches, table.file, unpacked, meant, line)):
+                frame, zoned, rows = found
+                if rows > frame.height:
+                    passed_over[f"not where {self.source.where}"] += rows - frame.height
                 self.zones.join(self._placed(zoned, table.file, frame, line))
+                frame = frame if left is None else frame.head(left)
                 where: dict[str, npt.NDArray[Any]] = {FILE: np.full(frame.height, index, np.int32)}
                 if LINE not in frame.columns:
                     where[LINE] = np.arange(line, line + frame.height)
-                line += frame.height
+                line += rows
                 before += frame.height
                 yield frame.hstack(pl.DataFrame(where))
                 left = None if left is None else left - frame.height
@@ -114,13 +122,25 @@ class Chunks:
                 return
 
     def _next(
-        self, batches: Iterator[pl.DataFrame], file: TablePart, unpacked: Unpacked | None
-    ) -> tuple[pl.DataFrame, Zoned] | None:
+        self,
+        batches: Iterator[pl.DataFrame],
+        file: TablePart,
+        unpacked: Unpacked | None,
+        meant: Sequence[Condition],
+        line: int,
+    ) -> tuple[pl.DataFrame, Zoned, int] | None:
+        """Return the next rows that are `meant`, their zones, and how many rows were read; None behind the last."""
         try:
             raw = _next_rows(batches, file)
-            if raw is not None and unpacked is not None:
+            if raw is None:
+                return None
+            if unpacked is not None:
                 unpacked.add_frame(raw)
-            return None if raw is None else self._parsed(raw, file)
+            rows = raw.height
+            if meant:
+                numbers = [] if LINE in raw.columns else [pl.Series(LINE, np.arange(line, line + rows))]
+                raw = raw.with_columns(numbers).filter(self._is_meant(raw, meant, file))
+            return *self._parsed(raw, file), rows
         except SourceError:
             raise
         except UNREADABLE as error:
@@ -128,6 +148,13 @@ class Chunks:
                 refuse_illegal(file.path, self.source.encoding)
                 refuse_open_quote(file, self.source)
             raise file.unreadable(error) from None
+
+    def _is_meant(self, raw: pl.DataFrame, meant: Sequence[Condition], file: TablePart) -> pl.Series:
+        """Return which rows meet the conditions, or are no rows of the table: these are told."""
+        kept = all_met(meant, lambda column: self._cells(raw, column, _CONDITION, file).values)
+        for marks in (CELLS, BROKEN, NO_DECISION):
+            kept = kept | raw[marks].is_not_null() if marks in raw.columns else kept
+        return kept
 
     def _parsed(self, raw: pl.DataFrame, file: TablePart) -> tuple[pl.DataFrame, Zoned]:
         columns, zoned = [], {}
@@ -261,7 +288,8 @@ class _Table:
         """Return the wanted columns of the first rows, of a file behind `before` rows of others."""
         file = self.file
         if isinstance(file, SourceFile) and file.format == "jsonl":
-            return object_frames(file.path, self.source.encoding, self.wanted, CHUNK_ROWS, limit)
+            kinds = {**self.wanted, **dict.fromkeys(columns_of(self.source.where), _CONDITION)}
+            return object_frames(file.path, self.source.encoding, kinds, CHUNK_ROWS, limit)
         if isinstance(file, SourceFile) and file.is_lines:
             return decision_frames(
                 file.path, self.source.encoding, file.format, self.wanted, CHUNK_ROWS, limit,

@@ -17,7 +17,7 @@ from evaluator.errors import EvaluatorError, SourceError
 from evaluator.log import EventKind, LogMeta
 from evaluator.log.encoder import encoder_of
 from evaluator.log.log_files import LogFile, damaged, opened
-from evaluator.log.meta import Objective, PropensityKind
+from evaluator.log.log_tables import Objective, PropensityKind
 from evaluator.reading.log_folders import LogFolder, StoredFile, stored_file
 from evaluator.units import LEAST_SAMPLE, ROUND, SECONDS
 from evaluator.version import __version__

@@ -13,7 +13,7 @@ import polars as pl
 
 from evaluator.errors import LogError
 from evaluator.log.breaches import COST_REPAIR, NO_COST, WEIGHT_REPAIR
-from evaluator.log.meta import LEFT_OUT
+from evaluator.log.log_tables import LEFT_OUT
 from evaluator.reading.cells import PROBLEMS, Kind
 from evaluator.reading.contexts import Features
 from evaluator.reading.frames import UNPARSED

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from evaluator.reading.cells import Kind
+from evaluator.reading.conditions import conditions
 from evaluator.reading.text import known_encoding
 from evaluator.reading.zones import why_no_format, why_no_zone
 from evaluator.store_addresses import refuse_secret_keys, without_secret
@@ -135,6 +136,11 @@ class Storage(Section):
         return data
 
 
+def _states_conditions(where: str) -> str:
+    conditions(where)
+    return where
+
+
 # Keys of a section of which each says alone where its table lies, and the keys that go with it.
 PLACES = {
     "files": ("format", "delimiter", "encoding", "header", "columns", "storage"),
@@ -167,6 +173,13 @@ class Table(Section):
         list[Sentinel] | dict[str, list[Sentinel]],
         Field(description="values that mean 'missing', everywhere or by column"),
     ] = []
+    where: Annotated[
+        Annotated[str, AfterValidator(_states_conditions)] | None,
+        Field(
+            description="conditions that say which rows are meant, joined by and: \"event = 'sale'\", "
+            "\"event in ('a', 'b')\", \"bot != 'yes'\", \"user is not null\""
+        ),
+    ] = None
     storage: Annotated[
         Storage | None, Field(description="where the object store answers; that of [source] when absent")
     ] = None

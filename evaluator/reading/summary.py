@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from evaluator.errors import SourceError
 from evaluator.log import EventKind, Log
-from evaluator.log.eligible import distinct_bits, members, packed
+from evaluator.log.eligible import EligibleByPart, distinct_bits, members, packed
 from evaluator.log.reward_kinds import extremes, has_costs
 from evaluator.log.schema import ACTION_SET, COST, ELIGIBLE, kept_columns, to_numpy
-from evaluator.log.set_kinds import EligibleByPart
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.staging import writing
 from evaluator.reading.adapter import Reading

@@ -21,6 +21,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from zlib_ng import zlib_ng
+from zlib_ng.gzip_ng import GzipNGFile
+
 from evaluator.errors import SourceError, UsageError
 from evaluator.escape import shortened
 
@@ -145,13 +148,23 @@ def unpacking(path: Path) -> Iterator[None]:
         yield
     except SourceError:  # an OSError too, which says what is wrong
         raise
-    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, OSError) as error:
+    except (EOFError, zlib.error, zlib_ng.error, lzma.LZMAError, zipfile.BadZipFile, OSError) as error:
         kind = None if getattr(error, "errno", None) else compression_of(path)
         if kind is None:
             raise
-        raise SourceError(
-            f"{path}: truncated or damaged {kind} ({error}).", remedy="download the file again."
-        ) from None
+        said = _damage(path) or error if kind == "gzip" else error
+        raise SourceError(f"{path}: truncated or damaged {kind} ({said}).", remedy="download the file again.") from None
+
+
+def _damage(path: Path) -> Exception | None:
+    """Return what Python's own reader says of a damaged file: zlib-ng calls some damage by names of its own."""
+    with gzip.GzipFile(path) as stream:
+        try:
+            while stream.read(PIECE):
+                pass
+        except (EOFError, zlib.error, OSError) as error:
+            return error
+    return None
 
 
 def _open_bytes(path: Path) -> BinaryIO:
@@ -162,7 +175,7 @@ def _open_bytes(path: Path) -> BinaryIO:
         import pyarrow as pa
 
         return cast(BinaryIO, pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
-    opener = {"gzip": gzip.GzipFile, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}.get(str(kind))
+    opener = {"gzip": GzipNGFile, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}.get(str(kind))
     return path.open("rb") if opener is None else cast(BinaryIO, opener(path))
 
 

@@ -147,7 +147,7 @@ def told_chart(audit: Audit) -> Spec | None:
 
 def arrival_chart(study: DelayStudy) -> Spec | None:
     """Return the share of the conversions that have come by each delay, as seen and corrected."""
-    from evaluator.delays.study.words import first_positive, last_shown, words
+    from evaluator.delays.study.result import first_positive, last_shown, words
 
     fit, rows = study.fit, study.rows
     scale = rows.tick_seconds or 1.0

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaluator.comparisons.ranking import percent
-from evaluator.comparisons.uplift import LiveTest
+from evaluator.comparisons.expected import LiveTest
 from evaluator.comparisons.variants import Line
-from evaluator.comparisons.verdict import EARNS, Candidate, Decision, Verdict, level_text
+from evaluator.comparisons.verdict import EARNS, Candidate, Decision, Verdict, level_text, percent
 from evaluator.escape import escape, shortened
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import VerdictBlock

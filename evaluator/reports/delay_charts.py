@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from evaluator.delays.families import family_named
 from evaluator.delays.study.joint_rate import CalibrationPart
-from evaluator.delays.study.result import DelayStudy
-from evaluator.delays.study.words import first_positive, last_shown, words
+from evaluator.delays.study.result import DelayStudy, first_positive, last_shown, words
 from evaluator.reports.chart_parts import (
     CORRECTED,
     GREY,

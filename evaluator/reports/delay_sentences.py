@@ -8,9 +8,8 @@ from typing import NamedTuple
 from evaluator.delays.study.changes import POWER, DelayDrift
 from evaluator.delays.study.fitting import narrow_components
 from evaluator.delays.study.joint_rate import JointStudy
-from evaluator.delays.study.result import FEWEST, DelayStudy
-from evaluator.delays.study.words import since_words
-from evaluator.delays.study.words import words as duration
+from evaluator.delays.study.result import FEWEST, DelayStudy, since_words
+from evaluator.delays.study.result import words as duration
 from evaluator.log.times import Periods
 from evaluator.reports.document import Words, lines, run, words
 from evaluator.reports.numbers import significant_text

@@ -12,9 +12,8 @@ from evaluator.delays.families import DelayFit
 from evaluator.delays.study.goodness import SCALES
 from evaluator.delays.study.heterogeneity import LEVELS
 from evaluator.delays.study.joint_rate import JointStudy
-from evaluator.delays.study.result import DelayStudy
-from evaluator.delays.study.words import PeriodRate, between
-from evaluator.delays.study.words import words as duration
+from evaluator.delays.study.result import DelayStudy, PeriodRate, between
+from evaluator.delays.study.result import words as duration
 from evaluator.log.delay_rows import DelayRows
 from evaluator.reports.delay_sentences import (
     drift_verdict,

@@ -57,9 +57,10 @@ in_document = computed_field
 written_as = PlainSerializer
 # Of a method that returns what a document has in the place of a field.
 in_place_of = field_serializer
-_anything = GetPydanticSchema(lambda source, handler: core_schema.any_schema())
+# Of a field of any type, which a method writes.
+anything = GetPydanticSchema(lambda source, handler: core_schema.any_schema())
 # Of a field that no document holds, whatever its type.
-omitted = (_anything, Field(exclude=True))
+omitted = (anything, Field(exclude=True))
 
 
 def called(name: str) -> Any:
@@ -79,7 +80,7 @@ def at_most(most: int) -> Any:
 
 def array_of(kind: Any, *, most: int) -> Any:
     """Return the marks of a field whose array is written as a list of a type of number, with no more than so many."""
-    return _anything, PlainSerializer(lambda array: array.tolist(), return_type=Annotated[list[kind], at_most(most)])
+    return anything, PlainSerializer(lambda array: array.tolist(), return_type=Annotated[list[kind], at_most(most)])
 
 
 def values_of(kind: Any) -> Any:

@@ -51,34 +51,12 @@ def simulate(
     executor: Executor | None = None,
     scenario: str | None = None,
 ) -> Simulation:
-    """Let every policy play the problem.
+    """Let every policy play the problem; memory is that of the checkpoints and of the runs in progress.
 
-    Parameters
-    ----------
-    problem
-        Problem to play in, whose truth is known.
-    policies
-        Descriptions of the policies, no two alike.
-    options
-        Options of the runs: their number, horizon, window and so on; None for those of `SimulateOptions`.
-    advance
-        Function called with the number of runs that were finished since the last call, of all policies together.
-    kept
-        Folder in which runs are kept as they are finished, and looked for; None for none.
-    executor, scenario
-        Executor whose workers play, and name by which they load the problem; None for threads of this process.
-
-    Returns
-    -------
-    Simulation
-        Curves of all policies. Memory is that of the checkpoints and of the runs in progress.
-
-    Raises
-    ------
-    ParameterError
-        The options, the problem and the policies do not fit.
-    PolicyError
-        A policy of the user's own raised an error.
+    `advance` is called with the number of runs that were finished since the last call, of all policies together; runs
+    are looked for and kept in the folder `kept`. An executor's workers play, and load the problem by the name of its
+    scenario. Raises ParameterError where options, problem and policies do not fit, and PolicyError of a policy of the
+    user's own.
     """
     options = options or SimulateOptions()
     stage = runs_in(problem, policies, options)
@@ -129,27 +107,11 @@ def lower_bound(means: Sequence[float], tau_window: float = 1.0) -> float:
     """Return C such that the observed regret L(T) of any uniformly efficient policy is at least C log T for large T.
 
     C = sum over suboptimal k of tau_m (theta* - theta_k) / d(tau_m theta_k, tau_m theta*), d the Kullback-Leibler
-    divergence of Bernoulli laws. The bound on the eventual regret R(T) is C / tau_m, since each pull then costs the
-    whole gap. It is asymptotic: at small T it may exceed a good policy's regret.
+    divergence of Bernoulli laws, theta the conversion rates of the arms, shape (K,), and tau_m the share of conversions
+    that come within the window (Vernade, Cappe, Perchet 2017, Theorem 3; with 1, the uncensored model, Theorem 4). The
+    bound on the eventual regret R(T) is C / tau_m, since each pull then costs the whole gap. It is asymptotic: at small
+    T it may exceed a good policy's regret. ParameterError for a rate outside [0, 1], or tau_m outside (0, 1].
 
-    Parameters
-    ----------
-    means
-        Conversion rates theta of the arms, shape (K,).
-    tau_window
-        Share tau_m of conversions that come within the window; 1 in the uncensored model.
-
-    Raises
-    ------
-    ParameterError
-        A rate is outside [0, 1], or tau_m outside (0, 1].
-
-    References
-    ----------
-    Vernade, Cappe, Perchet 2017, Theorem 3 (censored) and Theorem 4 (uncensored).
-
-    Examples
-    --------
     >>> round(lower_bound([0.5, 0.4, 0.3]), 2)
     7.4
     """
@@ -299,7 +261,15 @@ def outcomes(
 def runs_key(stage: ScenarioRuns, codes: Sequence[CodeOfPolicy]) -> str:
     """Return the hash of all that fixes the runs of some policies: what each is told, its world, its code, the seed."""
     said = [
-        as_text((stage.settings, tuple(map(stage.world_of, range(len(stage.policies)))), stage.truth, stage.sets)),
+        as_text(
+            (
+                stage.settings,
+                tuple(map(stage.world_of, range(len(stage.policies)))),
+                stage.truth,
+                stage.eligible,
+                tuple(stage.parts or ()),
+            )
+        ),
         [[of.spec, repr(of.parameters), code.run] for of, code in zip(stage.policies, codes, strict=True)],
         [stage.dimension, stage.seed],
         software(),

@@ -144,22 +144,12 @@ Floats = npt.NDArray[np.float64]
 
 
 def mean_in_blocks(n: int, numbers: Callable[[int, int], Floats], *, block: int = BATCH) -> Floats:
-    """Return the mean of n numbers, of several kinds at once.
+    """Return the mean of n numbers, above 0, of several kinds at once, in O(block) memory.
 
-    NumPy adds up numbers in pairs of halves, each of a multiple of 8 numbers but for the last (`pairwise_sum` of its
-    `loops_utils.h.src`). Here the same halves are added up, each made when it is needed: O(block) memory.
+    `numbers` returns those from one number to another (excluded), asked in their order, at most `block` at once (at
+    least 128), shape (kinds, m). NumPy adds up numbers in pairs of halves, each of a multiple of 8 numbers but for the
+    last (`pairwise_sum` of its `loops_utils.h.src`). Here the same halves are added up, each made when it is needed.
 
-    Parameters
-    ----------
-    n
-        Number of numbers, above 0.
-    numbers
-        Function that returns those from one number to another (excluded), asked in their order, shape (kinds, m).
-    block
-        Most numbers that are asked for at once, at least 128.
-
-    Examples
-    --------
     >>> x = np.random.default_rng(1).random((2, 1000))
     >>> (mean_in_blocks(1000, lambda first, end: x[:, first:end], block=200) == [x[0].mean(), x[1].mean()]).all()
     np.True_

@@ -24,31 +24,14 @@ _PAIRS, _GOLDEN = 262_144, (5**0.5 - 1) / 2
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """Share of a round's expected reward that counts, and when its conversions are revealed.
+    """Share of a round's expected reward that counts, and when its conversions are revealed."""
 
-    Parameters
-    ----------
-    cdf
-        Delay CDF in rounds of live traffic at the share that the policy is to serve, of the conversions that come
-        within `longest`.
-    window
-        The window m, in the same rounds.
-    longest
-        The longest delay that is revealed, in ticks of the twins, where the window is a duration; None elsewhere.
-    share
-        Number of rounds per display of the traffic.
-    observed
-        Whether rewards count only if revealed by the last round.
-    counted
-        Share of the eventual rewards that count: tau_m where rewards end with the policy's window, else 1.
-    """
-
-    cdf: DelayCDF
-    window: int
-    longest: int | None
-    share: float
-    observed: bool
-    counted: float
+    cdf: DelayCDF  # of conversions within `longest`, in rounds of live traffic at the share that the policy is to serve
+    window: int  # m, in the same rounds
+    longest: int | None  # longest delay revealed, in ticks of the twins, where the window is a duration
+    share: float  # rounds per display of the traffic
+    observed: bool  # whether rewards count only if revealed by the last round
+    counted: float  # share of the eventual rewards that count: tau_m where rewards end with the policy's window, else 1
 
     def weights(self, rounds: int) -> Floats:
         """Return the weight of each round's expected eventual reward in the mean of T rounds, shape (T,)."""
@@ -100,45 +83,22 @@ def _in_rounds(truth: LogTruth, share: float, window: ReplayWindow) -> DelayCDF:
 
 @dataclass(frozen=True, eq=False)
 class MoneyClaim:
-    """What else a replay counts, as shares of the mean value of a sale, so that it adds up with what sales bring.
+    """What else a replay counts, as shares of the mean value of a sale, by action, shape (K,) each."""
 
-    Parameters
-    ----------
-    sold, owed
-        What a sale of each action brings, and what its refund is expected to take back, shape (K,).
-    cost
-        What a display of each action costs, less what its outcomes are expected to bring, shape (K,); costs are 0 where
-        they do not count.
-    refunds
-        Claims of the refunds.
-    costs
-        Whether costs count.
-    """
-
-    sold: Floats
-    owed: Floats
-    cost: Floats
+    sold: Floats  # what a sale brings
+    owed: Floats  # what its refund is expected to take back
+    cost: Floats  # of a display, where costs count, less what its outcomes are expected to bring
     refunds: ClaimsByLaw
-    costs: bool = False
+    costs: bool = False  # whether costs count
 
 
 @dataclass(frozen=True, eq=False)
 class ClaimsByLaw:
-    """Claims of one plan, one a law.
-
-    Parameters
-    ----------
-    of_laws
-        The claims in the order of the truth's laws; a single one where laws need not be told apart.
-    law
-        Number in `of_laws` of each action's claim, shape (K,).
-    money
-        What else counts of a display where twins have refunds or costs; None elsewhere.
-    """
+    """Claims of one plan: one for each law of the truth, or a single one where laws need not be told apart."""
 
     of_laws: tuple[Claim, ...]
-    law: npt.NDArray[np.int64]
-    money: MoneyClaim | None = None
+    law: npt.NDArray[np.int64]  # (K,) number of each action's claim
+    money: MoneyClaim | None = None  # what else counts of a display where twins have refunds or costs
 
     @property
     def observed(self) -> bool:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.log import Log
-from evaluator.log.meta import EventKind, LogMeta
+from evaluator.log.log_tables import EventKind, LogMeta
 from evaluator.log.schema import COST
 from evaluator.worlds.disk_column import mean_of_columns
 
@@ -27,18 +27,10 @@ _STAND_IN = 1_000
 
 
 class ActionPools(NamedTuple):
-    """Numbers of each action, equally likely among its own.
+    """Numbers of each action, equally likely among its own: `flat`, those of action 0 first, and where each begins."""
 
-    Parameters
-    ----------
-    flat
-        The numbers, those of action 0 first, shape (n,).
-    first
-        Place of each action's first number, and the end, shape (K + 1,). An action without numbers draws 0.
-    """
-
-    flat: Floats
-    first: Ints
+    flat: Floats  # (n,)
+    first: Ints  # (K + 1,), the last the end; an action without numbers draws 0
 
     @property
     def size(self) -> Ints:
@@ -86,23 +78,11 @@ def own_or_all(values: Floats, action: Actions, n_actions: int, *, fewest: int) 
 
 @dataclass(frozen=True, eq=False)
 class DelayLaws:
-    """The delay laws of one kind of events, in ticks of the twins.
+    """The delay laws of one kind of events, in ticks of the twins."""
 
-    Parameters
-    ----------
-    grid
-        Delays that occur, in ticks, increasing, shape (J,).
-    tau
-        CDF of each law at the delays in `grid`, shape (R, J).
-    of_action
-        Row of `tau` for each action's delays, shape (K,).
-    said
-        Sentence that says what the laws are.
-    """
-
-    grid: Ints
-    tau: Floats
-    of_action: Ints
+    grid: Ints  # (J,) delays that occur, increasing
+    tau: Floats  # (R, J) CDF of each law at these
+    of_action: Ints  # (K,) row of `tau` for each action's delays
     said: str
 
     @cached_property
@@ -149,37 +129,16 @@ class DrawnEvents(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EventLaw:
-    """The law of the events of a kind, at most one of each display, or of each sale.
+    """The law of the events of a kind, at most one of each display, or of each sale where there are laws of these."""
 
-    Parameters
-    ----------
-    kind
-        What a twin says of them, with their attribution window in ticks of the twins: a later event is never recorded.
-    rate
-        Chance that a display of each action has one, or that a sale of it has, sooner or later, shape (K,).
-    values
-        What an event is worth, by action: below 0 where it takes back.
-    laws
-        Laws of the delay since the display, or since the sale, by action.
-    said
-        Sentence that says what the events are.
-    after
-        Laws of the delays of the sales that they follow; None where they follow displays, whether these sold or not.
-    worth
-        Values of the sales that they follow, in the order of ``values.flat``; None where they follow displays.
-    beyond
-        Ticks for which the log was followed for these events after its last display; None where to their end, or as
-        long as for sales.
-    """
-
-    kind: EventKind
-    rate: Floats
-    values: ActionPools
-    laws: DelayLaws
+    kind: EventKind  # as a twin has it, with the attribution window in its ticks: later events are never recorded
+    rate: Floats  # (K,) chance that a display of each action, or a sale of it, has one sooner or later
+    values: ActionPools  # what an event is worth: below 0 where it takes back
+    laws: DelayLaws  # of the delay since the display, or since the sale
     said: str
-    after: DelayLaws | None = None
-    worth: ActionPools | None = None
-    beyond: int | None = None
+    after: DelayLaws | None = None  # of the sales that they follow; None where they follow displays
+    worth: ActionPools | None = None  # values of these sales, in the order of `values.flat`
+    beyond: int | None = None  # ticks that the log was followed for them after its last display, if not as for sales
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
@@ -225,16 +184,10 @@ class EventLaw:
     def drawn(
         self, of: Ints, action: Ints, uniform: tuple[Floats, Floats, Floats], since: Ints | None = None
     ) -> DrawnEvents:
-        """Return the events of some displays.
+        """Return the events of displays `of` with an `action` each, shape (c,), given uniform numbers of each.
 
-        Parameters
-        ----------
-        of, action
-            The displays, and the action of each, shape (c,).
-        uniform
-            Uniform numbers of each: whether an event comes, how late, and what it is worth, shape (c,) each.
-        since
-            Ticks from each display to the sale that the event follows, shape (c,); None where it follows the display.
+        These say whether an event comes, how late, and what it is worth; `since` are the ticks from each display to the
+        sale that the event follows, None where it follows the display.
         """
         comes, late, worth = uniform
         some = comes < self.rate[action]
@@ -269,24 +222,12 @@ class LogCosts:
 
 @dataclass(frozen=True, eq=False)
 class TwinMoney:
-    """What sales bring where a log has refunds, costs, or outcomes that count: by action, as the log's own.
+    """What sales bring where a log has refunds, costs, or outcomes that count: by action, as the log's own."""
 
-    Parameters
-    ----------
-    sold
-        Values of sales that do not come back, by action.
-    refunds
-        Refunds of sales; None where the log has none.
-    costing
-        Costs of displays; None where the log has none.
-    outcomes
-        Other events that count as rewards, and follow displays.
-    """
-
-    sold: ActionPools
+    sold: ActionPools  # values of sales that do not come back
     refunds: EventLaw | None
     costing: LogCosts | None
-    outcomes: tuple[EventLaw, ...] = ()
+    outcomes: tuple[EventLaw, ...] = ()  # other events that count as rewards, and follow displays
 
     @property
     def costs(self) -> ActionPools | None:

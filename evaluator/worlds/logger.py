@@ -14,9 +14,9 @@ from evaluator.log import Log
 from evaluator.log.eligible import Bits, pack, to_bits, unpack
 from evaluator.log.schema import ELIGIBLE, is_uneven, to_numpy
 from evaluator.log.vectors_of_displays import display_vectors
-from evaluator.replays.rounds.batch import EligibleSets
 from evaluator.replays.rounds.fitted import choice_weights, context_model
 from evaluator.replays.rounds.propensity import Propensities
+from evaluator.replays.rounds.stream import EligibleSets
 
 Floats = npt.NDArray[np.float64]
 
@@ -197,21 +197,11 @@ def _read(column: pa.ChunkedArray, sets: Truths) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TwinSets:
-    """Eligible actions of each entry of a truth's pool.
+    """Eligible actions of each entry of a truth's pool."""
 
-    Parameters
-    ----------
-    column
-        Sets of the entries, P of them, as a log holds them.
-    truths
-        Sets of the entries as truths, shape (P, K). An action that the log never showed is in none.
-    blocks
-        Number of blocks of successive entries that a twin passes through; 1 where sets do not move with time.
-    """
-
-    column: pa.DictionaryArray
-    truths: Truths
-    blocks: int
+    column: pa.DictionaryArray  # sets of the P entries, as a log holds them
+    truths: Truths  # (P, K); an action that the log never showed is in none
+    blocks: int  # of successive entries that a twin passes through; 1 where sets do not move with time
 
     @property
     def moving(self) -> bool:

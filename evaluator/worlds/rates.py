@@ -31,25 +31,16 @@ class Rates(NamedTuple):
 def rates_by_action(converted: Floats, shown: Floats) -> Rates:
     """Return one rate an action, so that their spread is that of the true rates.
 
-    Raw rates are spread more widely than the truth, by their own errors: the best of many rare actions would look far
-    better in a twin than any is, and policies further apart. Posterior means are spread too little. With p_a the raw
-    rate, mu that of all, tau² the moment estimate of the true rates' variance and w_a = tau² / (tau² + mu(1-mu)/n_a),
+    Given are the numbers of displays of each action that converted, and of all its displays, shape (K,). Raw rates are
+    spread more widely than the truth, by their own errors: the best of many rare actions would look far better in a
+    twin than any is, and policies further apart. Posterior means are spread too little. With p_a the raw rate, mu that
+    of all, tau² the moment estimate of the true rates' variance (DerSimonian and Laird 1986) and w_a = tau² / (tau² +
+    mu(1-mu)/n_a),
 
         rate_a = mu + sqrt(w_a) (p_a - mu)
 
-    has variance tau² (constrained empirical Bayes).
+    has variance tau²: constrained empirical Bayes (Louis 1984, JASA 79; Ghosh 1992, JASA 87).
 
-    Parameters
-    ----------
-    converted, shown
-        Number of displays of each action that converted, and of all its displays, shape (K,).
-
-    References
-    ----------
-    Louis (1984), JASA 79; Ghosh (1992), JASA 87: constrained estimates; DerSimonian and Laird (1986): tau².
-
-    Examples
-    --------
     >>> rates_by_action(np.array([10.0, 12.0]), np.array([100.0, 100.0])).table  # no further apart than by chance
     array([[0.11, 0.11]])
     """

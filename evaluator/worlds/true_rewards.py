@@ -14,7 +14,7 @@ from scipy.special import erf
 from evaluator.delays.laws import DelayLaw
 from evaluator.errors import ParameterError
 from evaluator.log.eligible import pack, unpack
-from evaluator.log.meta import REFUNDS, EventKind
+from evaluator.log.log_tables import REFUNDS, EventKind
 from evaluator.log.schema import ELIGIBLE
 from evaluator.log.vectors_of_displays import display_vectors
 from evaluator.policies.static import FixedAction, LoggingPolicy, RandomPolicy
@@ -86,33 +86,15 @@ class TrueReward:
 
 
 class TrueRewards(NamedTuple):
-    """Expected rewards of all actions in all contexts of a world.
+    """Expected rewards of all actions in all contexts of a world."""
 
-    Parameters
-    ----------
-    weights
-        Share of the rounds that each context has, shape (P,).
-    rewards
-        Expected reward of each action in each context, before the cost of its display, shape (P, K).
-    eligible
-        Whether each action is eligible in each context, shape (P, K).
-    logger
-        Chance that the logging policy shows each action in each context, shape (P, K).
-    costs
-        What a display of each action costs, shape (K,).
-    labels
-        Labels of the actions, K of them.
-    drawn
-        Whether contexts are a sample of those that rounds have, so that means have errors.
-    """
-
-    weights: Floats
-    rewards: Floats
-    eligible: npt.NDArray[np.bool_]
-    logger: Floats
-    costs: Floats
-    labels: Sequence[str]
-    drawn: bool = False
+    weights: Floats  # (P,) share of the rounds that each context has
+    rewards: Floats  # (P, K) before the cost of the display
+    eligible: npt.NDArray[np.bool_]  # (P, K)
+    logger: Floats  # (P, K) chance that the logging policy shows each action
+    costs: Floats  # (K,) of a display of each action
+    labels: Sequence[str]  # of the K actions
+    drawn: bool = False  # whether contexts are a sample of those that rounds have, so that means have errors
 
     def of(self, policy: FixedAction | LoggingPolicy | RandomPolicy) -> TrueReward:
         """Return what a policy earns; a fixed action that is not eligible gives way to all that are, alike."""

@@ -22,13 +22,7 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import Basis, plan_replay, read_basis
 from evaluator.replays.values.rewards import logged_rewards
 from evaluator.units import ROUND
-from evaluator.worlds.arrivals import (
-    DisplayTimes,
-    HourFactors,
-    converted_and_shown,
-    fit_hours,
-    read_traffic,
-)
+from evaluator.worlds.arrivals import DisplayTimes, HourFactors, converted_and_shown, fit_hours, read_traffic
 from evaluator.worlds.disk_column import taken
 from evaluator.worlds.event_laws import DelayLaws, TwinMoney
 from evaluator.worlds.fitted_events import (
@@ -59,74 +53,39 @@ FEWEST_CONVERSIONS, FEWEST_DISPLAYS = 20, 200
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LogTruth:
-    """What twins are drawn from, and live runs play.
+    """A world in time, or in rounds, as plain parts: what twins of a log are drawn from, and live runs play.
 
-    Parameters
-    ----------
-    vectors
-        Kind of vectors that the log has: ``action_set``, ``context``, ``features`` or None.
-    pool
-        Vectors of each entry of the pool as the log stores them, shape (P, K, d), or (P, d) for contexts; None where
-        `vectors` is None or ``features``.
-    rates
-        Conversion probability of each action in each entry, shape (P, K).
-    logger
-        Probability with which the logging policy shows each action in each entry, shape (P, K) or (1, K).
-    values
-        Values that a conversion may have, equally likely, shape (V,); where there is `money`, those of a sale before
-        refunds, of all actions together.
-    laws
-        Delay law of each action, in ticks of the twins.
-    cdf
-        Delay CDF of all actions together, in ticks of the twins; in a truth made for one law
-        (`evaluator.worlds.estimand`) the CDF of that law.
-    hours
-        Factors of all rates by the hour of the day.
-    displays
-        Number of displays of a twin.
-    traffic
-        Arrival times of displays; None where twins count rounds, one display each.
-    beyond
-        Ticks for which the log was followed after its last display; None where all were followed to the end.
-    longest
-        Attribution window in ticks; None where there is none.
-    actions
-        The log's table of actions.
-    meta
-        Metadata of the twins, with times in their tick.
-    said
-        Sentences that say what the truth is.
-    window
-        Rounds that a window of a duration is in the replays of twins that count rounds, at the mean rate; else None.
-    sets
-        Eligible actions of each entry; None where all always are.
-    money
-        Values of sales by action, refunds and costs; None where the log has neither refunds nor costs.
-    targets
-        Columns of the audited policies that are columns of the log, at each entry, by name.
+    Contexts are drawn from a pool of P entries, displays of the log it was fitted to; ticks are those of the twins,
+    which count rounds, one display each, where there is no `traffic`.
     """
 
-    vectors: str | None
-    pool: npt.NDArray[np.floating] | None
-    rates: Floats
+    # Traffic.
+    displays: int  # of a twin
+    traffic: DisplayTimes | None  # arrival times; None where twins count rounds
+    hours: HourFactors  # factors of all rates by the hour of the day
+    beyond: int | None  # ticks that the log was followed after its last display; None where all were to the end
+    longest: int | None  # attribution window in ticks; None for none
+    window: str | None = None  # of a duration, in rounds at the mean rate where twins count rounds
+    # Contexts.
+    vectors: str | None  # kind of vectors that the log has: action_set, context, features or None
+    pool: npt.NDArray[np.floating] | None  # (P, K, d), or (P, d) of contexts; None without these two
+    targets: Mapping[str, pa.Array] = field(default_factory=dict)  # columns of audited policies, at each entry, by name
+    # Eligible sets of each entry; None where all actions always are eligible.
+    sets: TwinSets | None = None
+    # Logging policy: its probabilities of the actions at each entry, (P, K) or (1, K).
     logger: Floats
-    values: Floats
+    # Event laws: conversions by the chance of each action at each entry, (P, K), and by delay laws of the actions.
+    rates: Floats
+    values: Floats  # (V,) of a conversion, equally likely; with `money` those of a sale of any action, before refunds
     laws: DelayLaws
-    cdf: DelayCDF
-    hours: HourFactors
-    displays: int
-    traffic: DisplayTimes | None
-    beyond: int | None
-    longest: int | None
+    cdf: DelayCDF  # of all actions together; in a truth made for one law (`evaluator.worlds.estimand`) of that one
+    money: TwinMoney | None = None  # values by action, refunds, other kinds, costs; None where the log has none of them
+    # The log's table of actions, metadata of the twins, and sentences that say what the truth is.
     actions: pa.Table
     meta: LogMeta
     said: tuple[str, ...]
-    window: str | None = None
-    sets: TwinSets | None = None
-    money: TwinMoney | None = None
-    targets: Mapping[str, pa.Array] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -189,25 +148,12 @@ def fit_log(
 def fit_truth(
     basis: Basis, policy: Any, options: ReplayOptions, *, displays: int | None, targets: Sequence[str] = ()
 ) -> LogTruth:
-    """Return a truth whose twins look like the log.
+    """Return a truth whose twins look like a log, which was read for replays of all its displays (`basis`).
 
-    Parameters
-    ----------
-    basis
-        The log as read for the replays, all of its displays.
-    policy
-        Policy, one of those replayed, with which the log is read; the truth does not depend on it.
-    options
-        Options of the replays that are audited.
-    displays
-        Number of displays of a twin; None takes as many as the log has.
-    targets
-        Columns of displays with policies that are audited.
-
-    Raises
-    ------
-    DataError
-        The log has too few displays or conversions.
+    The `policy`, one of those replayed, says how the log is read, and the truth does not depend on it; `options` are
+    those of the audited replays, `displays` the number of displays of a twin (None: as many as the log has), and
+    `targets` the columns of displays with policies that are audited. Raises DataError where there are too few displays
+    or conversions.
     """
     whole = basis.survey
     revenue = replace(options, objective="revenue", delays_from=None)

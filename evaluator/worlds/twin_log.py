@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,9 @@ import pyarrow as pa
 
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import members
-from evaluator.log.meta import CONVERSION, merge_events, with_kind
-from evaluator.log.schema import (
-    BATCH,
-    COST,
-    ELIGIBLE,
-    Columns,
-    fixed_size_lists,
-    read,
-    uneven_lists,
-)
+from evaluator.log.log_tables import CONVERSION, merge_events, with_kind
+from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists, uneven_lists
+from evaluator.log.stored import BatchedLog
 from evaluator.streams import Stream, child_streams, seed_sequence
 from evaluator.worlds.arrivals import DisplayTimes
 from evaluator.worlds.disk_column import DisplayColumn, spans
@@ -57,41 +50,19 @@ class TwinCosts:
 
 @dataclass(frozen=True, eq=False)
 class TwinDisplays:
-    """What was drawn of each display of a twin, and what the rest follows from.
-
-    Parameters
-    ----------
-    n
-        Number of displays.
-    traffic, first
-        Arrival times, and which of them is that of the first display; None and 0 where twins count rounds.
-    entry
-        Entry of the truth's pool of each display; None where there is one only.
-    action
-        Logged action of each display.
-    logger
-        Probability of each action in each entry, shape (P, K) or (1, K); None where the log has no propensities.
-    sets
-        Eligible actions of each entry; None where all always are.
-    vectors, pool
-        Name of the column of vectors, and those of each entry, shape (P, K, d) or (P, d); None where there are none.
-    costs
-        What displays cost; None where there are none.
-    targets
-        Columns of policies at each entry, by name.
-    """
+    """What was drawn of each display of a twin, and what the rest follows from."""
 
     n: int
-    traffic: DisplayTimes | None
-    first: int
-    entry: DisplayColumn | None
+    traffic: DisplayTimes | None  # None where twins count rounds
+    first: int  # which of the arrival times is that of the first display
+    entry: DisplayColumn | None  # entry of the truth's pool of each display; None where there is one only
     action: DisplayColumn
-    logger: Floats | None
+    logger: Floats | None  # (P, K) or (1, K) chances of the actions by entry; None where the log has no propensities
     sets: TwinSets | None
-    vectors: str | None
+    vectors: str | None  # name of the column of vectors, and those of each entry, (P, K, d) or (P, d)
     pool: npt.NDArray[np.floating] | None
     costs: TwinCosts | None
-    targets: Mapping[str, pa.Array] = field(default_factory=dict)
+    targets: Mapping[str, pa.Array] = field(default_factory=dict)  # columns of policies at each entry, by name
 
     @property
     def names(self) -> list[str]:
@@ -164,7 +135,7 @@ class TwinDisplays:
         return first, self.pool[np.repeat(np.arange(len(self.pool)), np.diff(first)), action]
 
 
-class TwinLog(Log):
+class TwinLog(BatchedLog):
     """The log of a twin, whose displays are made of what was `drawn`; batches of a longer one take no more memory.
 
     `passed` of the drawn displays come before the log's first one, and `kept` belong to it. Tables of events and
@@ -199,56 +170,16 @@ class TwinLog(Log):
         """Schema of `displays`."""
         return pa.schema([(name, self.drawn.kind(name)) for name in self.drawn.names])
 
-    @cached_property
-    def displays(self) -> pa.Table:
-        """All displays, in memory."""
-        columns = {
-            field.name: pa.chunked_array([chunk for _, chunk in self.arrays(field.name)], field.type)
-            for field in self.schema
-        }
-        return pa.table(columns, self.schema)
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """Return a column of `displays` as a NumPy array; fixed-size lists become further axes."""
-        return np.concatenate([batch[name] for _, batch in self.batches([name])])
-
-    def batches(
-        self, columns: Sequence[str], size: int = BATCH, *, coded: bool = False
-    ) -> Iterator[tuple[int, Columns]]:
-        """Yield the displays in order: (number of the first one, columns as NumPy arrays of about `size` rows)."""
+    def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         for first in range(0, self.kept, size):
             end = min(first + size, self.kept)
-            yield first, {name: read(self._column(name, first, end), coded=coded) for name in columns}
-
-    def arrays(self, column: str) -> Iterator[tuple[int, pa.Array]]:
-        """Yield a column of the displays in order, as Arrow."""
-        for first, end in spans(0, self.kept):
-            yield first, self._column(column, first, end)
+            yield first, pa.record_batch([self._column(name, first, end) for name in columns], list(columns))
 
     def _column(self, name: str, first: int, end: int) -> pa.Array:
         """Return a column of some displays, of which the log's first one has number 0."""
         if name == "display_id":
             return pa.array(np.arange(first, end))
         return self.drawn.column(name, self.passed + first, self.passed + end)
-
-    def take(self, displays: Ints, columns: Sequence[str]) -> pa.Table:
-        """Return some columns of the displays with these numbers, in the order asked for. Cost: one pass over them."""
-        order = np.argsort(displays, kind="stable")
-        wanted = displays[order]
-        found: dict[str, list[pa.Array]] = {name: [] for name in columns}
-        for first, end in spans(0, self.kept):
-            low, high = np.searchsorted(wanted, [first, end])
-            if low < high:
-                rows = pa.array(wanted[low:high] - first)
-                for name in columns:
-                    found[name].append(self._column(name, first, end).take(rows))
-        schema = pa.schema([self.schema.field(name) for name in columns])
-        rows = pa.table({name: pa.chunked_array(found[name], schema.field(name).type) for name in columns}, schema)
-        if (displays[1:] >= displays[:-1]).all():
-            return rows
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        return rows.take(pa.array(back))
 
     def after(self, first: int) -> Log:
         """Return the log without its first displays and their conversions, the others numbered anew from 0."""

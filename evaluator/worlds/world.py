@@ -76,19 +76,11 @@ class LivePlay:
 
 @dataclass(frozen=True)
 class GeneratedFiles:
-    """A dataset that `evaluate datasets make` writes, with its truth: the shop, or the twin of a real file.
-
-    Parameters
-    ----------
-    name, dataset
-        Name of the dataset, and what `evaluator.datasets.make` takes.
-    twin
-        Parameters of the twin; None for the shop.
-    """
+    """A dataset that `evaluate datasets make` writes, with its truth: the shop, or the twin of a real file."""
 
     name: str
-    dataset: str | Path
-    twin: TwinParameters | None = None
+    dataset: str | Path  # what `evaluator.datasets.make` takes
+    twin: TwinParameters | None = None  # None for the shop
 
     def draw(self, *, displays: int | None, seed: int | None) -> Log:
         """Return the log of its files, which are written and read; a number that is None is that of `make`."""
@@ -397,13 +389,7 @@ class World:
 
 
 def in_rounds(world: World) -> Problem:
-    """Return the problem of a scenario that counts rounds.
-
-    Raises
-    ------
-    UsageError
-        The scenario is in time, not in rounds; or the world is fitted to a log, or generated as files.
-    """
+    """Return the problem of a scenario that counts rounds; UsageError for every other world."""
     model = world.model
     if isinstance(model, GeneratedFiles):
         raise UsageError(

@@ -25,7 +25,7 @@ from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.permuted_groups import permutable, permutation_test, permuted
 from evaluator.delays.study.run import steps, study_log, study_rows
-from evaluator.delays.study.studied_rows import Spread, StudiedDelays
+from evaluator.delays.study.studied_rows import StudiedDelays
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
 from evaluator.jobs.workers import loaded
@@ -143,8 +143,8 @@ def test_a_study_stopped_wherever_it_writes_goes_on_from_there(
             executor: Executor | None = pool if times % 2 else None
             try:
                 with kept_beside(tmp_path / "run") as folder:
-                    spread = Spread(told.append, KeptJobs(folder, lines.append), executor, place)
-                    found = study_log(log, asked, by="action", spread=spread)
+                    spread = DelayWorkers(told.append, KeptJobs(folder, lines.append), executor, place)
+                    found = study_log(log, asked, by="action", workers=spread)
                 break
             except KeyboardInterrupt:
                 times += 1
@@ -162,7 +162,7 @@ def test_what_is_kept_is_taken_up_and_what_is_missing_or_damaged_is_computed(
     lines: list[str] = []
     kept = KeptJobs(tmp_path, lines.append)
     asked = DelayOptions(**ASKED)
-    study_log(LOG, asked, by="action", spread=Spread(kept=kept))
+    study_log(LOG, asked, by="action", workers=DelayWorkers(kept=kept))
     files = sorted(tmp_path.iterdir())
     files[0].unlink()
     content = files[1].read_bytes()
@@ -170,18 +170,18 @@ def test_what_is_kept_is_taken_up_and_what_is_missing_or_damaged_is_computed(
     written: list[str] = []
     keep = KeptJobs.keep
     monkeypatch.setattr(KeptJobs, "keep", lambda kept, key, text: written.append(key) or keep(kept, key, text))
-    assert said(study_log(LOG, asked, by="action", spread=Spread(kept=kept))) == alone
+    assert said(study_log(LOG, asked, by="action", workers=DelayWorkers(kept=kept))) == alone
     assert sorted(written) == [file.name.partition("-")[0] for file in files[:2]]
     assert f"Damaged, so computed anew: 1 kept in {tmp_path}." in lines
     # Windows, level and jobs change no unit, and more bootstraps go on from fewer; another seed is another study.
     written.clear()
-    study_log(LOG, replace(asked, windows=("1d",), level=0.9, jobs=1), by="action", spread=Spread(kept=kept))
+    study_log(LOG, replace(asked, windows=("1d",), level=0.9, jobs=1), by="action", workers=DelayWorkers(kept=kept))
     assert written == []
-    study_log(LOG, replace(asked, bootstraps=32), by="action", spread=Spread(kept=kept))
+    study_log(LOG, replace(asked, bootstraps=32), by="action", workers=DelayWorkers(kept=kept))
     assert 2 <= len(written) <= 6
     written.clear()
     other = replace(asked, seed=1)
-    again = study_log(LOG, other, by="action", spread=Spread(kept=kept))
+    again = study_log(LOG, other, by="action", workers=DelayWorkers(kept=kept))
     assert said(again) == said(study_log(LOG, other, by="action"))
     assert len(written) > 30
 
@@ -201,7 +201,7 @@ def test_a_bare_file_is_read_by_workers_too(tmp_path: Path, small_jobs: None) ->
     rows, options = read_delay_file(file, asked).rows, DelayOptions(**ASKED)
     place = place_of_file(file, asked, rows)
     with ThreadPoolExecutor(2) as pool:
-        found = study_rows(rows, options, spread=Spread(executor=pool, place=place))
+        found = study_rows(rows, options, workers=DelayWorkers(executor=pool, place=place))
     assert said(found) == said(study_rows(rows, options))
     studied_rows._opened.clear()
     delay_file(file, sold(1))
@@ -209,10 +209,10 @@ def test_a_bare_file_is_read_by_workers_too(tmp_path: Path, small_jobs: None) ->
         ThreadPoolExecutor(2) as pool,
         pytest.raises(WorkerError, match=r"is refused: it reads other delays under the name .*delays\.csv"),
     ):
-        study_rows(rows, options, spread=Spread(executor=pool, place=place))
+        study_rows(rows, options, workers=DelayWorkers(executor=pool, place=place))
     file.unlink()
     with ThreadPoolExecutor(2) as pool, pytest.raises(WorkerError, match="cannot open the file of delays"):
-        study_rows(rows, options, spread=Spread(executor=pool, place=place))
+        study_rows(rows, options, workers=DelayWorkers(executor=pool, place=place))
 
 
 def test_a_worker_with_another_log_is_refused(tmp_path: Path, small_jobs: None) -> None:
@@ -236,15 +236,15 @@ def test_a_worker_with_another_log_is_refused(tmp_path: Path, small_jobs: None) 
 def test_bootstraps_are_those_of_one_stream_drawn_in_order() -> None:
     delays, limits = truncated_draws(np.random.default_rng(2), "lognormal", displays=900)
     tested = delays_under_test(delays, limits, rows=200, seed=5)
-    fit = fit_sample(tested.sample(tested.delay), "lognormal", seed=5)
+    fit = fit_sample(tested.sample(tested.seen.delay), "lognormal", seed=5)
     rng = seed_stream(5)
     chosen = rng.choice(len(delays), 200, replace=False)
-    assert np.array_equal(delays[chosen], tested.delay)
+    assert np.array_equal(delays[chosen], tested.seen.delay)
     distances = []
     for _ in range(6):
-        drawn = fit.draw(rng, tested.limit, 200)
+        drawn = fit.draw(rng, tested.seen.limit, 200)
         again = fit_sample(tested.sample(drawn), "lognormal", start=tuple(fit.parameters.values()))
-        distances.append(goodness._distances(again, drawn, tested.limit))
+        distances.append(goodness._distances(again, drawn, tested.seen.limit))
     assert [BootstrapsJob(fit, 2, 6).compute(tested, at) for at in range(2, 6)] == distances[2:]
 
 
@@ -266,7 +266,7 @@ def test_permutations_are_those_of_one_stream_drawn_in_order(
     for pair, permutations, enough in ((None, 60, 61), ((0, 1), 150, 30), ((0, 2), 150, 30), ((1, 2), 150, 30)):
         expected = slowly(sample, pair, permutations, enough, rng)
         found = permutation_test(
-            sample, pair, state, permutations=permutations, enough=enough, workers=DelayWorkers(2)
+            sample, pair, state, permutations=permutations, enough=enough, workers=DelayWorkers(jobs=2)
         )  # fmt: skip
         assert found[:2] == expected
         state = found.state
@@ -276,11 +276,11 @@ def test_permutations_are_those_of_one_stream_drawn_in_order(
 def slowly(
     sample: permuted_groups.GroupedDelays, pair: Any, permutations: int, enough: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    of, k = np.arange(sample.delay.size), len(sample.labels)
+    of, k = np.arange(sample.codes.size), len(sample.labels)
     codes = sample.codes
     if pair is not None:
         of, k, codes = rng.choice(np.flatnonzero(np.isin(codes, pair)), 300, replace=False), 2, codes == pair[1]
-    ready = permutable(sample.delay[of], None if sample.limit is None else sample.limit[of])
+    ready = permutable(sample.seen.take(of))
     group = codes[of][ready.kept].astype(np.int64)
     pool, taken = np.empty(group.size, np.int64), np.empty(group.size, np.int64)
 

@@ -13,7 +13,6 @@ from scipy.stats import beta, norm
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.nonparametric import _supremum_quantile, fit_nonparametric
 from evaluator.delays.product_limit import product_limit
-from evaluator.delays.usable import usable_rows
 from evaluator.errors import DataError, ParameterError
 
 DECILES = np.arange(1, 10) / 10
@@ -233,7 +232,7 @@ def test_shorter_range_is_the_same_law_conditioned() -> None:
     assert fit_nonparametric(delays, longest=50).longest == 50
 
 
-def test_bad_rows_are_named_or_left_out() -> None:
+def test_bad_rows_are_named() -> None:
     delays = [3.5, -1, 5, math.nan]
     with pytest.raises(DataError, match="Delay 3 is nan"):
         fit_nonparametric(delays)
@@ -241,11 +240,6 @@ def test_bad_rows_are_named_or_left_out() -> None:
         fit_nonparametric(delays[:3])
     with pytest.raises(DataError, match=r"Delay 0 is 3\.5\. Hint: count delays in whole"):
         product_limit(delays[:1])
-    rows = usable_rows(delays, [9, 9, 4, 9])
-    assert rows.rows.tolist() == [1, 2, 3]
-    assert "rows 1 (-1.0), 2 (5.0), 3 (nan)." in rows.reason
-    assert rows.keep.tolist() == [True, False, False, False]
-    assert usable_rows([1, 2]).reason == ""
     with pytest.raises(ParameterError, match="confidence is 95"):
         fit_nonparametric([1], confidence=95)
     with pytest.raises(ParameterError, match="above longest=2"):

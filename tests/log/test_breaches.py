@@ -12,7 +12,7 @@ import pytest
 
 from evaluator.errors import LogError
 from evaluator.log import EventKind, Log, find_breaches
-from evaluator.log.meta import with_kind
+from evaluator.log.log_tables import with_kind
 from evaluator.log.schema import BATCH
 from tests.logs import build_log
 

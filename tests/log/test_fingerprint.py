@@ -12,10 +12,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from evaluator.datasets import convert, load
 from evaluator.log import Log, fingerprint
 from evaluator.log.fingerprint import BlockHashes, content_hash
 from evaluator.log.schema import fixed_size_lists, uneven_lists
-from evaluator.reading import assembly, canonical, convert, load
+from evaluator.reading import assembly, canonical
 from evaluator.reading.canonical import open_canonical, write_canonical
 from tests.logs import linear_log
 from tests.reading.parted import write_parts

@@ -15,7 +15,7 @@ import pytest
 from evaluator.errors import LogError, SourceError, UnknownNameError
 from evaluator.log import EventKind, Log, StoredLog, find_breaches, shuffle_ties
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.meta import mark_kind
+from evaluator.log.log_tables import mark_kind
 from evaluator.log.vectors_of_displays import in_order
 from evaluator.reading.canonical import first_displays, only_actions, open_canonical, verify, write_canonical
 from evaluator.reading.meta_file import EVENTS

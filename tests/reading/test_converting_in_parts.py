@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaluator.datasets import convert, validate
 from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError, SourceError
 from evaluator.log import StoredLog
 from evaluator.log.fingerprint import content_hash
-from evaluator.reading import assembly, canonical, convert, sorting, validate
+from evaluator.reading import assembly, canonical, sorting
 from evaluator.reading import frames as scan
 from tests.cli.runs import evaluate
 from tests.reading.sources import write_rows, write_spec

@@ -14,7 +14,7 @@ from evaluator.datasets import convert
 from evaluator.errors import SourceError
 from evaluator.log import Log
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.meta import mark_kind
+from evaluator.log.log_tables import mark_kind
 from evaluator.reading.canonical import write_canonical
 from evaluator.reading.meta_file import EVENTS, META, OUTCOMES, SCHEMA_VERSION, _checksum, read_meta
 from tests.logs import build_log, with_outcome

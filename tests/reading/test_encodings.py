@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.datasets import load, text
+from evaluator.datasets import load
 from evaluator.errors import LogError, SourceError, SpecError
 from evaluator.reading import frames as scan
+from evaluator.reading import text
 from evaluator.reading.delay_file import read_delay_file
 from evaluator.reading.options import DelayFileOptions
 from evaluator.reading.spec_file import parse_spec

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from evaluator.datasets import convert, read
 from evaluator.errors import EvaluatorError
-from evaluator.reading import adapter, convert, join_by_id, read, sorting
+from evaluator.reading import adapter, join_by_id, sorting
 from evaluator.reading import frames as scan
 from evaluator.reading.cells import Kind, merged_kinds
 from evaluator.reading.event_rows import EventRules, event_columns, event_rows

@@ -18,10 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.datasets import convert, join_by_id, load, read, sorting, validate
+from evaluator.datasets import convert, load, read, validate
 from evaluator.errors import DataError, EvaluatorError, LogError, SpecError
 from evaluator.log import StoredLog
 from evaluator.reading import frames as scan
+from evaluator.reading import join_by_id, sorting
 from tests.reading.sources import dataset, write_rows, write_spec
 
 

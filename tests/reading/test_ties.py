@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator import replay
-from evaluator.datasets import convert, load, read, sorting
+from evaluator.datasets import convert, load, read
 from evaluator.errors import LogError
 from evaluator.log import shuffle_ties
 from evaluator.log.contract import tie_order
 from evaluator.reading import frames as scan
+from evaluator.reading import sorting
 from evaluator.reading.sorting import TieShuffler, spools
 from tests.logs import build_log
 from tests.reading.sources import dataset, write_rows

@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evaluator.datasets import load, read, text, text_rows
+from evaluator.datasets import load, read
 from evaluator.errors import SourceError
 from evaluator.reading import frames as scan
+from evaluator.reading import text, text_rows
 from evaluator.reading.delay_file import read_delay_file
 from evaluator.reading.options import DelayFileOptions
 from evaluator.reading.sources.files import file_at

@@ -117,7 +117,7 @@ def test_an_audit_names_the_action_of_a_fixed_policy(results: dict[str, Any]) ->
 
 
 def test_a_study_of_delays_says_when_90_of_100_conversions_are_in(results: dict[str, Any]) -> None:
-    from evaluator.delays.study.words import words
+    from evaluator.delays.study.result import words
 
     study = results["delays"]
     late = next(one for one in study.quantiles if one.level == 0.9)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluator.log.set_kinds import LEVEL, moves_with_time
+from evaluator.log.eligible import MOVING_LEVEL, moves_with_time
 from tests.worlds_with_sets import World, offers
 
 BLOCKS, EACH = 16, 250
@@ -25,7 +25,7 @@ def drawn(sets: str, seed: int) -> npt.NDArray[np.bool_]:
 def test_sets_drawn_anew_at_each_display_do_not_move(sets: str) -> None:
     runs = 1000
     found = sum(moves_with_time(*counted(drawn(sets, seed))) for seed in range(runs))
-    assert found <= runs * LEVEL + 4 * (runs * LEVEL) ** 0.5
+    assert found <= runs * MOVING_LEVEL + 4 * (runs * MOVING_LEVEL) ** 0.5
 
 
 def test_calendars_move() -> None:

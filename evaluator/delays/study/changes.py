@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.product_limit import risk_table
+from evaluator.delays.product_limit import Floats, Ints, Observed, Ticks, checked_delays, risk_table
 from evaluator.delays.study.permuted_groups import permutable, permuted
-from evaluator.delays.usable import Floats, Ints, Ticks, checked_delays
 from evaluator.errors import DataError, ParameterError
 from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, Positive, Share
 from evaluator.streams import seed_stream
@@ -71,12 +70,8 @@ class DayDelays:
 class ShownChange:
     """The smallest change that the test finds in such a log with a probability of about `POWER`.
 
-    Parameters
-    ----------
-    after
-        Last day before the change.
-    ratio
-        Factor by which all later delays become longer; None where no factor up to 20 would be found so surely.
+    After the day `after` all delays become longer by the factor `ratio`; None where no factor up to 20 would be found
+    so surely.
     """
 
     after: int
@@ -93,23 +88,18 @@ class DelayDrift:
         Levels of the quantiles, in (0, 1).
     days
         Delays of each day, in the order of the days.
-    changed
-        Whether a change is flagged.
-    change_after
-        Last day before the most likely change; None where none is flagged.
-    statistic
+    changed, change_after, change_by
+        Whether a change is flagged, and the last days before the most likely one, and before the latest that is about
+        as likely (95 % by the likelihood); None where none is flagged.
+    statistic, p
         Largest distance between the delays before and after the end of a day, or of a trend, in standard deviations,
-        with what is added to it (`delay_drift`).
-    p
-        P-value of the statistic, by permutation.
+        with what is added to it (`delay_drift`), and its p-value, by permutation.
     false_alarms
         Probability that a change is flagged without drift.
     permutations
         Number of permutations.
     rows, conversions
         Number of conversions that were tested, and of those there are.
-    change_by
-        Last day before the latest change that is about as likely (95 % by the likelihood); None where none is flagged.
     shown
         What the test could have found: changes after half and after three quarters of the days.
     """
@@ -144,19 +134,19 @@ def delay_drift(
 
     Young displays can only show short delays, so every delay is compared with what all days make expected of a display
     followed as long: its score is -log(1 - F(D)) less the mean of that given D <= L, F the product limit of all days
-    (`evaluator.delays.study.changes.DelayScores`). These are the scores of the log-rank test, the best for delays of
-    a Weibull law that become longer or shorter by a factor. The statistic is the largest distance, over the ends of
-    days, between the scores before and after, in standard deviations, so that a change in the last days, which say
-    little of long delays, counts by what they do say; or the distance of a steady trend over the days. To changes of
-    the newest displays alone, which hold a fifth of the information or less, .6 is added, and to a trend 1. The p-value
-    comes from admissible permutations (`evaluator.delays.study.permuted_groups`); the flag goes up when it is at most
-    `false_alarms`, which is the probability of a false alarm.
+    (`DelayScores`). These are the scores of the log-rank test, the best for delays of a Weibull law that become longer
+    or shorter by a factor. The statistic is the largest distance, over the ends of days, between the scores before and
+    after, in standard deviations, so that a change in the last days, which say little of long delays, counts by what
+    they do say; or the distance of a steady trend over the days. To changes of the newest displays alone, which hold a
+    fifth of the information or less, .6 is added, and to a trend 1. The p-value comes from admissible permutations
+    (`evaluator.delays.study.permuted_groups`); the flag goes up when it is at most `false_alarms`, which is the
+    probability of a false alarm.
 
     Parameters
     ----------
     delays, limits
-        Delays, shape (n,), and their limits, shape (n,) or (), in ticks; None where nothing was cut off
-        (`evaluator.delays.nonparametric.fit_nonparametric`).
+        Delays, shape (n,), and their limits, shape (n,) or (), in ticks, as for
+        `evaluator.delays.nonparametric.fit_nonparametric`.
     days
         Number of the day of each conversion's display, whole, shape (n,).
     levels
@@ -168,10 +158,9 @@ def delay_drift(
         Probability, in (0, 1), that a change is flagged without drift.
     permutations
         Number of permutations, at least 1 / `false_alarms` - 1.
-    rows
-        Number of conversions to test at most: of more, a random subsample of this size; the quantiles take all.
-    seed
-        Seed of the subsample and of the permutations.
+    rows, seed
+        Number of conversions to test at most: of more, a random subsample of this size, by the seed; the quantiles take
+        all.
 
     Raises
     ------
@@ -185,21 +174,19 @@ def delay_drift(
             f"{permutations} permutations cannot show a false-alarm rate of {false_alarms}.",
             remedy="permutations of at least 1 / false_alarms - 1.",
         )
-    delay, limit = checked_delays(delays, limits, whole=False)
+    seen = checked_delays(delays, limits, whole=False)
     day = np.asarray(days)
-    if day.shape != delay.shape:
-        raise DataError(f"There are {delay.size} delays but days of shape {day.shape}.", remedy="one day a delay.")
-    tested = compare_days(
-        delay, limit, day, false_alarms=false_alarms, permutations=permutations, rows=rows, seed=seed
-    )  # fmt: skip
+    if day.shape != seen.delay.shape:
+        raise DataError(f"There are {seen.delay.size} delays but days of shape {day.shape}.", remedy="one day a delay.")
+    tested = compare_days(seen, day, false_alarms=false_alarms, permutations=permutations, rows=rows, seed=seed)
     out = []
     for name in np.unique(day).tolist():
         mine = day == name
         if longest is not None:
-            mine &= delay <= longest
+            mine &= seen.delay <= longest
         if not mine.any():
             continue
-        fit = fit_nonparametric(delay[mine], None if limit is None else limit[mine], longest=longest)
+        fit = fit_nonparametric(*seen.take(mine), longest=longest)
         low, high = fit.quantile_intervals(levels)
         out.append(
             DayDelays(
@@ -223,7 +210,7 @@ def delay_drift(
         false_alarms=false_alarms,
         permutations=permutations,
         rows=tested.rows,
-        conversions=delay.size,
+        conversions=seen.delay.size,
         change_by=tested.at_latest if changed else None,
         shown=tested.shown,
     )
@@ -246,27 +233,27 @@ class DayComparison(NamedTuple):
 
 
 def compare_days(
-    delay: Ticks, limit: Ticks | None, day: Ints, *, false_alarms: float, permutations: int, rows: int, seed: int
+    seen: Observed, day: Ints, *, false_alarms: float, permutations: int, rows: int, seed: int
 ) -> DayComparison:
     """Test that days have one delay law (`delay_drift`), on delays that were checked."""
     rng = seed_stream(seed)
-    if delay.size > rows:
-        chosen = np.sort(rng.choice(delay.size, rows, replace=False))
-        delay, limit, day = delay[chosen], None if limit is None else limit[chosen], day[chosen]
-    ready = permutable(delay, limit)
+    if seen.delay.size > rows:
+        chosen = np.sort(rng.choice(seen.delay.size, rows, replace=False))
+        seen, day = seen.take(chosen), day[chosen]
+    ready = permutable(seen)
     n = ready.kept.size
     names, code = np.unique(day[ready.kept], return_inverse=True)
-    tested = delay.size
-    delay, limit = delay[ready.kept], None if limit is None else limit[ready.kept]
-    law = DelayScores.of(delay, limit)
-    mean, variance_of = law.moments(limit, n)
+    tested = seen.delay.size
+    seen = seen.take(ready.kept)
+    law = DelayScores.of(seen)
+    mean, variance_of = law.moments(seen.limit, n)
     information = np.cumsum(np.bincount(code, variance_of))
     share = information / max(information[-1], 1e-300)
     # Of the sum of the scores before, given their sum over all days.
     variance = information * (1.0 - share)
     least = np.minimum(share, 1.0 - share)
     spread = np.sqrt(np.where((least >= _LEAST_INFORMATION) & (variance > 0), variance, np.inf))
-    score = law.scores(delay)[ready.owners]
+    score = law.scores(seen.delay)[ready.owners]
     sums = np.cumsum(np.bincount(code, mean))
     expected = sums + (float(score.sum()) - sums[-1]) * share
 
@@ -309,7 +296,7 @@ def compare_days(
             late = code > last
             apart = (needed - counted[last]) * spread[last]
             total = float(mean[late].sum() + apart / max(share[last], 1e-300))
-            ratio = law.ratio_of(None if limit is None else limit[late], int(late.sum()), total)
+            ratio = law.ratio_of(seen.take(late).limit, int(late.sum()), total)
             shown.append(ShownChange(int(names[last]), ratio))
     position = np.bincount(code, ready.transforms()) / np.bincount(code)
     likely = np.flatnonzero(np.isfinite(spread) & (found**2 >= found.max() ** 2 - _LIKELY))
@@ -326,16 +313,12 @@ def compare_days(
 
 @dataclass(frozen=True, eq=False)
 class DelayScores:
-    """Scores -log(1 - F(D)) of delays, and what their limits L make expected of them under one law F.
+    """Scores -log(1 - F(D)) of delays, and what their limits L make expected of them under one law F, in ticks.
 
     With F the product limit of the delays (`evaluator.delays.product_limit`), the scores of a delay law are those of an
     exponential one, whatever the law: E[-log(1 - F(D)) | D <= L] = 1 + (1/t - 1) log(1 - t) with t = F(L). A distinct
-    delay has the mean over its step of F. Delays in ticks.
-
-    Parameters
-    ----------
-    support, cdf, steps
-        Distinct delays, increasing, F at them, and the score of each, shape (J,).
+    delay has the mean over its step of F. The distinct delays `support`, increasing, F at them, `cdf`, and the score of
+    each, `steps`, have shape (J,).
     """
 
     support: Ticks
@@ -343,9 +326,9 @@ class DelayScores:
     steps: Floats
 
     @classmethod
-    def of(cls, delays: Ticks, limits: Ticks | None) -> DelayScores:
+    def of(cls, seen: Observed) -> DelayScores:
         """Return the scores of the law of these delays, of those whose weight the log identifies; O(n log n)."""
-        table = risk_table(delays, np.full(delays.shape, delays.max()) if limits is None else limits)
+        table = risk_table(seen.delay, seen.ends)
         cdf = np.maximum(table.cdf(), 1e-300)
         before = np.append(0.0, cdf[:-1])
         mass = cdf - before
@@ -376,9 +359,9 @@ class DelayScores:
         return mean, np.where(within > 0, variance, 0.0)
 
     def ratio_of(self, limits: Ticks | None, rows: int, total: float) -> float | None:
-        """Return the factor by which delays are longer than the law's if their scores add up to so much.
+        """Return the factor, at least 1 / 20, by which delays are longer than the law's if their scores have this sum.
 
-        None where it is above 20; 1 / 20 where it is below.
+        None where it is above 20.
         """
         low, high = -math.log(MOST), math.log(MOST)
         if self.moments(limits, rows, ratio=MOST)[0].sum() < total:

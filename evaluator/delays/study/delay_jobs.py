@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from evaluator.delays.families import DelayFit
 from evaluator.jobs.run_jobs import Job, Results, run_jobs
+from evaluator.log import Log
+from evaluator.log.delay_rows import DelayRows
 from evaluator.outputs.kept_folder import KeptJobs
 
 # What the jobs of one part of a study compute on: laws, bootstraps, permutations, and the tail have one each.
@@ -27,18 +29,22 @@ class Studied(Protocol):
         """Open the delays, on a worker, and return the sample that the jobs of one part compute on."""
 
 
+class DelayPlace(Protocol):
+    """Where delays lie, so that another process can open the same ones: a frozen dataclass of plain values.
+
+    Of a log, `evaluator.comparisons.log_places.LogPlace`; of a file, `evaluator.reading.delay_file.DelayFilePlace`.
+    """
+
+    def opened(self) -> Log | DelayRows:
+        """Return the log, or the rows of the file; raises WorkerError where it is not there, or something else is."""
+
+
 @dataclass(frozen=True)
 class DelayJob(Job):
     """Part of a study of delays: by it and by a sample all that it finds is fixed.
 
-    Parameters
-    ----------
-    of
-        Name of the sample that the job computes on (`evaluator.delays.study.studied_rows.StudiedRows.sample`).
-    steps
-        Number of steps of the progress that an item counts for.
-    studied
-        Study that the job is of; None where nothing is kept and there are no workers.
+    The sample is that of its name, `of` (`evaluator.delays.study.studied_rows.StudiedRows`); an item counts for so many
+    `steps` of the progress. `studied` is as of `DelayWorkers`.
     """
 
     of: ClassVar[str]
@@ -64,43 +70,31 @@ class DelayJob(Job):
         return self.studied.open(self.of)
 
 
+@dataclass(frozen=True)
 class DelayWorkers:
-    """Whoever computes the jobs of a study: threads of this process, or the workers of an executor.
+    """Whoever computes the jobs of a study, on which nothing that it finds depends.
 
-    Parameters
-    ----------
-    jobs
-        Number of threads; None for as many as there are processors.
-    advance
-        Function called with the number of steps that were finished since the last call.
-    studied
-        Study that the jobs are of; None where nothing is kept and there is no executor.
-    kept
-        Folder in which jobs are kept as they are finished, and looked for; None for none.
-    executor
-        Executor whose workers compute; None for threads of this process.
+    These are the workers of an `executor`, which find the delays at a `place`; None for threads of this process, `jobs`
+    of them, None for as many as there are processors. `advance` is called with the number of steps that were finished
+    since the last call (`evaluator.delays.study.run.steps`), and finished jobs are looked for and `kept` in a folder,
+    if any. `studied` is the study that they are of, None where nothing is kept and there is no executor.
     """
 
-    def __init__(
-        self,
-        jobs: int | None = None,
-        advance: Callable[[int], None] = lambda steps: None,
-        *,
-        studied: Studied | None = None,
-        kept: KeptJobs | None = None,
-        executor: Executor | None = None,
-    ) -> None:
-        self.advance, self._jobs = advance, jobs or os.cpu_count() or 1
-        self._studied, self._kept, self._executor = studied, kept, executor
+    advance: Callable[[int], None] = lambda steps: None
+    kept: KeptJobs | None = None
+    executor: Executor | None = None
+    place: DelayPlace | None = None
+    jobs: int | None = None
+    studied: Studied | None = None
 
     def found(self, jobs: Sequence[DelayJob], sample: Sample) -> Generator[Results, None, None]:
         """Yield what the items of each job found, in the order of the jobs; who stops reading needs no more."""
         coming = run_jobs(
-            [replace(job, studied=self._studied) for job in jobs],
+            [replace(job, studied=self.studied) for job in jobs],
             sample,
-            threads=self._jobs if all(job.threads for job in jobs) else 1,
-            kept=self._kept,
-            executor=self._executor,
+            threads=(self.jobs or os.cpu_count() or 1) if all(job.threads for job in jobs) else 1,
+            kept=self.kept,
+            executor=self.executor,
             advance=lambda job, items: self.advance(job.steps * items),
         )
         with closing(coming):
@@ -112,13 +106,7 @@ HERE = DelayWorkers()
 
 
 class StepsByPart:
-    """Steps of a study's progress: every part has as many as were said beforehand, whatever becomes of it.
-
-    Parameters
-    ----------
-    advance
-        Function that is told of steps.
-    """
+    """Steps of a study's progress: every part has as many as were said beforehand, whatever becomes of it."""
 
     def __init__(self, advance: Callable[[int], None]) -> None:
         self._advance = advance

@@ -15,11 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.families import FAMILIES, DelayFit, Family, Parameters, Rounding, family_named
-from evaluator.delays.product_limit import tally
+from evaluator.delays.product_limit import Floats, Ints, tally
 from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
-from evaluator.delays.study.likelihood import Optimum, TruncatedSample, maximise, sample_of
-from evaluator.delays.study.mixture import SMALLEST_SIGMA, mixture_score, mixture_start
-from evaluator.delays.usable import Floats, Ints
+from evaluator.delays.study.likelihood import (
+    SMALLEST_SIGMA,
+    Optimum,
+    TruncatedSample,
+    maximise,
+    mixture_score,
+    mixture_start,
+    sample_of,
+)
 from evaluator.engine.kernels.solving import inverted
 from evaluator.errors import ParameterError
 from evaluator.results.json_documents import several
@@ -54,11 +60,11 @@ def fit_family(
 ) -> DelayFit:
     """Return the law of a family under which the delays seen are most likely, given that each was at most its limit.
 
-    Maximises sum_i log P(D_i) - log F(L_i). Whole ticks are rounded down delays: tick d has probability
-    F(d + 1) - F(d), and L is then L + 1, so that a delay of 0, ties and coarse clocks need no repair. Newton's method
-    on log scales, of many rows first in a thousand and in 33 thousand bins of log delay, then on all rows; mixtures
-    start from EM on about a thousand points (`mixture_start`). Standard errors from the observed information by the
-    delta method. Consistent when delays do not depend on limits. O(n) a step after counting, some ten steps.
+    Maximises sum_i log P(D_i) - log F(L_i). Whole ticks are rounded down delays: tick d has probability F(d + 1) -
+    F(d), and L is then L + 1, so that a delay of 0, ties and coarse clocks need no repair. Newton's method on log
+    scales, of many rows first in a thousand and in 33 thousand bins of log delay, then on all rows; mixtures start from
+    EM on about a thousand points (`mixture_start`). Standard errors from the observed information by the delta method.
+    Consistent when delays do not depend on limits. O(n) a step after counting, some ten steps.
 
     Parameters
     ----------
@@ -260,11 +266,9 @@ class FamilyComparison:
     ----------
     fits
         Fits of the families in order of AIC, best first.
-    best
-        Name of the family with the smallest AIC.
-    margin
-        Difference of its AIC to the next one above it; inf if alone. Below about 2 the two are hardly told apart
-        (Burnham, Anderson 2002, Section 2.6).
+    best, margin
+        Name of the family with the smallest AIC, and the difference to the next one above it; inf if alone. Below about
+        2 the two are hardly told apart (Burnham, Anderson 2002, Section 2.6).
     skipped
         Families left out, each with the reason.
     """
@@ -278,42 +282,6 @@ class FamilyComparison:
     def best_fit(self) -> DelayFit:
         """The fit with the smallest AIC."""
         return self.fits[0]
-
-
-def compare_families(
-    delays: ArrayLike,
-    limits: ArrayLike | None = None,
-    *,
-    families: Iterable[str] | None = None,
-    rounding: Rounding | None = None,
-    seed: int = 0,
-) -> FamilyComparison:
-    """Return the fits of families, ordered by AIC (Akaike 1974).
-
-    Parameters
-    ----------
-    delays, limits, rounding, seed
-        Delays and limits, shape (n,), in ticks, and options, as for `evaluator.delays.study.fitting.fit_family`.
-    families
-        Names of the families to fit; None takes all. Families that cannot have brought forth such delays are skipped,
-        with the reason; so is the geometric law where it is the exponential one (rounded down delays from 0 on).
-
-    Raises
-    ------
-    DataError
-        There are no delays, or impossible ones.
-    ParameterError
-        No family is left to fit.
-    UnknownNameError
-        There is no such family.
-
-    Examples
-    --------
-    >>> comparison = compare_families([1, 4, 2, 30, 0, 7], families=["exponential", "lomax", "pareto"])
-    >>> comparison.best, comparison.skipped
-    ('exponential', {'pareto': 'a Pareto delay is never 0 (lomax is the Pareto law from 0 on)'})
-    """
-    return compare_sample(sample_of(delays, limits, rounding=rounding), families=families, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -336,10 +304,20 @@ class LawJob(DelayJob):
         return fit_sample(opened, self.family, seed=self.seed)
 
 
-def compare_sample(
+def compare_families(
     sample: TruncatedSample, *, families: Iterable[str] | None = None, seed: int = 0, workers: DelayWorkers = HERE
 ) -> FamilyComparison:
-    """Return what `compare_families` returns, from an aggregated sample, fitted by some workers."""
+    """Return the fits of families to a sample (`sample_of`), ordered by AIC (Akaike 1974); all, where none are named.
+
+    Families that cannot have brought forth such delays are skipped, with the reason; so is the geometric law where it
+    is the exponential one (rounded down delays from 0 on). Errors are those of `fit_family`; ParameterError is also
+    raised where no family is left to fit. The seed is that of the starting points of mixtures.
+
+    >>> sample = sample_of([1, 4, 2, 30, 0, 7])
+    >>> comparison = compare_families(sample, families=["exponential", "lomax", "pareto"])
+    >>> comparison.best, comparison.skipped
+    ('exponential', {'pareto': 'a Pareto delay is never 0 (lomax is the Pareto law from 0 on)'})
+    """
     names = list(FAMILIES if families is None else families)
     skipped = {}
     applicable = []
@@ -373,8 +351,6 @@ def spikes(delays: Ints, stamp: int) -> tuple[Spike, ...]:
     Delays are in ticks, shape (n,). The time stamps tell `stamp` ticks apart; only delays of at least fifty times as
     many are looked at.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> spikes(np.concatenate((np.full(40, 3600), np.arange(1, 61) * 97)), 1)
     (Spike(delay=3600.0, share=0.4),)

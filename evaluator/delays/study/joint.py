@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit
 
+from evaluator.delays.product_limit import Floats, checked_delays
 from evaluator.delays.study.likelihood import maximise
-from evaluator.delays.usable import Floats, checked_delays
 from evaluator.engine.kernels.solving import inverted
 from evaluator.errors import DataError, ParameterError
 
@@ -36,14 +36,12 @@ class JointFit:
         Covariance of both sets of coefficients, `conversion` first, shape (2p, 2p); nan where not identified.
     intercept
         Whether a constant was appended to the contexts; its coefficient is the last.
-    log_likelihood
-        Logarithm of the likelihood, without the ridge.
+    log_likelihood, converged
+        Logarithm of the likelihood, without the ridge, and whether its maximum was found and is a strict one.
     displays, conversions
         Numbers of displays, and of those that converted.
     width
         Ticks that the time stamps tell apart: a delay of d stands for [d, d + width). 0 for exact delays.
-    converged
-        Whether the maximum was found and is a strict one.
     notes
         Sentences that the reader of the fit should know.
     """
@@ -136,22 +134,20 @@ def fit_joint(
 ) -> JointFit:
     """Fit conversion probability and delay rate by maximum likelihood of what is known of every display so far.
 
-    With p = 1 / (1 + exp(-w'x)) and rate r = exp(v'x), a display that converted after d contributes
-    log p + log r - r d, one without a conversion after e log(1 - p + p exp(-r e)) (Chapelle 2014, Section 3); delays
-    rounded down to multiples of h have log(1 - exp(-r h)) for log r, and e + h for e. Maximised by Newton's method on
-    the marginal likelihood, whose maximum is EM's, with time in mean delays, so that the unit of time changes no more
-    than the intercept of the rate. The likelihood is not concave: where no display is old against its delay, p and r
-    trade off, and the standard errors say so. A delay that is not exponential given the context biases both. O(n p^2) a
-    step.
+    With p = 1 / (1 + exp(-w'x)) and rate r = exp(v'x), a display that converted after d contributes log p + log r - r
+    d, one without a conversion after e log(1 - p + p exp(-r e)) (Chapelle 2014, Section 3); delays rounded down to
+    multiples of h have log(1 - exp(-r h)) for log r, and e + h for e. Maximised by Newton's method on the marginal
+    likelihood, whose maximum is EM's, with time in mean delays, so that the unit of time changes no more than the
+    intercept of the rate. The likelihood is not concave: where no display is old against its delay, p and r trade off,
+    and the standard errors say so. A delay that is not exponential given the context biases both. O(n p^2) a step.
 
     Parameters
     ----------
     contexts
         Features of the displays, shape (n, p).
-    delays
-        Delay of each display's conversion in ticks, shape (n,); nan, or below 0, where no conversion has come.
-    elapsed
-        Number of ticks for which each display has been followed, shape (n,) or (); at least the delay.
+    delays, elapsed
+        Delay of each display's conversion in ticks, shape (n,), nan, or below 0, where no conversion has come; and
+        ticks for which each has been followed, shape (n,) or (), at least the delay.
     intercept
         Whether a constant is appended to the contexts.
     ridge

@@ -37,17 +37,15 @@ _POWER = 0.8
 
 @dataclass(frozen=True)
 class CorrectedRate:
-    """Conversion rate of some displays.
+    """Conversion rate of some displays: nan without any.
 
     Parameters
     ----------
     displays
         Number of displays that the rate is of.
-    naive
-        Share that has converted so far; nan without displays.
-    corrected
-        Share that will have converted once each has been followed for the attribution window, or for ever where the log
-        names none; nan without displays.
+    naive, corrected
+        Share that has converted so far, and share that will have once each display has been followed for the
+        attribution window, or for ever where the log names none.
     error
         Standard error of `corrected`, from that of the coefficients and from the luck of the displays still open.
     low, high
@@ -143,8 +141,8 @@ def study_joint(
     attribution_window).
 
     Where the log names an attribution window, later conversions are never recorded. The corrected rate then is the one
-    that the log will show once every display is as old as the window: conversions later than that are neither in it
-    nor known. Without a window it counts every conversion that ever comes, as far beyond the oldest display as the
+    that the log will show once every display is as old as the window: conversions later than that are neither in it nor
+    known. Without a window it counts every conversion that ever comes, as far beyond the oldest display as the
     exponential law goes.
 
     Parameters
@@ -166,13 +164,6 @@ def study_joint(
         follow-up (`evaluator.delays.study.joint`).
     ParameterError
         The log has no contexts, or follows every display to its end.
-
-    Examples
-    --------
-    >>> from evaluator import load
-    >>> study_joint(load("synthetic", limit=1000))
-    Traceback (most recent call last):
-    evaluator.errors.ParameterError: `joint`: log 'synthetic' has no contexts. Hint: ...
     """
     check_joint(log)
     until, window = log.meta.observed_until, log.meta.attribution_window
@@ -304,14 +295,10 @@ class CalibrationPart:
     ----------
     low, high
         Range of what the displays were sorted by: predicted conversion rate, or ticks followed.
-    displays
-        Number of displays in the part.
-    seen
-        Number of them that have converted.
-    expected
-        Number of them that should have converted by now, by the model.
-    error
-        Standard deviation of `seen` if the model holds, in displays.
+    displays, seen
+        Number of displays in the part, and of those that have converted.
+    expected, error
+        Number that should have converted by now, by the model, and the standard deviation of `seen` if it holds.
     """
 
     low: float
@@ -375,8 +362,6 @@ def calibrate(probability: Floats, share: Floats, elapsed: Floats, converted: np
     that come within e ticks. The number of displays that have converted is a sum of independent indicators. All arrays
     have a number for each display, shape (n,).
 
-    Examples
-    --------
     >>> half = np.full(100, 0.5)
     >>> found = calibrate(half, np.ones(100), np.full(100, 9.0), np.arange(100) < 80)
     >>> found.by_age[0].seen, found.by_age[0].expected, found.holds

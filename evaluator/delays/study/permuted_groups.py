@@ -9,9 +9,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from evaluator.delays.product_limit import risk_table
+from evaluator.delays.product_limit import Floats, Ints, Observed, risk_table
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
-from evaluator.delays.usable import Floats, Ints, Ticks
 from evaluator.engine.kernels.compiling import compiled
 from evaluator.streams import StreamState, state_of, stream_from
 
@@ -56,9 +55,9 @@ class PermutableDelays(NamedTuple):
         return out / self.ends
 
 
-def permutable(delays: Ticks, limits: Ticks | None) -> PermutableDelays:
+def permutable(seen: Observed) -> PermutableDelays:
     """Prepare delays; F is their product limit, which no admissible permutation changes. O(n log n)."""
-    limit = np.full(delays.shape, delays.max()) if limits is None else limits
+    delays, limit = seen.delay, seen.ends
     table = risk_table(delays, limit)
     kept = np.flatnonzero((delays >= table.support[0]) & (delays <= table.support[-1]))
     delay, limit = delays[kept], limit[kept]
@@ -121,35 +120,23 @@ class PermutationTest(NamedTuple):
 
 
 class GroupedDelays:
-    """Delays whose groups are tested.
+    """Delays, limits and codes of the groups of conversions, shape (n,) each, whose groups are tested; in ticks.
 
-    Parameters
-    ----------
-    delay, limit
-        Delays and limits, shape (n,), in ticks; None where nothing was cut off.
-    codes
-        Code of each one's group, shape (n,).
-    labels
-        Label of each group, by its code.
-    pooled
-        Labels of the groups too small to stand alone.
-    conversions
-        Number of conversions that there are.
-    state
-        State of the stream that the tests draw from.
+    Limits are None where nothing was cut off. `labels` are those of the groups, by code, and `pooled` those of the
+    groups too small to stand alone; of `conversions` in all, these are tested. `state` is where the stream is that
+    tests draw from.
     """
 
     def __init__(
         self,
-        delay: Ticks,
-        limit: Ticks | None,
+        seen: Observed,
         codes: Ints,
         labels: Sequence[str],
         pooled: tuple[str, ...],
         conversions: int,
         state: StreamState,
     ) -> None:
-        self.delay, self.limit, self.codes, self.labels, self.pooled = delay, limit, codes, labels, pooled
+        self.seen, self.codes, self.labels, self.pooled = seen, codes, labels, pooled
         self.conversions, self.state = conversions, state
         self._last: tuple[Pair, StreamState, PermutationTest] | None = None
         self._preparing = Lock()
@@ -162,35 +149,24 @@ class GroupedDelays:
             return self._last[2]
 
     def _prepared(self, pair: Pair, state: StreamState) -> PermutationTest:
-        delay, limit, codes, k = self.delay, self.limit, self.codes, len(self.labels)
+        seen, codes, k = self.seen, self.codes, len(self.labels)
         if pair is not None:
             of = np.flatnonzero((codes == pair[0]) | (codes == pair[1]))
             if of.size > PAIR_ROWS:
                 rng = stream_from(state)
                 of, state = rng.choice(of, PAIR_ROWS, replace=False), state_of(rng)
-            delay, limit = delay[of], None if limit is None else limit[of]
+            seen = seen.take(of)
             codes, k = (codes[of] == pair[1]).astype(np.int64), 2
-        ready = permutable(delay, limit)
+        ready = permutable(seen)
         group = codes[ready.kept]
         return PermutationTest(ready, group, k, _distance(ready.mass, ready.ends, ready.owners, group, k), state)
 
 
 @dataclass(frozen=True)
 class PermutationsJob(DelayJob):
-    """Permutations of a test, from one number up to another.
+    """Permutations of the test of a pair, or of all groups, from one number up to another, counted from 0.
 
-    Parameters
-    ----------
-    of, steps, threads, items
-        Name of its sample, and the like, as of every `evaluator.delays.study.delay_jobs.DelayJob`.
-    pair
-        Groups that are tested.
-    state
-        State of the stream before the test.
-    first, stop
-        Numbers of the first permutation and of the one after the last, counted from 0.
-    enough
-        Number of permutations that differ as much after which no more are needed.
+    `state` is where the stream is before the test; after `enough` permutations that differ as much no more are needed.
     """
 
     of: ClassVar[str] = "permutations"
@@ -228,8 +204,8 @@ def permutation_test(
 ) -> Tested:
     """Test whether two groups, or all, have one law; stops after `enough` permutations that differ as much.
 
-    The stream of draws goes on from `state`, and `workers` draw the permutations. The test never stops early where
-    `enough` is more than `permutations`.
+    The stream of draws goes on from `state`, and `workers` draw the permutations. Never stops early where `enough` is
+    more than `permutations`.
     """
     test = sample.test(pair, state)
     rows = test.group.size

@@ -9,22 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.families import FAMILIES, DelayFit
-from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric
+from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric, quantiles_of
+from evaluator.delays.product_limit import Observed
 from evaluator.delays.study.changes import DelayDrift, delay_drift
-from evaluator.delays.study.delay_jobs import DelayWorkers, StepsByPart
-from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choose_law
-from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity_of
+from evaluator.delays.study.delay_jobs import HERE, DelayWorkers, StepsByPart
+from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choose_family
+from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity
 from evaluator.delays.study.joint_rate import check_joint, study_joint
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.result import FEWEST, DelayStudy
-from evaluator.delays.study.studied_rows import Spread, StudiedRows
-from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
+from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, StudyWindow, mixture, sight, words
+from evaluator.delays.study.studied_rows import StudiedDelays, StudiedRows
+from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_index
 from evaluator.delays.study.window_advice import NewestDelays, advise_window, newest_delays, window_shares
-from evaluator.delays.study.words import PeriodRate, StudyWindow, mixture, quantiles_of, sight, words
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
-from evaluator.log.delay_rows import DelayRows, delay_rows
-from evaluator.log.meta import REFUNDS
+from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
+from evaluator.log.log_tables import REFUNDS
 from evaluator.log.reward_kinds import event_kinds, events_of
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
@@ -36,18 +36,16 @@ DRIFT_ROWS, DRIFT_PERMUTATIONS = 50_000, 399
 LEAST_SEEN = 0.2
 # A law's mean is believed if at least this share of it lies within what the log can see.
 BELIEVED = 0.99
-# Threads of this process, and nothing is kept.
-_HERE = Spread()
 
 
-def study_log(log: Log, options: DelayOptions, *, by: str | None, spread: Spread = _HERE) -> DelayStudy:
+def study_log(log: Log, options: DelayOptions, *, by: str | None, workers: DelayWorkers = HERE) -> DelayStudy:
     """Return the study of a log's delays (`evaluator.study_delays`); errors are those of `study_rows` and the parts."""
     if options.joint:
         check_joint(log)  # before what takes long
     first, *others = event_kinds(log)
     apart = replace(options, joint=False)
-    study = _study_kind(log, apart if first == REFUNDS else options, by=by, kind=first, spread=spread)
-    more = {kind: _study_kind(log, apart, by=by, kind=kind, spread=spread) for kind in others}
+    study = _study_kind(log, apart if first == REFUNDS else options, by=by, kind=first, workers=workers)
+    more = {kind: _study_kind(log, apart, by=by, kind=kind, workers=workers) for kind in others}
     return replace(study, refunds=more.pop(REFUNDS, None), outcomes=more)
 
 
@@ -65,7 +63,7 @@ def _pair_steps(options: DelayOptions) -> int:
     return options.groups * (options.groups - 1) // 2
 
 
-def _study_kind(log: Log, options: DelayOptions, *, by: str | None, kind: str, spread: Spread) -> DelayStudy:
+def _study_kind(log: Log, options: DelayOptions, *, by: str | None, kind: str, workers: DelayWorkers) -> DelayStudy:
     log = events_of(log, kind)
     rows = delay_rows(log, by=by)
     in_rounds = None
@@ -74,7 +72,7 @@ def _study_kind(log: Log, options: DelayOptions, *, by: str | None, kind: str, s
         clock = start_clock(seen, "traffic", traffic_share=1.0, acceptance=1.0)
         delay = on_clock(seen.delay, clock)
         in_rounds = delay, None if seen.limit is None else np.maximum(on_clock(seen.limit, clock), delay)
-    study = study_rows(rows, options, in_rounds=in_rounds, by=by, kind=kind, spread=spread)
+    study = study_rows(rows, options, in_rounds=in_rounds, by=by, kind=kind, workers=workers)
     if not options.joint:
         return study
     try:
@@ -91,41 +89,38 @@ def study_rows(
     in_rounds: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None] | None = None,
     by: str | None = None,
     kind: str = "",
-    spread: Spread = _HERE,
+    workers: DelayWorkers = HERE,
 ) -> DelayStudy:
     """Return the study of delays alone, all that there is of a bare file: `joint` needs a log.
 
     Parameters
     ----------
-    rows
-        Delays and their limits in time.
-    options
-        Options of the study.
+    rows, options
+        Delays and their limits in time, and options of the study.
     in_rounds
         Delays, and their limits, in displays of the traffic, shape (n,), by which windows in rounds are judged. None
         where time counts rounds; of a bare file a round lasts as long as the traffic's mean.
     by, kind
         What makes the groups of a log's rows, and which of its events they are, by which workers find them
         (`evaluator.delays.study.studied_rows.StudiedDelays`).
-    spread
+    workers
         Who computes it, and where what is finished is kept.
 
     Raises
     ------
     DataError
         There are no delays, or impossible ones.
-    ParameterError
-        An option does not fit.
-    UnknownNameError
-        There is no such family.
+    ParameterError, UnknownNameError
+        An option does not fit, or there is no such family.
     """
     asked = [_parsed(text, rows) for text in (_usual(rows) if options.windows is None else options.windows)]
     fit = _worded(fit_nonparametric(rows.delay, rows.limit, confidence=options.level), rows)
     missing: dict[str, str] = {}
-    told = StepsByPart(spread.advance)
-    workers = replace(spread, advance=told.advance).workers(
-        rows, by=by, kind=kind, seed=options.seed, jobs=options.jobs
-    )  # fmt: skip
+    told = StepsByPart(workers.advance)
+    workers = replace(workers, advance=told.advance, jobs=options.jobs)
+    if workers.kept is not None or workers.executor is not None:
+        plain = StudiedDelays(workers.place, by, kind, options.seed, delays_hash(rows))
+        workers = replace(workers, studied=plain)
     studied = StudiedRows(rows, options.seed)
     with told.part(_law_steps(options)):
         choice = _laws(studied, options, missing, workers)
@@ -234,7 +229,7 @@ def _laws(
     if rows.tick_seconds is not None and (names is None or rows.stamp > 1):
         # It counts rounds: on time its law would be another in seconds than in minutes.
         names = [name for name in (FAMILIES if names is None else names) if name != "geometric"]
-    choice = choose_law(
+    choice = choose_family(
         studied.sample("laws"), lambda: studied.sample("bootstraps"),
         families=names, bootstraps=options.bootstraps, seed=options.seed, workers=workers,
     )  # fmt: skip
@@ -269,7 +264,7 @@ def _groups(
         for group in fit_groups(rows.delay, rows.limit, groups=rows.group, smallest=smallest, confidence=options.level)
     )
     try:
-        test = heterogeneity_of(studied.sample("permutations"), compared=options.groups, workers=workers)
+        test = heterogeneity(studied.sample("permutations"), compared=options.groups, workers=workers)
     except DataError as error:
         missing["heterogeneity"] = error.what
         return found, None
@@ -283,7 +278,7 @@ def _tail(
     try:
         if rows.delay.min() == rows.delay.max():
             raise DataError("all delays are alike, and have no tail")
-        return tail_of(studied.sample("tail"), confidence=options.level, workers=workers)
+        return tail_index(studied.sample("tail"), confidence=options.level, workers=workers)
     except DataError as error:
         missing["tail"] = without_ticks(error.what, rows.tick_seconds)
         return None
@@ -313,9 +308,10 @@ def _false_alarms(options: DelayOptions) -> float:
 def _newest(rows: DelayRows, options: DelayOptions, drift: DelayDrift | None) -> NewestDelays | None:
     if rows.periods is None or drift is None:
         return None
+    seen = Observed(rows.delay, rows.limit)
     return newest_delays(
-        rows.delay, rows.limit, rows.periods.of, drift, confidence=options.level, rows=DRIFT_ROWS, seed=options.seed
-    )
+        seen, rows.periods.of, drift, confidence=options.level, rows=DRIFT_ROWS, seed=options.seed
+    )  # fmt: skip
 
 
 def _rates(rows: DelayRows, fit: NonparametricFit, newest: NewestDelays | None) -> tuple[PeriodRate, ...]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers, Sample
+from evaluator.delays.study.delay_jobs import DelayJob, DelayPlace, Sample
 from evaluator.delays.study.goodness import delays_under_test
 from evaluator.delays.study.heterogeneity import grouped_delays
 from evaluator.delays.study.likelihood import sample_of
@@ -22,10 +19,8 @@ from evaluator.delays.study.tail import tail_delays
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import as_text
 from evaluator.jobs.workers import OpenedLast, loaded, tell, this_worker
-from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
 from evaluator.log.reward_kinds import events_of
-from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.streams import seed_stream
 
 # Laws are told apart with far fewer conversions; beyond this a random sample is fitted, and the study says so.
@@ -35,15 +30,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class StudiedRows:
-    """Delays of a study, and the samples that its jobs compute on.
-
-    Parameters
-    ----------
-    rows
-        Delays and their limits.
-    seed
-        Seed of all samples.
-    """
+    """Delays of a study, and the samples that its jobs compute on, all by one seed."""
 
     def __init__(self, rows: DelayRows, seed: int) -> None:
         self.rows, self._seed = rows, seed
@@ -82,36 +69,13 @@ class StudiedRows:
         return (rows.delay // rows.stamp)[kept], limit
 
 
-class DelayPlace(Protocol):
-    """Where delays lie, so that another process can open the same ones: a frozen dataclass of plain values.
-
-    Of a log, `evaluator.comparisons.log_places.LogPlace`; of a bare file,
-    `evaluator.reading.delay_file.DelayFilePlace`.
-    """
-
-    def opened(self) -> Log | DelayRows:
-        """Return the log, or the rows of the file, if it is the one that was meant.
-
-        Raises WorkerError where it is not there for this worker, or something else is there.
-        """
-
-
 @dataclass(frozen=True)
 class StudiedDelays:
     """What a worker has to know of a study, as plain values.
 
-    Parameters
-    ----------
-    place
-        Place of the log, or of the file, with the hash of what it holds.
-    by
-        Name of what makes groups of a log's delays; None for no groups.
-    kind
-        Name of the kind of events that are studied; empty for all conversions.
-    seed
-        Seed of the study.
-    content
-        Hash of the delays (`evaluator.log.delay_rows.delays_hash`).
+    The log or the file lies at `place`; `by` makes groups of a log's delays, None for none; `kind` is the kind of
+    events that are studied, empty for all conversions; `content` is the hash of the delays
+    (`evaluator.log.delay_rows.delays_hash`).
     """
 
     place: DelayPlace | None
@@ -131,34 +95,6 @@ class StudiedDelays:
         Raises WorkerError where the worker is refused because it has other delays under the name.
         """
         return _opened(self).sample(of)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How a study is computed; nothing that it finds depends on it.
-
-    Parameters
-    ----------
-    advance
-        Function called with the number of steps that were finished since the last call (`steps` of the study's run).
-    kept
-        Folder in which jobs are kept as they are finished, and looked for; None for none.
-    executor, place
-        Executor whose workers compute the jobs, and place at which they find the delays; None for threads of this
-        process.
-    """
-
-    advance: Callable[[int], None] = lambda steps: None
-    kept: KeptJobs | None = None
-    executor: Executor | None = None
-    place: DelayPlace | None = None
-
-    def workers(self, rows: DelayRows, *, by: str | None, kind: str, seed: int, jobs: int | None) -> DelayWorkers:
-        """Return whoever computes the jobs of a study of some rows, in so many threads where it is this process."""
-        studied = None
-        if self.kept is not None or self.executor is not None:
-            studied = StudiedDelays(self.place, by, kind, seed, delays_hash(rows))
-        return DelayWorkers(jobs, self.advance, studied=studied, kept=self.kept, executor=self.executor)
 
 
 def _open(studied: StudiedDelays) -> StudiedRows:

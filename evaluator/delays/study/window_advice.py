@@ -9,8 +9,8 @@ from typing import Annotated
 
 from evaluator.delays.families import DelayFit
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric, two_sided_quantile
+from evaluator.delays.product_limit import Ints, Observed
 from evaluator.delays.study.changes import DelayDrift, DelayScores, compare_days
-from evaluator.delays.usable import Ints, Ticks
 from evaluator.errors import ParameterError
 from evaluator.results.json_documents import (
     Count,
@@ -43,10 +43,9 @@ class WindowShare:
         Share of conversions that come too late to be seen, 1 - tau.
     slowdown
         Factor by which the bounds of Vernade et al. (2020) grow, 1 / tau; inf when the window keeps nothing.
-    identified
-        Whether the log looked as long as the window.
-    longest
-        Longest observable delay, in the same unit; inf where nothing was cut off.
+    identified, longest
+        Whether the log looked as long as the window, and the longest observable delay, in the same unit; inf where
+        nothing was cut off.
     """
 
     window: NotNegative
@@ -67,21 +66,16 @@ class WindowAdvice:
     ----------
     windows
         Share that each window keeps, in the order given.
-    recommended
-        Length of the recommended window in ticks.
-    reason
-        Sentence that says why it is recommended.
+    recommended, reason
+        Length of the recommended window, and the sentence that says why it is recommended.
     share
         Share of conversions that the recommended window should keep.
-    mean
-        Mean delay in ticks; None where it does not exist or is not known.
-    mean_source
-        Clause that says what the mean is of, or why there is none.
+    mean, mean_source
+        Mean delay, None where it does not exist or is not known, and what it is of, or why there is none.
     twice_mean
         Window m = 2 x mean (Vernade et al. 2020, Section 4); None without a mean.
     longest
-        Longest observable delay in ticks: all shares are of the conversions that come within it. inf where nothing was
-        cut off.
+        Longest observable delay: all shares are of the conversions that come within it. inf where nothing was cut off.
     """
 
     windows: tuple[WindowShare, ...]
@@ -97,8 +91,6 @@ class WindowAdvice:
 def window_shares(fit: NonparametricFit, windows: Iterable[float]) -> tuple[WindowShare, ...]:
     """Return what each window (in the unit of the fit, >= 0) keeps of the conversions, with pointwise intervals.
 
-    Examples
-    --------
     >>> from evaluator.delays.nonparametric import fit_nonparametric
     >>> [share] = window_shares(fit_nonparametric([0, 1, 1, 2, 5], 9), [2])
     >>> share.tau, round(share.low, 2), round(share.high, 2), round(share.lost, 2)
@@ -131,11 +123,12 @@ def advise_window(
     shortest: float = 0.0,
     newest: NewestDelays | None = None,
 ) -> WindowAdvice:
-    """Return tau_m for windows and recommend the shortest one that surely keeps `share` of the conversions.
+    """Return tau_m for windows (ticks) and recommend the shortest one that surely keeps `share` of the conversions.
 
     A window costs memory and patience, losing 1 - tau_m of the conversions multiplies the number of rounds needed by
     about 1 / tau_m. Recommended is the shortest delay at which the lower end of tau's interval reaches `share`; where
-    no delay does, the longest observable one or, where nothing was cut off, the longest one seen.
+    no delay does, the longest observable one or, where nothing was cut off, the longest one seen. It is at least
+    `shortest` ticks: what the time stamps tell apart.
 
     Where delays changed along the log, shares and mean are those of the newest displays, and the recommended window is
     the longer of two: the shortest delay at which the lower end of their interval, times `NewestDelays.within`, reaches
@@ -143,28 +136,9 @@ def advise_window(
     delays to have become longer (`NewestDelays.high`). The first knows nothing beyond what the newest displays were
     followed for, the second takes the law as stretched alike.
 
-    The mean is that of `law` if it is given and finite. A law without mean has none. Without a law the mean delay given
-    one of at most `longest` is reported, which says nothing about longer ones.
-
-    Parameters
-    ----------
-    fit
-        Product limit of the delays, with bands.
-    windows
-        Windows to compare, in ticks.
-    law
-        Parametric fit that is believed beyond `longest`; None where none is.
-    share
-        Share of the conversions that the recommended window should keep, in (0, 1).
-    shortest
-        Shortest window to recommend, in ticks: what the time stamps tell apart.
-    newest
-        Delays of the newest displays; None where no change along the log is flagged.
-
-    Raises
-    ------
-    ParameterError
-        A window is below 0, or the share is none.
+    The mean is that of `law`, a fit that is believed beyond `longest`, if it is given and finite. A law without mean
+    has none. Without a law the mean delay given one of at most `longest` is reported, which says nothing about longer
+    ones. Raises ParameterError where a window is below 0, or the share is not in (0, 1).
     """
     if not 0 < share < 1:
         raise ParameterError(f"share is {share}.", remedy="a share in (0, 1), such as 0.9.")
@@ -285,7 +259,7 @@ class NewestDelays:
 
 
 def newest_delays(
-    delay: Ticks, limit: Ticks | None, days: Ints, drift: DelayDrift, *, confidence: float, rows: int, seed: int
+    seen: Observed, days: Ints, drift: DelayDrift, *, confidence: float, rows: int, seed: int
 ) -> NewestDelays | None:
     """Return what the log can tell of the newest displays after a change of delays; None where none is flagged.
 
@@ -298,37 +272,34 @@ def newest_delays(
     new = days > after
     while new.sum() >= _FEWEST:
         again = compare_days(
-            delay[new], None if limit is None else limit[new], days[new],
+            seen.take(new), days[new],
             false_alarms=drift.false_alarms, permutations=drift.permutations, rows=rows, seed=seed,
         )  # fmt: skip
         if again.p > drift.false_alarms:
             break
         after = again.at_latest
         new = days > after
-    old = ~new
-    new_limit, old_limit = (None, None) if limit is None else (limit[new], limit[old])
-    fit = fit_nonparametric(delay[new], new_limit, confidence=confidence)
-    before = fit_nonparametric(delay[old], old_limit, confidence=confidence)
-    ratio, low, high = _ratio(delay[old], old_limit, delay[new], new_limit, confidence)
+    old, newest = seen.take(~new), seen.take(new)
+    fit = fit_nonparametric(*newest, confidence=confidence)
+    before = fit_nonparametric(*old, confidence=confidence)
+    ratio, low, high = _ratio(old, newest, confidence)
     found = NewestDelays(after + 1, fit, before, ratio, low, high, 1.0)
     return NewestDelays(after + 1, fit, before, ratio, low, high, found.reach(high))
 
 
-def _ratio(
-    old: Ticks, old_limit: Ticks | None, new: Ticks, new_limit: Ticks | None, confidence: float
-) -> tuple[float, float, float]:
+def _ratio(old: Observed, new: Observed, confidence: float) -> tuple[float, float, float]:
     """Return the factor at which the law before gives the newest scores, and its interval."""
-    law = DelayScores.of(old, old_limit)
-    total = float(law.scores(new).sum())
+    law, size = DelayScores.of(old), new.delay.size
+    total = float(law.scores(new.delay).sum())
 
     def ratio_of(total: float) -> float:
-        found = law.ratio_of(new_limit, new.size, total)
+        found = law.ratio_of(new.limit, size, total)
         return math.inf if found is None else found
 
     ratio = ratio_of(total)
     at = 1.0 if math.isinf(ratio) else ratio
-    variance = float(law.moments(new_limit, new.size, ratio=at)[1].sum())
+    variance = float(law.moments(new.limit, size, ratio=at)[1].sum())
     # The law before is estimated too.
-    known = float(law.moments(old_limit, old.size)[1].sum())
+    known = float(law.moments(old.limit, old.delay.size)[1].sum())
     error = two_sided_quantile(confidence) * math.sqrt(variance * (1.0 + variance / max(known, 1e-300)))
     return ratio, ratio_of(total - error), ratio_of(total + error)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from evaluator.delays.product_limit import GroupCDFs, group_cdfs
 from evaluator.errors import DataError, ParameterError
 from evaluator.log.column import cross, read_values
-from evaluator.log.meta import SALES
+from evaluator.log.log_tables import SALES
 from evaluator.log.reward_kinds import RewardKind
 from evaluator.log.schema import to_numpy
 from evaluator.log.times import COARSE_S

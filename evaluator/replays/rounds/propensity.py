@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from evaluator.errors import ParameterError, PropensityError, nearest
 from evaluator.log import Log
+from evaluator.log.contract import has_eligibility
 from evaluator.log.eligible import sizes
-from evaluator.log.meta import PropensityKind
+from evaluator.log.log_tables import PropensityKind
 from evaluator.log.schema import ELIGIBLE, WEIGHT, Columns
-from evaluator.log.set_kinds import has_eligibility
 from evaluator.options.shared import PropensityMode
 from evaluator.replays.rounds.fitted import (
     FOLDS,

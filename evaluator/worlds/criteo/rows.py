@@ -1,4 +1,4 @@
-"""Plan of the converted rows: users, times, delays and groups. The package's docstring explains the construction."""
+"""Plan of the converted rows: users, times, delays and groups (`evaluator.worlds.criteo.make` explains it)."""
 
 from __future__ import annotations
 
@@ -262,10 +262,7 @@ class CampaignTruth(NamedTuple):
 def truth(twin: TwinParameters, *, conversion_rate: float) -> CampaignTruth:
     """Return the truth of a twin of which `conversion_rate` of the rows convert.
 
-    Raises
-    ------
-    SpecError
-        The spec's rates are no probabilities once the effects of the context are applied.
+    SpecError where the spec's rates are no probabilities once the effects of the context are applied.
     """
     campaigns = campaign_table(twin.campaigns, conversion_rate=conversion_rate)
     one = category_shares(twin.categories[0])

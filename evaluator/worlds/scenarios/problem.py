@@ -15,7 +15,7 @@ from evaluator.delays import laws
 from evaluator.delays.law_names import LAWS
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.errors import DataError, ParameterError, SourceError, SpecError, nearest, nearest_file
-from evaluator.inputs.open_regular import refuse_irregular
+from evaluator.input_files import refuse_irregular
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import pack
 from evaluator.log.fingerprint import content_hash
@@ -491,14 +491,10 @@ def intensity(arrivals: ScenarioArrivals, seconds: Floats) -> Floats:
 
 
 def arrival_times(arrivals: ScenarioArrivals, n: int, rng: np.random.Generator) -> Floats:
-    """Return the times of the first `n` displays in seconds, increasing, shape (n,).
+    """Return the times of the first `n` displays in seconds, increasing, shape (n,); more displays begin with fewer.
 
-    The process of rate 1 is stretched: its times are the cumulative rates at ours. More displays begin with fewer.
-
-    Raises
-    ------
-    ParameterError
-        The traffic falls so fast that `n` displays do not come within 10,000 days.
+    The process of rate 1 is stretched: its times are the cumulative rates at ours. Raises ParameterError where the
+    traffic falls so fast that they do not come within 10,000 days.
     """
     due = np.cumsum(rng.exponential(size=n))
     days = 1

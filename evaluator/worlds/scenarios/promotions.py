@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evaluator.log import EventKind, Log
 from evaluator.log.eligible import pack, unpack
-from evaluator.log.meta import merge_events, with_kind
+from evaluator.log.log_tables import merge_events, with_kind
 from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists, to_numpy
 from evaluator.results.json_documents import Finite, NotNegative
 from evaluator.units import SECONDS

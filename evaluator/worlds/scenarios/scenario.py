@@ -206,21 +206,11 @@ Scenario = LinearScenario | BernoulliScenario
 
 
 class Flight(NamedTuple):
-    """A stretch of rounds in which an action is eligible; an action without any always is.
-
-    Parameters
-    ----------
-    action
-        Index of the action.
-    start
-        Number of rounds that are over when it arrives: 0 has it there from the first.
-    until
-        Number of rounds that are over when it retires; None for never.
-    """
+    """A stretch of rounds in which an action is eligible; an action without any always is."""
 
     action: int
-    start: int = 0
-    until: int | None = None
+    start: int = 0  # number of rounds that are over when it arrives: 0 has it there from the first
+    until: int | None = None  # number of rounds that are over when it retires; None for never
 
 
 class Part(NamedTuple):
@@ -233,13 +223,8 @@ class Part(NamedTuple):
 def flight_parts(flights: Sequence[Flight], n_actions: int) -> list[Part]:
     """Return the parts that flights divide the rounds into, the first from the first round on, the last without end.
 
-    Raises
-    ------
-    ValueError
-        A flight is of no action or ends before it begins, or no action is left; the message says which.
+    ValueError where a flight is of no action or ends before it begins, or no action is left; its message says which.
 
-    Examples
-    --------
     >>> [tuple(part) for part in flight_parts([Flight(1, 10, 20)], 2)]
     [(0, (0,)), (10, (0, 1)), (20, (0,))]
     """
