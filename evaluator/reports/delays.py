@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from evaluator.delays.families import DelayFit
 from evaluator.delays.study.goodness import SCALES
 from evaluator.delays.study.heterogeneity import LEVELS
 from evaluator.delays.study.joint_rate import JointStudy
@@ -279,8 +278,11 @@ def _law(study: DelayStudy) -> list[tuple[str, str]]:
     facts.append(("parameters", f"{best.family}: {parameters}"))
     facts.append(("AIC above it", ", ".join(f"{f.family} {f.aic - best.aic:,.0f}" for f in comparison.fits[1:]) or "-"))
     facts += [("spike", sentence) for sentence in spike_sentences(study)]
-    for note, families in _group_unconverged(comparison.fits).items():
-        facts.append(("without maximum", f"{', '.join(families)}: {note}"))
+    # Laws whose likelihood has no strict maximum, by their note.
+    unconverged = [fit for fit in comparison.fits if not fit.converged]
+    for note in dict.fromkeys(fit.notes[0] for fit in unconverged):
+        families = ", ".join(fit.family for fit in unconverged if fit.notes[0] == note)
+        facts.append(("without maximum", f"{families}: {note}"))
     if rows.limit is not None:
         beyond = 1.0 - float(best.cdf(best.longest))
         facts.append((f"beyond {duration(rows, best.longest)}", f"{beyond:.1%} of the law, which no data speak for"))
@@ -296,15 +298,6 @@ def _parameter(rows: DelayRows, name: str, value: float) -> str:
     label, delay = (name, value) if name in SCALES else (f"exp({name})", np.exp(value))
     # An estimate needs more digits than whole rounds have.
     return f"{label} {duration(rows, delay) if rows.tick_seconds else f'{significant_text(delay, 4)} rounds'}"
-
-
-def _group_unconverged(fits: Sequence[DelayFit]) -> dict[str, list[str]]:
-    """Return the laws whose likelihood has no strict maximum, grouped by their note."""
-    families: dict[str, list[str]] = {}
-    for fit in fits:
-        if not fit.converged:
-            families.setdefault(fit.notes[0], []).append(fit.family)
-    return families
 
 
 def _windows(study: DelayStudy, *, page: bool = False) -> Grid:

@@ -17,7 +17,7 @@ from evaluator.comparisons.verdict import Verdict
 from evaluator.escape import escape
 from evaluator.findings.codes import CODES
 from evaluator.findings.finding import Finding
-from evaluator.reports.numbers import Measured, decimals_of
+from evaluator.reports.numbers import Measured, column_digits
 
 T = TypeVar("T")
 # A chart, as a Vega-Lite specification with its data.
@@ -305,7 +305,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, folds: bool
 
 def _written(cells: Sequence[Cell]) -> tuple[Words, ...]:
     """Return cells of one unit as words, with the number of decimals that follows from their errors."""
-    decimals = decimals_of(cells)
+    errors = [cell.error for cell in cells if isinstance(cell, Measured) and cell.error > 0]
+    decimals = column_digits(errors) if errors else None
     return tuple(lines(*cell.lines(decimals)) if isinstance(cell, Measured) else words(cell) for cell in cells)
 
 

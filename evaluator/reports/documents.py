@@ -178,14 +178,20 @@ def show(console: Console, result: object, *, full: bool = True) -> None:
 
 def entry_document(entry: Entry) -> Document:
     """Return the document that explains a code."""
-    examples = {"An example that has it": entry.example, "An example that has it no more": entry.mended}
+    codes = {"An example that has it": entry.example, "An example that has it no more": entry.mended}
+    # In Python code options keep their names.
+    examples = {
+        title: [replace(part, verbatim=True) for part in lines(*code.strip().splitlines())]
+        for title, code in codes.items()
+        if code
+    }
     sections = (
         section("", paragraph(run(entry.code, "bold"), f": {entry.title}")),
         section("What it means", paragraph(entry.means.strip())),
         section("How it is found", paragraph(entry.how.strip())),
         section("What it does to the numbers", paragraph(entry.effect.strip())),
         section("What to do", paragraph(entry.remedy.strip())),
-        *(section(title, paragraph(_python(code))) for title, code in examples.items() if code),
+        *(section(title, paragraph(*written)) for title, written in examples.items() if written),
     )
     return Document("explain", entry.code, sections)
 
@@ -204,11 +210,6 @@ def list_document(entries: Sequence[Entry]) -> Document:
         for command in COMMANDS
     )
     return Document("explain", "Codes of findings", tuple(sections))
-
-
-def _python(code: str) -> Words:
-    """Return Python code as words in which options keep their names."""
-    return tuple(replace(part, verbatim=True) for part in lines(*code.strip().splitlines()))
 
 
 def charts_of(result: object) -> dict[str, Spec]:

@@ -79,13 +79,19 @@ def intervals_chart(
     room = 0.04 * (max(ends) - min(ends)) or 1.0
     domain = (min(ends) - room, max(ends) + room)
     height = ROW * len(finite) + 24
+
+    def colour_of(i: int, of: Interval) -> str:
+        if zone is None:
+            return _LOSS if of.high < origin[0] else CORRECTED
+        return CORRECTED if i == headline else OTHER
+
     values: list[Row] = [
         {
             "of": name, "estimate": of.estimate, "low": of.low, "high": of.high,
             "words": ROW * i + 12.0, "bar": ROW * i + 34.0, "above": ROW * i + 24.0, "below": ROW * i + 44.0,
             "said": interval_text(of.estimate, of.low, of.high, sign=sign),
             "told": f"{name}: {interval_text(of.estimate, of.low, of.high, sign=sign)}",
-            "colour": _colour(of, origin[0] if zone is None else None, first=i == headline),
+            "colour": colour_of(i, of),
             "from": zone, "to": domain[1],
         }
         for i, (name, of) in enumerate(finite)
@@ -141,13 +147,6 @@ class RowChart:
     def spec(self, about: str) -> Spec:
         """Return the chart, with words for who does not see it."""
         return small_chart(alt.layer(*self._layers), about, self._height)
-
-
-def _colour(of: Interval, above: float | None, *, first: bool) -> str:
-    """Return the colour of an interval: where there is no rule, of all but those that lie below a number the same."""
-    if above is None:
-        return CORRECTED if first else OTHER
-    return _LOSS if of.high < above else CORRECTED
 
 
 class _Mark(NamedTuple):

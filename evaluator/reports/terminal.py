@@ -275,13 +275,15 @@ def _shorten_sentences(part: Section, too_many: int, console: Console) -> Sectio
     for item in sorted(long, key=lambda item: len(_plain(item)), reverse=True):
         if len(_plain(item)) <= room or _height(part, console) <= wanted:
             break
-        blocks = (_with_item(block, item, _one_line(item, room)) for block in part.blocks)
+        short = _one_line(item, room)
+        blocks = (
+            Bullets(tuple(short if one is item else one for one in block.items))
+            if isinstance(block, Bullets)
+            else block
+            for block in part.blocks
+        )
         part = replace(part, blocks=tuple(blocks))
     return part
-
-
-def _with_item(block: Block, item: Words, short: Words) -> Block:
-    return Bullets(tuple(short if one is item else one for one in block.items)) if isinstance(block, Bullets) else block
 
 
 def _one_line(sentence: Words, room: int) -> Words:
