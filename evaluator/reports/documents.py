@@ -178,20 +178,19 @@ def show(console: Console, result: object, *, full: bool = True) -> None:
 
 def entry_document(entry: Entry) -> Document:
     """Return the document that explains a code."""
-    codes = {"An example that has it": entry.example, "An example that has it no more": entry.mended}
-    # In Python code options keep their names.
-    examples = {
-        title: [replace(part, verbatim=True) for part in lines(*code.strip().splitlines())]
-        for title, code in codes.items()
-        if code
-    }
+    examples = {"An example that has it": entry.example, "An example that has it no more": entry.mended}
     sections = (
         section("", paragraph(run(entry.code, "bold"), f": {entry.title}")),
         section("What it means", paragraph(entry.means.strip())),
         section("How it is found", paragraph(entry.how.strip())),
         section("What it does to the numbers", paragraph(entry.effect.strip())),
         section("What to do", paragraph(entry.remedy.strip())),
-        *(section(title, paragraph(*written)) for title, written in examples.items() if written),
+        *(
+            # In Python code options keep their names.
+            section(title, paragraph(*(replace(part, verbatim=True) for part in lines(*code.strip().splitlines()))))
+            for title, code in examples.items()
+            if code
+        ),
     )
     return Document("explain", entry.code, sections)
 
