@@ -33,8 +33,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.result import MOST_SHOWN, POWER_Z, Check, CheckResult, judged, not_applicable
-from evaluator.checks.significance import Flags, Floats, Ints, p_words
-from evaluator.checks.tables import Tables
+from evaluator.checks.significance import p_words
+from evaluator.checks.tables import Flags, Floats, Ints, Tables
 from evaluator.estimates.simultaneous import holm
 from evaluator.estimates.standard_errors import clusters_text, effective, too_few
 from evaluator.log.column import Column, source_columns

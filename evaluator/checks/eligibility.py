@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.result import SERIOUS, TRIVIAL, Check, CheckResult, Verdict, not_applicable
-from evaluator.checks.significance import Flags, Floats, Ints
-from evaluator.checks.tables import Tables
+from evaluator.checks.tables import Flags, Floats, Ints, Tables
 from evaluator.estimates.confidence import log_tail
 from evaluator.log import Log
 from evaluator.log.contract import has_eligibility

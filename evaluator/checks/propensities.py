@@ -27,8 +27,6 @@ from evaluator.checks.shares import (
 from evaluator.checks.significance import (
     FEWEST,
     LOPSIDED,
-    Flags,
-    Floats,
     GroupTest,
     TestOutcome,
     homogeneity,
@@ -41,8 +39,8 @@ from evaluator.checks.significance import (
     upper_normal_quantile,
     weighted_homogeneity,
     weighted_pearson,
-)  # fmt: skip
-from evaluator.checks.tables import CERTAIN, Tables
+)
+from evaluator.checks.tables import CERTAIN, Flags, Floats, Tables
 from evaluator.engine.kernels.solving import solved
 from evaluator.errors import DataError
 from evaluator.estimates.confidence import SparseRewards, mean_interval

@@ -15,16 +15,14 @@ import numpy as np
 from evaluator.checks.result import TRIVIAL, Check, CheckResult, not_applicable
 from evaluator.checks.significance import (
     FEWEST,
-    Flags,
-    Floats,
     GroupTest,
     chi_square_tail,
     homogeneity,
     judge,
     p_words,
     trend,
-)  # fmt: skip
-from evaluator.checks.tables import Tables
+)
+from evaluator.checks.tables import Flags, Floats, Tables
 from evaluator.checks.timeline import HOURS
 from evaluator.log.times import time_words
 

@@ -7,15 +7,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import CheckResult, Verdict, judged
+from evaluator.checks.tables import Flags, Floats, Ints
 from evaluator.estimates.simultaneous import holm
-
-# Arrays of the checks.
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 # Cells of fewer expected displays are pooled, pooled ones of fewer still left out: the chi-square law needs them.
 FEWEST = 10.0
