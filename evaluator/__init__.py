@@ -117,7 +117,7 @@ def _as_page(result: Any) -> str:
 
 
 def _as_chart(result: Any, name: str | None) -> Any:
-    from evaluator.reports.charts import chart_of
+    from evaluator.reports.documents import chart_of
 
     return chart_of(result, name)
 

@@ -34,14 +34,12 @@ import numpy.typing as npt
 
 from evaluator.checks.result import MOST_SHOWN, POWER_Z, Check, CheckResult, judged, not_applicable
 from evaluator.checks.significance import p_words
-from evaluator.checks.tables import Tables
+from evaluator.checks.tables import Flags, Floats, Ints, Tables
 from evaluator.estimates.simultaneous import holm
 from evaluator.estimates.standard_errors import clusters_text, effective, too_few
 from evaluator.log.column import Column, source_columns
 from evaluator.log.schema import to_numpy
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 # Intervals that are to be so many times as wide are worth a warning.
 WIDER = 1.1
 # Above so many pairs of a cluster and an action, single actions are not looked at: 128 MB a table.
@@ -92,8 +90,9 @@ def dependence(t: Tables, clusters: Column | None, level: float) -> CheckResult:
             if not math.isnan(getattr(found, name))}  # fmt: skip
     warns = found.p_value <= level and max(wide.values()) >= WIDER
     numbers = {**found._asdict(), "clusters": clusters.count, "worth": worth, "unnamed": clusters.unnamed}
+    cluster = clusters.by if source_columns(clusters.by) else "part of the clock"
     said = (
-        f"Two displays of one {_of(clusters)} have rewards with a correlation of {found.correlation:.3g}, and "
+        f"Two displays of one {cluster} have rewards with a correlation of {found.correlation:.3g}, and "
         f"{found.size:,.0f} displays hang together: "
     )
     single = "" if len(wide) == 1 else (
@@ -108,10 +107,6 @@ def dependence(t: Tables, clusters: Column | None, level: float) -> CheckResult:
         f"No sign that displays hang together by {clusters.by} so that intervals would be {WIDER:.2g} times as wide.",
         remedy=f"Give replay and compare `cluster_by='{clusters.by}'`." if warns else "",
     )  # fmt: skip
-
-
-def _of(clusters: Column) -> str:
-    return clusters.by if source_columns(clusters.by) else "part of the clock"
 
 
 def design_effects(reward: Floats, action: npt.NDArray[np.integer], clusters: Column) -> DesignEffects:
@@ -257,10 +252,11 @@ def wear_out(t: Tables, users: Column | None, level: float) -> CheckResult:
     (worst, what), verdict = known[at], verdicts[at]
     wrong = verdict != "pass"
     both = known if not wrong else [one for one, of in zip(known, verdicts, strict=True) if of == verdict]
+    change = f"{worst.lost:.1%} less" if worst.lost >= 0 else f"{-worst.lost:.1%} more"
     earns = " and ".join(f"{one.lost:.1%} less by earlier displays {what}" for one, what in both)
     return CheckResult(
         verdict=verdict,
-        number=f"{_change(worst.lost)} by earlier displays {what}, p {p_words(float(p[at]))}",
+        number=f"{change} by earlier displays {what}, p {p_words(float(p[at]))}",
         statistic=worst.slope / worst.error, p_value=float(p[at]), effect=worst.lost,
         numbers={**by, "displays": len(seen.user), "conversions": int(seen.converted.sum()),
                  **{f"{key}_{what.replace(' ', '_')}": value for one, what in known
@@ -280,10 +276,6 @@ def wear_out(t: Tables, users: Column | None, level: float) -> CheckResult:
 
 def _untested(why: str, numbers: dict[str, Any]) -> CheckResult:
     return CheckResult(verdict="not applicable", number="", what=f"{why[0].upper()}{why[1:]}.", numbers=numbers)
-
-
-def _change(lost: float) -> str:
-    return f"{lost:.1%} less" if lost >= 0 else f"{-lost:.1%} more"
 
 
 def _read(t: Tables, users: Column) -> _Seen:
@@ -356,7 +348,7 @@ def _tested(seen: _Seen, group: Ints, count: Ints) -> _WearOut | None:
     return _WearOut(float(stdtr(worth - 1.0, slope / error)), slope, error, lost, worth)
 
 
-def _parts(seen: _Seen, own: npt.NDArray[np.bool_]) -> Ints:
+def _parts(seen: _Seen, own: Flags) -> Ints:
     """Return the action of some displays and the part of the log they are in: as many as its conversions allow."""
     periods = int(seen.period.max(initial=0)) + 1
     action = seen.action[own]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.checks.result import SERIOUS, TRIVIAL, Check, CheckResult, Verdict, not_applicable
-from evaluator.checks.tables import Tables
+from evaluator.checks.tables import Flags, Floats, Ints, Tables
 from evaluator.estimates.confidence import log_tail
 from evaluator.log import Log
 from evaluator.log.contract import has_eligibility
@@ -23,8 +23,6 @@ from evaluator.log.eligible import SetCodes, bits_of, members, sizes
 from evaluator.log.schema import ELIGIBLE
 from evaluator.replays.rounds.stream import read_sets
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 # Actions of fewer displays say little of how their 1/p vary, and may be unseen by chance.
 _FEWEST_SHOWN = 25
 # An action that is eligible at so few displays is hardly in anybody's way, and hardly known.
@@ -144,7 +142,7 @@ def shown_of_sets(t: Tables, level: float) -> CheckResult:
     )  # fmt: skip
 
 
-def _actions_beside(sets: npt.NDArray[np.int32], n_actions: int) -> npt.NDArray[np.float64]:
+def _actions_beside(sets: npt.NDArray[np.int32], n_actions: int) -> Floats:
     """Return the sum of |E| over the displays at which each action is eligible, shape (K,)."""
     assert isinstance(sets, SetCodes)
     first, member = members(sets.distinct)
@@ -156,12 +154,12 @@ def _actions_beside(sets: npt.NDArray[np.int32], n_actions: int) -> npt.NDArray[
 class _BySize:
     """Sums of 1 / (p |E|) and of its square by the size of the set, of actions that were shown or are rare."""
 
-    def __init__(self, known: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, known: Flags) -> None:
         self._mask = bits_of(known[None])
         self._sums = np.zeros((3, _LARGEST + 1))
         self._largest = np.zeros(_LARGEST + 1)
 
-    def add(self, sets: npt.NDArray[np.int32], p: npt.NDArray[np.float64]) -> None:
+    def add(self, sets: npt.NDArray[np.int32], p: Floats) -> None:
         """Count some displays."""
         assert isinstance(sets, SetCodes)
         size = sizes(sets.distinct & self._mask)[np.asarray(sets)]
@@ -169,7 +167,7 @@ class _BySize:
         self._sums += [np.bincount(row, ratio**power, _LARGEST + 1) for power in (0, 1, 2)]
         np.maximum.at(self._largest, row, ratio)
 
-    def test(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def test(self) -> tuple[Floats, Floats]:
         """Return how far each mean is off 1, and a bound of its log probability; 0 and 1 for sizes of no display."""
         n, total, squares = self._sums
         shown = n > 0
@@ -243,9 +241,7 @@ class Follows(NamedTuple):
     log_p: float  # Bound of the log probability of a sum so far from 0, two-sided
 
 
-def what_follows(
-    time: Ints, of: Ints, action: Ints, propensity: Floats, truths: npt.NDArray[np.bool_]
-) -> list[Follows]:
+def what_follows(time: Ints, of: Ints, action: Ints, propensity: Floats, truths: Flags) -> list[Follows]:
     """Return what follows on being shown, for each reach that the log is long enough for.
 
     Let f_i(k) be the share of the first L displays later than display i at which action k is eligible, and m_i its mean
@@ -341,7 +337,7 @@ class Cells(NamedTuple):
     share: Floats  # Share of the displays at which it is eligible, shape (parts, K)
 
 
-def read_cells(log: Log, rewards: npt.NDArray[np.int64], judged: int, parts: int) -> Cells:
+def read_cells(log: Log, rewards: Ints, judged: int, parts: int) -> Cells:
     """Return the cells of a log with sets, in one pass over its actions and sets.
 
     `rewards` are the displays with a reward in any order, shape (c,); the first `judged` displays were followed to

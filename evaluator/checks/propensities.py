@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import POWER_Z, SERIOUS, TRIVIAL, Check, CheckResult, Verdict, not_applicable
 from evaluator.checks.shares import (
@@ -40,8 +39,8 @@ from evaluator.checks.significance import (
     upper_normal_quantile,
     weighted_homogeneity,
     weighted_pearson,
-)  # fmt: skip
-from evaluator.checks.tables import CERTAIN, Tables
+)
+from evaluator.checks.tables import CERTAIN, Flags, Floats, Tables
 from evaluator.engine.kernels.solving import solved
 from evaluator.errors import DataError
 from evaluator.estimates.confidence import SparseRewards, mean_interval
@@ -50,7 +49,6 @@ from evaluator.log.reward_kinds import counted_outcomes
 from evaluator.log.times import time_words
 from evaluator.streams import Stream, random_stream
 
-Floats = npt.NDArray[np.float64]
 # Checks whose alarm follows where displays without conversions were thinned.
 OF_THINNING = ("replay of the logger", "independence", "drift of action shares", "hours and weekdays")
 DO = "Look at uniformity, calibration, overlap and drift: they say which propensities are wrong, and where or when."
@@ -361,7 +359,7 @@ def _explained(t: Tables, gone: list[Absence], level: float) -> tuple[str, ...]:
     return (*explained, LOGGER_REPLAY.name) if len(explained) == len(found) else tuple(explained)
 
 
-def _shown(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _shown(counts: Floats) -> Floats:
     return np.asarray(counts[counts.sum(axis=1) > 0])
 
 
@@ -374,7 +372,7 @@ def _since(t: Tables) -> list[str]:
     ]
 
 
-def _some(labels: list[str], chosen: npt.NDArray[np.bool_]) -> str:
+def _some(labels: list[str], chosen: Flags) -> str:
     named = [labels[a] for a in np.flatnonzero(chosen)]
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return ", ".join(named[:_NAMED]) + more

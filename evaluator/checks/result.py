@@ -5,16 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from evaluator.checks.tables import Tables
 from evaluator.findings.finding import Finding
 from evaluator.log.column import Column
 from evaluator.log.contract import has_eligibility
 from evaluator.results.json_documents import JsonPart, Numbers, Share, Text, in_document
-
-if TYPE_CHECKING:
-    from evaluator.checks.tables import Tables
-
 
 Verdict = Literal["pass", "warn", "fail", "not applicable"]
 # Verdicts that a reader must know, the worst first.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from evaluator.checks.contexts import cut_contexts
+from evaluator.checks.coordinates import cut_contexts
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.registry import CHECKS, OF_CONVERSIONS, number_tested
 from evaluator.checks.result import ALARMS, POWER_Z, CheckResult, Verdict, with_causes

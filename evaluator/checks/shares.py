@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import TRIVIAL, Check, CheckResult, not_applicable
 from evaluator.checks.significance import (
@@ -22,12 +21,11 @@ from evaluator.checks.significance import (
     judge,
     p_words,
     trend,
-)  # fmt: skip
-from evaluator.checks.tables import Tables
+)
+from evaluator.checks.tables import Flags, Floats, Tables
 from evaluator.checks.timeline import HOURS
 from evaluator.log.times import time_words
 
-Floats = npt.NDArray[np.float64]
 # None is no chance where so many displays are usual: exp(-20) is 2e-9.
 USUAL = 20.0
 # Nor is such an absence of one of so many actions: exp(-10) is 5e-5, for each of them.
@@ -385,9 +383,7 @@ def thinning(t: Tables) -> Thinning | None:
     return Thinning(float(near.min()), float(near.max()), len(display) / n) if fits and clear else None
 
 
-def _unexplained(
-    inverse: npt.NDArray[np.float64], sums: list[npt.NDArray[np.float64]], rest: list[npt.NDArray[np.float64]]
-) -> npt.NDArray[np.float64]:
+def _unexplained(inverse: Floats, sums: list[Floats], rest: list[Floats]) -> Floats:
     """Return the weighted squares that some values (m, 1) of 1 / kept leave, shape (m,); sums as of `thinning`."""
     total, variance = sums[0] + inverse * rest[0], np.maximum(sums[1] + inverse**2 * rest[1], 1e-300)
     mean = (total / variance).sum(axis=1, keepdims=True) / (1.0 / variance).sum(axis=1, keepdims=True)
@@ -412,7 +408,7 @@ def thinning_cause(t: Tables) -> tuple[str, str] | None:
     )
 
 
-def without(t: Tables, actions: npt.NDArray[np.bool_]) -> str:
+def without(t: Tables, actions: Flags) -> str:
     """Return the options that leave out some actions, shape (K,), by naming the others where these are few enough.
 
     Logged propensities that change between displays are those of the full set: what is left needs its own.

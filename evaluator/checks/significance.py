@@ -7,12 +7,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import CheckResult, Verdict, judged
+from evaluator.checks.tables import Flags, Floats, Ints
 from evaluator.estimates.simultaneous import holm
-
-Floats = npt.NDArray[np.float64]
 
 # Cells of fewer expected displays are pooled, pooled ones of fewer still left out: the chi-square law needs them.
 FEWEST = 10.0
@@ -137,12 +135,12 @@ def pearson(counts: Floats, expected: Floats) -> tuple[float, float]:
     return float(((counts - expected) ** 2 / expected).sum()), len(counts) - 1.0
 
 
-def lopsided(s2: Floats, s3: Floats) -> npt.NDArray[np.bool_]:
+def lopsided(s2: Floats, s3: Floats) -> Flags:
     """Return for which actions a few displays carry so much of the weight that no mean is normal, shape (K,)."""
     return s3 >= LOPSIDED * np.maximum(s2, 1e-300) ** 1.5
 
 
-def weighted_homogeneity(s1: Floats, s2: Floats, s3: Floats, tested: npt.NDArray[np.bool_]) -> tuple[float, float]:
+def weighted_homogeneity(s1: Floats, s2: Floats, s3: Floats, tested: Flags) -> tuple[float, float]:
     """Return the statistic that sums of 1 / p are the same for all actions, and its degrees of freedom.
 
     For displays that are no even sample of the traffic: what the sums are is then unknown, but it is the same for all
@@ -157,9 +155,7 @@ def weighted_homogeneity(s1: Floats, s2: Floats, s3: Floats, tested: npt.NDArray
     return float(((s1[used] - level) ** 2 / s2[used]).sum()), float(used.sum() - 1)
 
 
-def weighted_pearson(
-    n: float | Floats, s1: Floats, s2: Floats, s3: Floats, tested: npt.NDArray[np.bool_]
-) -> tuple[float, float]:
+def weighted_pearson(n: float | Floats, s1: Floats, s2: Floats, s3: Floats, tested: Flags) -> tuple[float, float]:
     """Return Pearson's statistic and its degrees of freedom for propensities that change from display to display.
 
     m_a = mean of 1{A = a} / p - 1 is 0 when the propensities are right, with variance (E[1/p_a] - 1) / n. The statistic
@@ -220,7 +216,7 @@ def _compared(drawn: Floats, found: Floats) -> tuple[float, int, Floats]:
     """Return the p-value of the smallest p-value, which statistic has it, and the logarithms of those of the draws."""
     mean, variance = _moments(drawn)
 
-    def smallest(values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+    def smallest(values: Floats) -> tuple[Floats, Ints]:
         logs = np.array([_log_tail(v, m, s) for v, m, s in zip(values, mean, variance, strict=True)])
         return logs.min(axis=0), logs.argmin(axis=0)
 

@@ -1,4 +1,4 @@
-"""Whether displays and conversions keep coming: outages, missing hours, bursts, and a last day cut off."""
+"""Whether displays and conversions keep coming: outages, missing hours, bursts, a last day cut off, young displays."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import Check, CheckResult, not_applicable
 from evaluator.checks.significance import p_words
-from evaluator.checks.tables import Tables
+from evaluator.checks.tables import Flags, Floats, Tables
+from evaluator.checks.timeline import JUDGED, MANY_MISSING
 from evaluator.log.schema import to_numpy
-from evaluator.log.times import dated
+from evaluator.log.times import (
+    dated,
+    time_words,
+    with_date,
+)
 from evaluator.replays.support import (
     BURSTY,
     ConversionGap,
@@ -20,9 +24,8 @@ from evaluator.replays.support import (
     gap_words,
     peak_within_delay,
 )
-from evaluator.units import format_duration
+from evaluator.units import format_duration, ticks_words
 
-Floats = npt.NDArray[np.float64]
 # An hour without displays is no chance where so many are usual: exp(-20) is 2e-9.
 USUAL = 20.0
 # Share of all displays within one hour of at least two days that is a burst.
@@ -30,7 +33,8 @@ BURST, FEWEST_HOURS = 0.2, 48
 _HOUR_S = 3600.0
 # Share of the conversions that a gap swallows: nothing to speak of, and so many that every value is off.
 FEW_LOST, MANY_LOST = 0.001, 0.05
-Ints = npt.NDArray[np.int64]
+# Share of the displays beyond which leaving them out leaves another log.
+MANY_IMMATURE = 0.5
 # Below this share of what is usual the day is called incomplete.
 INCOMPLETE = 0.7
 # Hours that the last day must have, days before it, and displays or conversions that must be usual.
@@ -59,7 +63,8 @@ def traffic(t: Tables) -> CheckResult:
     top = float(hours.max() / hours.sum())
     burst = len(hours) >= FEWEST_HOURS and top > BURST
     mean = float(hours.mean())
-    longest = _longest(gaps)
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], gaps, [False])).astype(np.int8)))
+    longest = int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
     numbers = {"mean_per_hour": mean, "median_per_hour": float(np.median(inner)), "p05_per_hour": low,
                "p95_per_hour": high, "empty_hours": int(gaps.sum()), "longest_gap_hours": longest,
                "busiest_hour_share": top, "hours": len(hours)}  # fmt: skip
@@ -115,14 +120,6 @@ def _usual(hours: Floats, first: int) -> Floats:
     return usual
 
 
-def _longest(gaps: npt.NDArray[np.bool_]) -> int:
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], gaps, [False])).astype(np.int8)))
-    return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
-
-
-TRAFFIC = Check(name="traffic", finds="missing hours and bursts", run=traffic, tested=False)
-
-
 def outages(t: Tables) -> CheckResult:
     """Name times without conversions where the same hours of the days around have many (`conversion_gaps`)."""
     survey, timeline = t.logged.survey, t.logged.timeline
@@ -152,12 +149,13 @@ def outages(t: Tables) -> CheckResult:
     usual_weekend = "" if longest.weekly or longest.hours < 24 else (
         " The log is too short to tell whether weeks are like that; if they are, nothing is wrong."
     )  # fmt: skip
+    others = "" if len(gaps) == 1 else f", and so it is at {len(gaps) - 1} other times"
     grave = share >= MANY_LOST and not usual_weekend
     return CheckResult(
         verdict="fail" if grave else "warn", number=f"none {said}, about {share:.1%} lost", effect=share,
         numbers=numbers,
         what=f"Not one conversion comes {said}, while the same hours of the days around have {longest.usual:,} or "
-        f"more{_others(gaps)}. {while_shown} Displays shown before and during that time lose conversions, but they "
+        f"more{others}. {while_shown} Displays shown before and during that time lose conversions, but they "
         f"count as judged: values are too low, for actions shown then more than for others.{usual_weekend}",
         remedy=_remedy(t, longest),
     )  # fmt: skip
@@ -171,10 +169,6 @@ def _displays(t: Tables, gap: ConversionGap) -> int:
     first = timeline.start // timeline.hour
     low, high = (np.clip(time // timeline.hour - first, 0, len(hours)) for time in (gap.start, gap.end))
     return int(hours[low:high].sum())
-
-
-def _others(gaps: list[ConversionGap]) -> str:
-    return "" if len(gaps) == 1 else f", and so it is at {len(gaps) - 1} other times"
 
 
 def _remedy(t: Tables, gap: ConversionGap) -> str:
@@ -192,33 +186,154 @@ def _remedy(t: Tables, gap: ConversionGap) -> str:
     return f"{start}, or `limit={kept}`, the displays followed for the whole attribution window before it."
 
 
-OUTAGES = Check(
-    name="gaps in conversions", finds="hours without conversions where other days have many", run=outages, tested=False
-)
+def immature_displays(t: Tables) -> CheckResult:
+    """Say how many displays were not followed long enough, and whether conversions stop where the log says they do."""
+    survey, follow = t.logged.survey, t.logged.follow_up
+    meta, n = survey.log.meta, len(survey.log)
+    until, window = meta.observed_until, meta.attribution_window
+    immature = None
+    if until is not None and window is not None:
+        immature = n - survey.displays_until(until - window)
+    missing = follow.beyond / max(len(follow.delay), 1)
+    numbers = {"immature": immature, "observed_until": until, "attribution_window": window,
+               "expected_after_last_conversion": follow.beyond, "missing_share": missing,
+               "strays": len(follow.strays)}  # fmt: skip
+    if immature == n:
+        return _none_judged(t, {**numbers, "immature_share": 1.0})
+    if (len(follow.strays) or follow.stopped) and _coarse(t):
+        return CheckResult(
+            verdict="warn", numbers=numbers, statistic=float(follow.beyond), p_value=follow.p_value,
+            number=f"{follow.beyond:,} conversions ({missing:.1%}) fewer at the end than before", effect=missing,
+            what="Times are as coarse as the delays, so that a last day of which the log holds a part cannot be told "
+            "from conversions that are missing: young displays may count as failures.",
+            remedy="Give finer times, or say in the spec until when conversions were followed ([log] observed_until) "
+            "and for how long after a display (attribution_window).",
+        )  # fmt: skip
+    if len(follow.strays):
+        return _strays(t, missing, numbers)
+    if follow.stopped and not follow.by_day and until is not None and window is not None:
+        return CheckResult(
+            verdict="pass", statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
+            number=f"{(immature or 0) / n:.1%} were not followed for {_long(t, window)}; the end cannot be tested",
+            numbers={**numbers, "immature_share": (immature or 0) / n},
+            what=f"No conversion comes at the end, where {follow.beyond:,} were to be expected at any other time: in "
+            "a log of about a day that may be a night. It says until when it was followed, which is taken for true.",
+        )  # fmt: skip
+    if follow.stopped:
+        end = (
+            "at its end"
+            if until is None
+            else f"before observed_until = {with_date(until, t.logged.survey.log.meta.tick_seconds)}"
+        )
+        short = "" if follow.by_day else (
+            " A log of about a day cannot tell that from a night in which no conversion comes."
+        )  # fmt: skip
+        return CheckResult(
+            verdict="fail" if missing >= MANY_MISSING and follow.by_day else "warn",
+            number=f"{follow.beyond:,} conversions ({missing:.1%}) missing after the last one, p "
+                   f"{p_words(follow.p_value)}",
+            statistic=float(follow.beyond), p_value=follow.p_value, effect=missing, numbers=numbers,
+            what=f"The log stops looking {end} and does not say so: earlier displays had conversions at ages at which "
+            "the last ones have none. Young displays count as failures, and actions shown late look worse than they "
+            f"are.{short}",
+            remedy=_said_wrong(t) if until is not None else
+            "Say in the spec until when conversions were followed ([log] observed_until), and for how long after a "
+            "display (attribution_window).",
+        )  # fmt: skip
+    if until is not None and window is None:
+        return CheckResult(
+            verdict="warn", number="no attribution window", numbers=numbers,
+            what="The log stops looking at some time, but nothing says how long conversions take, so nothing says "
+            "which displays are too young to be judged.",
+            remedy="Give the spec an attribution_window, or every replay a `window`; `evaluate delays` recommends one.",
+        )  # fmt: skip
+    if immature is None:
+        return CheckResult(
+            verdict="pass", number="none: displays were followed to their end", numbers=numbers,
+            statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
+            what="Conversions go on after the last display as they did before, as far as the log can tell.",
+        )  # fmt: skip
+    share = immature / n
+    many = share > MANY_IMMATURE
+    long = _long(t, window or 0)
+    return CheckResult(
+        verdict="warn" if many else "pass", number=f"{share:.1%} were not followed for {long}",
+        numbers={**numbers, "immature_share": share}, effect=share, statistic=float(follow.beyond),
+        p_value=follow.p_value,
+        what=f"{immature:,} displays are left out of a replay, or corrected by the delays of their action."
+        + (" That is most of the log." if many else ""),
+        remedy="Replay with `immature='correct'`, a shorter attribution_window, or a log that was followed longer."
+        if many else "",
+    )  # fmt: skip
 
 
-class Shortfall(NamedTuple):
-    """What the last day has, what is usual, and the p-value of having so little."""
+def _none_judged(t: Tables, numbers: dict[str, float | None]) -> CheckResult:
+    """Return the finding of a log that a replay refuses: no display was followed for the attribution window."""
+    survey, timeline = t.logged.survey, t.logged.timeline
+    meta = survey.log.meta
+    window, until = meta.attribution_window, meta.observed_until
+    assert window is not None
+    assert until is not None
+    # Followed as long were the first displays, so many as JUDGED says.
+    shorter = until - int(timeline.asked[-1])
+    seconds = meta.tick_seconds
+    value = str(shorter) if seconds is None else format_duration(shorter * seconds).replace(" ", "")
+    cut = f"Take a shorter one, which cuts later conversions off: `attribution_window={value}` judges {JUDGED:.0%} of "
+    return CheckResult(
+        verdict="fail", effect=1.0, numbers=numbers,
+        number=f"all: none was followed for {_long(t, window)}",
+        what=f"The attribution window, {_long(t, window)}, is longer than any display was followed: the first one was "
+        f"for {_long(t, until - timeline.start)}. No display can be judged, and replay refuses the log.",
+        remedy=(cut + "the displays. " if shorter > 0 else "") + "Or take a log that covers more time.",
+    )  # fmt: skip
 
-    what: str
-    seen: float
-    usual: float
-    p: float
+
+def _strays(t: Tables, missing: float, numbers: dict[str, float | None]) -> CheckResult:
+    """Return the finding of a log whose end is set by a few conversions that came long after all others."""
+    survey, follow, timeline = t.logged.survey, t.logged.follow_up, t.logged.timeline
+    meta, of = survey.log.meta, survey.display[follow.strays]
+    seconds, last = meta.tick_seconds, follow.last
+    assert last is not None
+    when = sorted((follow.delay[follow.strays] + survey.shown_at[follow.strays]).tolist())
+    lone = ", ".join(time_words(at, seconds, start=timeline.start) for at in when)
+    ends = time_words(last, seconds, start=timeline.start)
+    rests = "" if meta.observed_until is None else ", while observed_until takes the log for followed until then"
+    few = "A conversion comes" if len(when) == 1 else f"{len(when)} conversions come"
+    named = ", ".join(str(d) for d in of.tolist())
+    return CheckResult(
+        verdict="fail" if missing >= MANY_MISSING else "warn",
+        number=f"stray at {lone}; {follow.beyond:,} ({missing:.1%}) missing before, p {p_words(follow.p_value)}",
+        statistic=float(follow.beyond), p_value=follow.p_value, effect=missing,
+        numbers={**numbers, "last_but_strays": last},
+        what=f"{few} at {lone} (display {named}), but none between it and {ends}, where {follow.beyond:,} were to be "
+        f"expected{rests}. Displays too young to be judged count as failures.",
+        remedy=f"Say how long the log really looked: observed_until = {last} under [log] of the spec, which is "
+        f"{ends}, and leave out the stray rows, which come after it.",
+    )  # fmt: skip
 
 
-class _Days(NamedTuple):
-    """The last day, from midnight to the log's last whole hour, and the same hours of the days before.
+def _said_wrong(t: Tables) -> str:
+    """Return what to do where the log says until when it was followed, and was not."""
+    last, timeline = t.logged.follow_up.last, t.logged.timeline
+    when = "" if last is None else f", {time_words(last, t.logged.survey.log.meta.tick_seconds, start=timeline.start)},"
+    return (
+        f"Give the last time at which conversions were really fetched: observed_until = {last} under [log] of the "
+        f"spec{when} is when the last one came. If they were fetched later, find out why none came."
+    )
 
-    `shown` displays in these hours and `whole` in the whole day, latest day first, shape (D,); `came` conversions in
-    these hours by how many days ago their displays were shown, shape (D, lags); `weekend` shape (D,), None where times
-    are no dates; `hours` of the last day.
-    """
 
-    shown: Floats
-    whole: Floats
-    came: Floats
-    weekend: npt.NDArray[np.bool_] | None
-    hours: int
+def _coarse(t: Tables) -> bool:
+    """Return whether most delays are shorter than ten time stamps of hours or days."""
+    survey = t.logged.survey
+    seconds = survey.log.meta.tick_seconds
+    if seconds is None or survey.stamp * seconds < 3600.0 or not len(survey.display):
+        return False
+    return survey.blurs(float(np.median(survey.delay_ticks)))
+
+
+def _long(t: Tables, ticks: int) -> str:
+    seconds = t.logged.survey.log.meta.tick_seconds
+    return ticks_words(ticks, seconds)
 
 
 def last_day(t: Tables, level: float) -> CheckResult:
@@ -254,6 +369,30 @@ def last_day(t: Tables, level: float) -> CheckResult:
         what=means if wrong else "The last day has what the days before let expect of its hours.",
         remedy="Read the log again when its last day is complete, or leave that day out (`limit`)." if wrong else "",
     )  # fmt: skip
+
+
+class Shortfall(NamedTuple):
+    """What the last day has, what is usual, and the p-value of having so little."""
+
+    what: str
+    seen: float
+    usual: float
+    p: float
+
+
+class _Days(NamedTuple):
+    """The last day, from midnight to the log's last whole hour, and the same hours of the days before.
+
+    `shown` displays in these hours and `whole` in the whole day, latest day first, shape (D,); `came` conversions in
+    these hours by how many days ago their displays were shown, shape (D, lags); `weekend` shape (D,), None where times
+    are no dates; `hours` of the last day.
+    """
+
+    shown: Floats
+    whole: Floats
+    came: Floats
+    weekend: Flags | None
+    hours: int
 
 
 def _days(t: Tables) -> _Days | None:
@@ -315,17 +454,12 @@ def _below(counts: Floats) -> Shortfall | None:
 
 def _student(values: Floats, noise: Floats) -> float:
     """Return P(a value as low as the first), given the others and the variance that chance alone makes of each."""
+    from scipy.special import stdtr
+
     others = values[1:]
     spread = max(float(others.var(ddof=1)), float(noise[1:].mean()))
     error = math.sqrt(spread * (1.0 + 1.0 / len(others)) + max(float(noise[0] - noise[1:].mean()), 0.0))
-    return _student_tail((float(values[0]) - float(others.mean())) / error, len(others) - 1)
-
-
-def _student_tail(t: float, df: int) -> float:
-    """Return P(Student's t <= t)."""
-    from scipy.special import stdtr
-
-    return float(stdtr(df, t))
+    return float(stdtr(len(others) - 1, (float(values[0]) - float(others.mean())) / error))
 
 
 def _conversions(days: _Days) -> list[Shortfall]:
@@ -350,4 +484,13 @@ def _conversions(days: _Days) -> list[Shortfall]:
     return out
 
 
+TRAFFIC = Check(name="traffic", finds="missing hours and bursts", run=traffic, tested=False)
+OUTAGES = Check(
+    name="gaps in conversions", finds="hours without conversions where other days have many", run=outages, tested=False
+)
+IMMATURE = Check(
+    name="immature displays",
+    finds="young displays, also where the log ends without saying so; strays; windows longer than the log",
+    run=immature_displays, by_kind=True, twins_have_it=True,
+)  # fmt: skip
 LAST_DAY = Check(name="last day", finds="half of its displays or conversions missing", run=last_day)

@@ -11,10 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.contexts import CommonVectors, Coordinates, hashes
-from evaluator.checks.copies import EqualRowPairs, NearPairs
-from evaluator.checks.rates import AdditiveFit, action_hours, fit_additive
-from evaluator.checks.ties import TieSums
+from evaluator.checks.additive import AdditiveFit, action_hours, fit_additive
+from evaluator.checks.coordinates import CommonVectors, Coordinates, hashes
+from evaluator.checks.counters import EqualRowPairs, NearPairs, TieSums
 from evaluator.checks.timeline import FollowUp, Timeline
 from evaluator.engine.kernels.solving import squared_length
 from evaluator.log import Log
@@ -26,6 +25,7 @@ from evaluator.replays.rounds.survey import Survey, displays_until
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 # Of two actions both probabilities are known: displays are also judged by that of the second, between these bounds.
 RELIABILITY = np.arange(1, 10) / 10

@@ -44,7 +44,7 @@ def audit_command(
     from evaluator.comparisons.log_places import place_of
     from evaluator.log.column import LIKE_USERS
     from evaluator.outputs.kept_folder import KeptJobs
-    from evaluator.reports.result_files import write_audit
+    from evaluator.reports.result_files import write_result
 
     asked = AuditOptions(**auditing)
     descriptions = as_descriptions(policies)
@@ -64,5 +64,5 @@ def audit_command(
                 audit = run_audit(
                     source.log, descriptions, asked, advance=advance, kept=store, executor=executor, place=place
                 )
-        save(write_audit, audit, source=origin(source, reading), command=this_command())
+        save(write_result, audit, source=origin(source, reading), command=this_command())
     finish(audit, out, full=full, as_json=as_json)

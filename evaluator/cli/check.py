@@ -37,14 +37,14 @@ def check_command(
     """
     from evaluator.checks.run import check_log
     from evaluator.log.column import LIKE_USERS, source_columns
-    from evaluator.reports.result_files import write_check
+    from evaluator.reports.result_files import write_result
 
     options, codes = CheckOptions(**checking), o.codes_of(fail_on)
     with new_folder(out) as save:
         source = open_log(one_log(log, dataset), reading, [*source_columns(options.cluster_by), LIKE_USERS])
         o.doing("Testing the log")
         report = check_log(source.log, options)
-        save(write_check, report, source=origin(source, reading), command=this_command())
+        save(write_result, report, source=origin(source, reading), command=this_command())
     finish(report, out, full=full, as_json=as_json)
     if not report.fit:
         raise typer.Exit(o.NOT_FIT)

@@ -95,11 +95,11 @@ def show_command(
     with new_folder(out) as save:
         facts = show(dataset, **reading)
         if out is not None:
-            from evaluator.reports.result_files import write_facts
+            from evaluator.reports.result_files import write_result
 
             fingerprint = "" if facts["log"] is None else facts["log"]["fingerprint"]
             source = {"dataset": facts["name"], "fingerprint": fingerprint, "reading": reading}
-            save(write_facts, facts, source=source, command=this_command())
+            save(write_result, facts, source=source, command=this_command())
     finish(facts, out, full=full, as_json=as_json)
 
 

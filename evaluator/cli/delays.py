@@ -71,7 +71,7 @@ def delays_command(
     from evaluator.delays.study.run import steps, study_log, study_rows
     from evaluator.log.column import source_columns
     from evaluator.reading.delay_file import place_of_file
-    from evaluator.reports.result_files import write_study
+    from evaluator.reports.result_files import write_result
 
     options = DelayOptions(**studying)
     by = filing.pop("by", None if file is not None else "action")
@@ -101,7 +101,7 @@ def delays_command(
             ) as workers:  # fmt: skip
                 study = study_log(opened.log, options, by=group, workers=workers)
             source = origin(opened, reading)
-        undrawn = save(write_study, study, source=source, quarantine=quarantine, command=this_command())
+        undrawn = save(write_result, study, source=source, quarantine=quarantine, command=this_command())
     finish(study, out, full=full, as_json=as_json)
     if undrawn:
         o.note(f"{', '.join(undrawn)} could not be drawn.")

@@ -48,7 +48,7 @@ def simulate_command(
     """
     from evaluator.arguments import as_descriptions
     from evaluator.outputs.kept_folder import KeptJobs
-    from evaluator.reports.result_files import write_simulation
+    from evaluator.reports.result_files import write_result
     from evaluator.simulations import simulate
     from evaluator.worlds.world import load_problem
 
@@ -71,5 +71,5 @@ def simulate_command(
             simulation = simulate(
                 problem, descriptions, asked, advance=advance, kept=store, executor=executor, scenario=named
             )
-        save(write_simulation, simulation, options=asked, command=this_command())
+        save(write_result, simulation, options=asked, command=this_command())
     finish(simulation, out, full=full, as_json=as_json)

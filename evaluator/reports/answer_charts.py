@@ -23,11 +23,9 @@ from evaluator.reports.small_charts import (
     ROW,
     WIDTH,
     Row,
-    axes_of,
-    axis_words,
+    RowChart,
     first_and_last,
     intervals_chart,
-    row_words,
     shares_chart,
     small_chart,
 )
@@ -41,6 +39,8 @@ _ALARM = {"fail": "#c0392b", "warn": "#b87800", "pass": "#2e9e5b"}
 # Smallest p-value that is told from smaller ones, in powers of ten.
 _SURE = 9.0
 _HEIGHT, _POINTS = 220, 200
+# Right end of the numbers of rows, in pixels: some letters are wider on a page than where their width is estimated.
+_RIGHT = WIDTH - 4
 _DAY_MS = 86_400_000
 
 
@@ -59,13 +59,10 @@ def left_chart(report: CheckReport) -> Spec | None:
         }
         for i, (name, number) in enumerate(rows)
     ]  # fmt: skip
-    x, y = axes_of((0.0, float(report.displays)), ROW * len(rows) - 6)
-    base = alt.Chart(alt.InlineData(values))
-    bars = base.mark_rect().encode(
-        x=alt.X("zero:Q", **x), x2="number:Q", y=alt.Y("top:Q", **y), y2="bottom:Q",
-        color=alt.Color("colour:N", scale=None), description="told:N",
-    )  # fmt: skip
-    return small_chart(alt.layer(bars, *_named(base, y)), "Displays that a replay can use", ROW * len(rows) - 6)
+    chart, base = RowChart((0.0, float(report.displays)), ROW * len(rows) - 6), alt.Chart(alt.InlineData(values))
+    chart.draw(base.mark_rect(), "zero", "top", x2="number", y2="bottom", coloured=True, told=True)
+    chart.name_rows(base, right=_RIGHT)
+    return chart.spec("Displays that a replay can use")
 
 
 def tests_chart(report: CheckReport) -> Spec | None:
@@ -86,7 +83,7 @@ def tests_chart(report: CheckReport) -> Spec | None:
     limit = -math.log10(level)
     domain = (-0.2, max(_SURE, limit + 1.0) + 0.2)
     height = ROW * len(rows) + 24
-    x, y = axes_of(domain, height)
+    chart = RowChart(domain, height)
     heads = [{"of": name, "said": said, "words": ROW * i + 12.0} for i, (name, said, _) in enumerate(rows)]
     dots = [
         {"at": min(-math.log10(max(one.p_value or 0.0, 1e-300)), _SURE), "y": ROW * i + 34.0,
@@ -96,22 +93,14 @@ def tests_chart(report: CheckReport) -> Spec | None:
     ]  # fmt: skip
     bands = [{"from": limit, "to": domain[1], "top": ROW * i + 24.0, "bottom": ROW * i + 44.0,
               "start": domain[0], "middle": ROW * i + 34.0} for i in range(len(rows))]  # fmt: skip
-    band = alt.Chart(alt.InlineData(bands))
-    layers = [
-        band.mark_rect(color=_ALARM["fail"], opacity=0.16).encode(
-            x=alt.X("from:Q", **x), x2="to:Q", y=alt.Y("top:Q", **y), y2="bottom:Q"
-        ),
-        band.mark_rule(color=GREY, opacity=0.6).encode(x=alt.X("start:Q", **x), x2="to:Q", y=alt.Y("middle:Q", **y)),
-        alt.Chart(alt.InlineData(dots))
-        .mark_point(filled=True, size=90, opacity=0.75)
-        .encode(
-            x=alt.X("at:Q", **x), y=alt.Y("y:Q", **y), color=alt.Color("colour:N", scale=None), description="told:N"
-        ),
-        *_named(alt.Chart(alt.InlineData(heads)), y),
-        axis_words([{"at": domain[0], "y": height - 9.0, "said": "by chance"}], x, y, align="left"),
-        axis_words([{"at": limit, "y": height - 9.0, "said": f"p = {level:.1g}: it counts"}], x, y, align="left"),
-    ]
-    return small_chart(alt.layer(*layers), "P-values of the tests", height)
+    band, dot = alt.Chart(alt.InlineData(bands)), alt.Chart(alt.InlineData(dots))
+    chart.draw(band.mark_rect(color=_ALARM["fail"], opacity=0.16), "from", "top", x2="to", y2="bottom")
+    chart.draw(band.mark_rule(color=GREY, opacity=0.6), "start", "middle", x2="to")
+    chart.draw(dot.mark_point(filled=True, size=90, opacity=0.75), "at", "y", coloured=True, told=True)
+    chart.name_rows(alt.Chart(alt.InlineData(heads)), right=_RIGHT)
+    chart.say_below(domain[0], "by chance", align="left")
+    chart.say_below(limit, f"p = {level:.1g}: it counts", align="left")
+    return chart.spec("P-values of the tests")
 
 
 def _p_text(p: float | None) -> str:
@@ -148,19 +137,12 @@ def told_chart(audit: Audit) -> Spec | None:
     if not values:
         return None
     longest = max(max(row["detects"], row["live"]) for row in values)
-    height = ROW * len(values)
-    x, y = axes_of((0.0, 1.04 * longest), height)
-    base = alt.Chart(alt.InlineData(values))
-    layers = [
-        base.mark_rect(color=GREY, opacity=0.45).encode(
-            x=alt.X("zero:Q", **x), x2="detects:Q", y=alt.Y("top:Q", **y), y2="bottom:Q"
-        ),
-        base.mark_point(color=NAIVE, shape="diamond", filled=True, size=150, opacity=1).encode(
-            x=alt.X("live:Q", **x), y=alt.Y("middle:Q", **y), description="told:N"
-        ),
-        *_named(base, y),
-    ]
-    return small_chart(alt.layer(*layers), "Difference of each pair, and the smallest that is told", height)
+    chart, base = RowChart((0.0, 1.04 * longest), ROW * len(values)), alt.Chart(alt.InlineData(values))
+    chart.draw(base.mark_rect(color=GREY, opacity=0.45), "zero", "top", x2="detects", y2="bottom")
+    diamonds = base.mark_point(color=NAIVE, shape="diamond", filled=True, size=150, opacity=1)
+    chart.draw(diamonds, "live", "middle", told=True)
+    chart.name_rows(base, right=_RIGHT)
+    return chart.spec("Difference of each pair, and the smallest that is told")
 
 
 def arrival_chart(study: DelayStudy) -> Spec | None:
@@ -299,12 +281,3 @@ def shown_chart(facts: Mapping[str, Any]) -> Spec | None:
     if log["actions"] > len(actions):
         shares, labels = [*shares, 1.0 - sum(shares)], [*labels, f"{log['actions'] - len(actions):,} others"]
     return shares_chart([("displays of each action", np.asarray(shares))], labels)
-
-
-def _named(base: Any, y: Row) -> list[Any]:
-    """Return the layers of each row's name and number."""
-    return [
-        row_words(base, "of", y, x=alt.value(0), align="left"),
-        # Some letters are wider on a page than where their width is estimated.
-        row_words(base, "said", y, x=alt.value(WIDTH - 4), align="right"),
-    ]

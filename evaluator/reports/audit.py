@@ -11,6 +11,7 @@ from evaluator.audits.result import Audit, Coverage, DetectableDifference, PairA
 from evaluator.audits.words import reading_guide
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.reports.document import (
+    FEW_ROWS,
     Colour,
     Document,
     Grid,
@@ -18,28 +19,24 @@ from evaluator.reports.document import (
     Run,
     Section,
     Wordable,
-    column,
-    grid,
-    lines,
-    listed,
-    named,
-    paragraph,
-    run,
-    section,
-)
-from evaluator.reports.numbers import column_digits, error_text, percent_text, significant_text
-from evaluator.reports.shared_sections import (
-    FEW_ROWS,
     answer,
     coded,
     counted,
     fold,
+    lines,
+    listed,
     mark,
     name_omitted,
+    named,
+    paragraph,
     picture,
+    run,
+    section,
+    table,
     warnings_section,
     which_log,
 )
+from evaluator.reports.numbers import column_digits, error_text, percent_text, significant_text
 from evaluator.reports.terminal import fits
 
 # Decimals of values without errors.
@@ -162,7 +159,7 @@ def _few_values(audit: Audit, layout: Layout) -> Grid:
         live, bias = (lines(*number.replace(" ± ", "\n± ").split("\n")) for number in (numbers.live, numbers.bias))
         coloured = tuple(replace(part, colour="red" if policy.biased else "") for part in bias)
         rows.append((audit.name_of(policy.policy), live, coloured, _held(policy, 0)))
-    return _table(("policy", "live", "bias", "held"), rows)
+    return table(("policy", "live", "bias", "held"), rows)
 
 
 def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
@@ -170,10 +167,10 @@ def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
     yield _answer(audit, layout)
     yield _log(audit, layout)
     longest = max(len(audit.name_of(policy.policy)) for policy in audit.policies)
-    table = _bias_and_coverage(audit, layout)
-    if not fits(table, layout, longest):
+    values = _bias_and_coverage(audit, layout)
+    if not fits(values, layout, longest):
         # Without the mean values of the twins, where the table has no room for them.
-        table = _bias_and_coverage(audit, layout, values=False)
+        values = _bias_and_coverage(audit, layout, values=False)
     note = "held: of the intervals of value, regret and uplift, the share that held where the fewest did."
     pairs = audit.pairs[:FEW_ROWS]
     if pairs:
@@ -181,10 +178,10 @@ def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
             " live: first less second, per round. detects: the smallest difference that compare shows, by the runs, on "
             "80 % of such logs."
         )
-        yield section("", table)
+        yield section("", values)
         yield section(
             _question(audit),
-            _table(
+            table(
                 ("pair", "live", "detects", "told apart"),
                 [
                     (_name(pair, audit), live, _detects(_ranking(pair, audit), layout)[0], _apart(pair))
@@ -194,7 +191,7 @@ def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
             paragraph(note, style="dim"),
         )
     else:
-        yield section("", table, paragraph(note, style="dim"))
+        yield section("", values, paragraph(note, style="dim"))
     yield from warnings_section(coded(warnings_of(audit.findings)), full=False)
     yield name_omitted(
         counted(len(audit.pairs) - len(pairs), "more pair"),
@@ -216,7 +213,7 @@ def _bias_and_coverage(audit: Audit, layout: Layout, *, values: bool = True) -> 
     for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True):
         cells = (numbers.replayed, numbers.live) if values else ()
         rows.append((audit.name_of(policy.policy), *cells, numbers.bias, _judged(policy), _held(policy, 1)))
-    return _table(("policy", *(("replayed", "live") if values else ()), "bias", "verdict", "held"), rows)
+    return table(("policy", *(("replayed", "live") if values else ()), "bias", "verdict", "held"), rows)
 
 
 def _tables(audit: Audit, layout: Layout) -> Iterator[Section]:
@@ -225,7 +222,7 @@ def _tables(audit: Audit, layout: Layout) -> Iterator[Section]:
         for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True)
     ]
     columns = ("policy", "rounds", "replayed", "live", "bias", "verdict", "spread")
-    yield section("Does the replayed value equal the live one?", _table(columns, values))
+    yield section("Does the replayed value equal the live one?", table(columns, values))
     yield section("Do the intervals hold?", _intervals(audit))
     if not audit.pairs:
         return
@@ -233,14 +230,14 @@ def _tables(audit: Audit, layout: Layout) -> Iterator[Section]:
         (_name(pair, audit), live, _difference(pair), _digits(pair.spread), _ranked(pair), _apart(pair))
         for pair, live in zip(audit.pairs, _live_differences(audit.pairs, layout), strict=True)
     ]
-    yield section(_question(audit), _table(("pair", "live", "replayed", "spread", "ranked", "told apart"), pairs))
+    yield section(_question(audit), table(("pair", "live", "replayed", "spread", "ranked", "told apart"), pairs))
     powers = [
         ("" if i else _name(pair, audit), name, *_detects(detected, layout), _share(detected, audit))
         for pair in audit.pairs
         for i, (name, detected) in enumerate(_cases(pair, audit))
     ]
-    powers_table = _table(("pair", "test", "detects", "", "shown"), powers)
-    yield section("How large a difference shows on 80 % of such logs?", powers_table)
+    shown = table(("pair", "test", "detects", "", "shown"), powers)
+    yield section("How large a difference shows on 80 % of such logs?", shown)
 
 
 def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
@@ -289,12 +286,6 @@ def _cases(pair: PairAudit, audit: Audit) -> list[tuple[str, DetectableDifferenc
     ]
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Wordable]]) -> Grid:
-    """Return a table whose first column holds names, and the others numbers; a verdict may break over lines."""
-    numbers = [column(name, "number", folds=name == "verdict") for name in columns[1:]]
-    return grid([column(columns[0]), *numbers], rows)
-
-
 def _intervals(audit: Audit) -> Grid:
     rows = []
     for policy in audit.policies:
@@ -302,7 +293,7 @@ def _intervals(audit: Audit) -> Grid:
         for coverage in _coverages(policy).values():
             cells += [run(f"{coverage.share:.1%}", _alarm(coverage)), _width(coverage)]
         rows.append(cells)
-    return _table(("policy", "value", "width", "regret", "width", "uplift", "width"), rows)
+    return table(("policy", "value", "width", "regret", "width", "uplift", "width"), rows)
 
 
 def _question(audit: Audit) -> str:

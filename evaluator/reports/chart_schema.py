@@ -241,11 +241,11 @@ class _Chart(_Panel):
     @property
     def marks(self) -> int:
         """Number of marks drawn: each row counts once in every layer that draws it."""
-        return sum(self._marks(panel, self.data) for panel in ([self] if not self.panels else self.panels))
-
-    def _marks(self, panel: _Panel, outer: _Named | _Values | None) -> int:
-        shared = panel.data or outer
-        return sum(self._rows(unit.data or shared) for unit in panel.layer or [panel])
+        return sum(
+            self._rows(unit.data or panel.data or self.data)
+            for panel in self.panels or [self]
+            for unit in panel.layer or [panel]
+        )
 
     def _rows(self, data: _Named | _Values | None) -> int:
         if data is None:

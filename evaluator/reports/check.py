@@ -20,16 +20,22 @@ from evaluator.reports.document import (
     Section,
     Wordable,
     Words,
+    answer,
     column,
+    counted,
+    fold,
     grid,
     lights,
+    mark,
+    name_omitted,
     paragraph,
+    picture,
     run,
     section,
+    which_log,
     words,
 )
 from evaluator.reports.numbers import percent_text
-from evaluator.reports.shared_sections import answer, counted, fold, mark, name_omitted, picture, which_log
 from evaluator.reports.terminal import CHECK_STYLES, DO
 
 # Findings that a page explains in full beside the first one; more are folded.

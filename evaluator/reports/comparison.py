@@ -38,20 +38,24 @@ from evaluator.reports.document import (
     VerdictBlock,
     Wordable,
     Words,
+    coded,
     column,
+    counted,
     grid,
+    interval_assumptions,
     lines,
     listed,
+    name_omitted,
     named,
     paragraph,
     run,
     section,
+    warnings_section,
     words,
 )
 from evaluator.reports.numbers import Measured, measured, measured_below
 from evaluator.reports.outcome_tables import guardrails, outcomes, segments
 from evaluator.reports.replay import action_shares, delivered_each, resting
-from evaluator.reports.shared_sections import coded, counted, interval_assumptions, name_omitted, warnings_section
 
 _ACTIONS_SHOWN = 4
 # So many variants that a sentence is about are named.
@@ -257,16 +261,15 @@ def _difference_sections(comparison: Comparison, level: str) -> Iterator[Section
 
 def _limit_lines(results: Sequence[ReplayResult], differences: Sequence[Difference]) -> list[Words]:
     """Return why variants have no difference, or no expected difference, each reason with its variants."""
-    numbers = [difference.variant for difference in differences]
-    sentences = _together(results, [_limits(difference) for difference in differences], numbers)
+
+    def limits(of: Difference) -> list[str]:
+        if of.weighted is not None:
+            return [of.weighted.withheld] if of.weighted.withheld else []
+        expected = f"No difference of expected values: {of.why_not_expected}" if of.why_not_expected else ""
+        return [line for line in (of.why_not, expected) if line]
+
+    sentences = _together(results, list(map(limits, differences)), [of.variant for of in differences])
     return [words(line, ".") for line in sentences]
-
-
-def _limits(difference: Difference) -> list[str]:
-    if difference.weighted is not None:
-        return [difference.weighted.withheld] if difference.weighted.withheld else []
-    expected = f"No difference of expected values: {difference.why_not_expected}" if difference.why_not_expected else ""
-    return [line for line in (difference.why_not, expected) if line]
 
 
 def _differences(differences: Sequence[Difference], names: Sequence[str], level: str, *, to: bool = False) -> Grid:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -15,16 +15,19 @@ from evaluator.reports.document import (
     Grid,
     Layout,
     Section,
-    column,
-    grid,
+    answer,
+    counted,
+    fold,
+    name_omitted,
     names,
     paragraph,
+    picture,
     run,
     section,
+    table,
     words,
 )
 from evaluator.reports.numbers import count_text, significant_text
-from evaluator.reports.shared_sections import answer, counted, fold, name_omitted, picture
 from evaluator.units import ROUND, SECONDS, format_duration
 
 # Actions in the short form.
@@ -87,9 +90,9 @@ def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
     first = [heading, _answer(log, layout)] if layout.page else [_answer(log, layout), heading]
     columns = ("action", "displays", "conversions")
     counted_actions = [(one["label"], f"{one['displays']:,}", f"{one['conversions']:,}") for one in actions]
-    shown = section("Most shown", _table(columns, counted_actions))
+    shown = section("Most shown", table(columns, counted_actions))
     truths = [(row["chooses"], *(f"{row[number]:.4f}" for number in _TRUTHS)) for row in few]
-    true = [section("True values a display", _table(("chooses", *_TRUTHS), truths))] if few else []
+    true = [section("True values a display", table(("chooses", *_TRUTHS), truths))] if few else []
     # The log's own words: they name no option of this package.
     noted = Bullets(tuple(words(replace(run(note), verbatim=True)) for note in log["notes"]))
     notes = [section("Notes", noted)] if log["notes"] else []
@@ -159,10 +162,6 @@ def _log_rows(log: dict[str, Any]) -> list[tuple[str, str]]:
 def _named(rows: Iterable[tuple[str, str]]) -> Grid:
     """Return a table of names and texts, without the names whose text is empty."""
     return names((name, text) for name, text in rows if text)
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Grid:
-    return grid([column(columns[0]), *(column(name, "number") for name in columns[1:])], rows)
 
 
 def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:

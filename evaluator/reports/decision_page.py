@@ -32,6 +32,8 @@ from evaluator.reports.decision_words import (
     tiles,
 )
 from evaluator.reports.document import (
+    CANDIDATES,
+    NEXT,
     Cell,
     Grid,
     Layout,
@@ -39,16 +41,19 @@ from evaluator.reports.document import (
     VerdictBlock,
     Wordable,
     column,
+    counted,
+    fold,
     grid,
     lines,
     paragraph,
+    picture,
     run,
     section,
+    which_log,
     words,
 )
 from evaluator.reports.numbers import interval_parts, measured, measured_below, percent_text, significant_text
 from evaluator.reports.replay import share_within
-from evaluator.reports.shared_sections import CANDIDATES, NEXT, counted, fold, picture, which_log
 from evaluator.reports.terminal import MARKS, VERDICT_STYLES, fits
 
 # Sections that say what the numbers rest on; all others are numbers.
@@ -217,17 +222,15 @@ def answer_sections(comparison: Comparison, verdict: Verdict, layout: Layout) ->
         "",
         paragraph(which, f"{plan['conversions']:,} conversions"),
         _intervals(comparison, verdict, layout),
-        *(paragraph(line, style="dim") for line in _without_difference(verdict)),
+        *(
+            paragraph(f"{verdict.name_of(of.line)} has no difference: {one.what}.", style="dim")
+            for of in verdict.candidates
+            for one in of.conditions
+            # The sentence on the headline's says it of that one.
+            if one.name == "difference" and of.difference is None and of.line.variant != verdict.variant
+        ),
         id=CANDIDATES,
     )
-
-
-def _without_difference(verdict: Verdict) -> Iterator[str]:
-    """Yield why candidates have no difference; the sentence on the headline's says it of that one."""
-    for of in verdict.candidates:
-        if of.difference is None and of.line.variant != verdict.variant:
-            (why,) = [one.what for one in of.conditions if one.name == "difference"]
-            yield f"{verdict.name_of(of.line)} has no difference: {why}."
 
 
 def _worth(found: Sequence[Tile]) -> list[str]:
@@ -254,14 +257,17 @@ def _intervals(comparison: Comparison, verdict: Verdict, layout: Layout) -> Grid
     """Return the candidates, the headline's first, each with its interval as text and in numbers."""
     candidates = ranked(verdict)
     base, limit = verdict.baseline, limit_of(verdict)
-    axis = _axis([of.difference for of in candidates if of.difference is not None], limit)
+    found = [of.difference for of in candidates if of.difference is not None]
+    # All intervals, 0 and the rule's limit lie in the scale that all bars share.
+    ends = [0.0, limit or 0.0, *(end for of in found for end in (of.low, of.high, of.estimate) if math.isfinite(end))]
+    axis = (min(ends), max(ends)) if min(ends) < max(ends) else None
     rows: list[list[Cell]] = []
     for of in candidates:
         number, low, high = ("none", "", "") if of.difference is None else interval_parts(of.difference)
-        ends = f"[{low}, {high}]" if low else ""
+        interval = f"[{low}, {high}]" if low else ""
         decision = run(of.decision, VERDICT_STYLES[of.decision])
         bar = "" if of.difference is None or axis is None else draw_interval(of.difference, axis, limit, layout)
-        rows.append([verdict.name_of(of.line), bar, number, ends, decision])
+        rows.append([verdict.name_of(of.line), bar, number, interval, decision])
     rows.append([verdict.name_of(base), run("baseline", "dim"), "", "", ""])
     columns = [column(""), column(_scale(axis, layout), "whole"), column("difference", "number")]
     columns += [column(f"{100 * verdict.level:g} %", "number"), column("verdict", "whole")]
@@ -272,12 +278,6 @@ def _intervals(comparison: Comparison, verdict: Verdict, layout: Layout) -> Grid
             row.insert(1, earned[line.variant])
         columns.insert(1, column("replayed", "number"))
     return grid(columns, rows, gap=2 if layout.wide else 1)
-
-
-def _axis(found: Sequence[Interval], limit: float | None) -> tuple[float, float] | None:
-    """Return the ends of the scale that all bars share: all intervals, 0 and the rule's limit lie in it."""
-    ends = [0.0, limit or 0.0, *(end for of in found for end in (of.low, of.high, of.estimate) if math.isfinite(end))]
-    return (min(ends), max(ends)) if min(ends) < max(ends) else None
 
 
 def draw_interval(of: Interval, axis: tuple[float, float], limit: float | None, layout: Layout) -> str:
@@ -316,13 +316,8 @@ def _scale(axis: tuple[float, float] | None, layout: Layout) -> str:
     return f"{low}{high:>{_cells(layout) - len(low)}}"
 
 
-def value_table(result: ReplayResult, layout: Layout) -> Grid:
+def value_table(result: ReplayResult, layout: Layout, *, stacked: bool = False) -> Grid:
     """Return value and uplift of the only policy of a comparison; intervals stand below where there is little room."""
-    table = _value_table(result, stacked=False)
-    return table if fits(table, layout, len(result.title)) else _value_table(result, stacked=True)
-
-
-def _value_table(result: ReplayResult, *, stacked: bool) -> Grid:
     level = f"{result.value.level:.0%}"
     value = ("expected value", result.expected_value) if result.expected_value else ("value", result.value)
     columns = [column("policy")]
@@ -330,7 +325,8 @@ def _value_table(result: ReplayResult, *, stacked: bool) -> Grid:
     for title, of in (value, ("uplift", result.uplift)):
         columns += [column(name, "number") for name in ([lines(title, level)] if stacked else [title, level])]
         cells += [measured_below(of)] if stacked else [*measured(of)]
-    return grid(columns, [cells], gap=1)
+    table = grid(columns, [cells], gap=1)
+    return table if stacked or fits(table, layout, len(result.title)) else value_table(result, layout, stacked=True)
 
 
 def said_of_weighted(differences: Sequence[Difference], names: Sequence[str]) -> Iterator[str]:

@@ -10,18 +10,19 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evaluator.comparisons.expected import LiveTest
-from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.segment_differences import SegmentDifferences
 from evaluator.comparisons.variants import Line
-from evaluator.comparisons.verdict import EARNS, Candidate, Decision, Verdict, level_text
+from evaluator.comparisons.verdict import EARNS, Candidate, Decision, Verdict, level_text, percent
 from evaluator.escape import escape, shortened
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import VerdictBlock
-from evaluator.reports.numbers import interval_parts
-from evaluator.reports.terminal import chance_text, days_text
+from evaluator.reports.numbers import interval_parts, interval_text
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.result import Comparison
+    from evaluator.comparisons.segment_differences import SegmentDifferences
 
 _START = {"ship": "Ship", "wait": "Wait", "don't": "Don't ship"}
 _FEW = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -328,3 +329,78 @@ def limit_of(verdict: Verdict) -> float | None:
     if of.uplift is None or of.uplift.share is None or of.difference is None or not of.uplift.share.estimate:
         return None
     return verdict.rule.limit * of.difference.estimate / of.uplift.share.estimate
+
+
+def stakes(verdict: Verdict) -> list[str]:
+    """Return what the variant of a headline would change, a live test of it, and who loses; no unsound numbers."""
+    candidate, uplift = verdict.candidate, verdict.candidate.uplift
+    harm = [candidate.harm_text] if candidate.harm_text else []
+    if uplift is None or not candidate.sound:
+        return harm
+    a_month = uplift.unit == "month"
+    amount = _interval(uplift.amount)
+    per = f"{amount} a month of {uplift.displays:,.0f} displays" if a_month else f"{amount} per 1,000 displays"
+    share = "" if uplift.share is None else f"{_interval(uplift.share, percent=True)} of what it earns; "
+    lines = [f"Beyond {verdict.name_of(verdict.baseline)}: {share}{per}."]
+    if uplift.chance_of_loss is not None:
+        costs = ""
+        if verdict.decision == "ship" and uplift.cost_of_waiting is not None:
+            costs = f" Waiting another month costs about {amount.partition(' ')[0].lstrip('+')}."
+        lines.append(f"Chance that it earns less: {chance_text(uplift.chance_of_loss)}.{costs}")
+    if uplift.live_test is not None and verdict.decision != "don't":
+        lines.append(_live_test(uplift.live_test))
+    return [*lines, *harm]
+
+
+def _interval(of: Interval, *, percent: bool = False) -> str:
+    return interval_text(of.estimate, of.low, of.high, percent=percent)
+
+
+def _live_test(test: LiveTest) -> str:
+    """Return a live test in words: how much traffic for how long, and when to stop it."""
+
+    def last(displays: int, days: float | None) -> str:
+        return f"{displays:,} displays" if days is None else days_text(days)
+
+    long = last(test.displays, test.days) + ("" if test.days is None else f" ({test.displays:,} displays)")
+    low, at_low = test.displays_at_low, ""
+    if low is not None and low > test.displays:
+        at_low = f", {last(low, test.days_at_low)} if only the lower end is true"
+    after = f" The last conversions are in {days_text(test.days_after)} later." if test.days_after else ""
+    return (
+        f"Live test: {test.share:.0%} of the traffic for {long} shows the difference with a power of 80 %{at_low}."
+        f"{after} Stop it {test.stop}."
+    )
+
+
+def days_text(days: float) -> str:
+    """Return a number of days in words, rounded up."""
+    return "less than a day" if days < 1.0 else f"{math.ceil(days):,} day{'s' * (days > 1.0)}"
+
+
+def chance_text(chance: float) -> str:
+    """Return a chance in per cent, with bounds for one that is close to 0 or 1."""
+    if chance < 0.001:
+        return "under 0.1%"
+    return "over 99.9%" if chance > 0.999 else f"{chance:.{1 if min(chance, 1.0 - chance) < 0.1 else 0}%}"
+
+
+def rule_text(verdict: Verdict, *, others: bool = True) -> str:
+    """Return the rule in words and, if wanted, its result for the other lines."""
+    together = f", {len(verdict.candidates)} candidates together" if len(verdict.candidates) > 1 else ""
+    rest = [
+        f"{verdict.name_of(one.line)}: {one.decision}"
+        for one in verdict.candidates
+        if one.line.variant != verdict.variant
+    ]
+    looks, level = "", percent(verdict.level)
+    if verdict.candidate.target == "realised":
+        looks = ", at any number of looks" if verdict.candidate.uplift is not None else ""
+    elif verdict.look is not None:
+        looks, level = f": {level} over all {verdict.look.planned:,} looks", level_text(verdict.interval_level)
+        level += f", {verdict.look}"
+    elif verdict.candidate.uplift is not None:
+        looks = ", good for one look"
+    return f"Rule: {verdict.rule.text} at {level}{together}{looks}." + (
+        f" {', '.join(rest)}." if rest and others else ""
+    )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from evaluator.delays.study.changes import POWER, DelayDrift
 from evaluator.delays.study.fitting import narrow_components
-from evaluator.delays.study.joint_rate import CalibrationPart, JointStudy
+from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.result import FEWEST, DelayStudy, since_words
 from evaluator.delays.study.result import words as duration
 from evaluator.log.times import Periods
@@ -145,7 +145,8 @@ def joint_sentences(study: DelayStudy, joint: JointStudy) -> list[str]:
 def _calibration(study: DelayStudy, joint: JointStudy) -> str:
     check = joint.calibration
     by, part = check.worst
-    span = f"predicted rates of {part.low:.2%} to {part.high:.2%}" if by == "rate" else _ages(study, part)
+    low, high = (f"{end:.2%}" if by == "rate" else duration(study.rows, end) for end in (part.low, part.high))
+    span = f"predicted rates of {low} to {high}" if by == "rate" else low if low == high else f"{low} to {high}"
     tested = (
         f"conversions so far were compared with those expected, in {len(check.by_rate)} parts of the displays by "
         f"predicted rate and {len(check.by_age)} by age: p = {check.p:.2g}; furthest off are displays "
@@ -158,8 +159,3 @@ def _calibration(study: DelayStudy, joint: JointStudy) -> str:
         f"{check.detectable:.0%} on 4 of 5 logs, smaller differences less often, and nothing about conversions later "
         "than the displays were followed"
     )
-
-
-def _ages(study: DelayStudy, part: CalibrationPart) -> str:
-    low, high = duration(study.rows, part.low), duration(study.rows, part.high)
-    return low if low == high else f"{low} to {high}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from evaluator.delays.families import DelayFit
 from evaluator.delays.study.goodness import SCALES
 from evaluator.delays.study.heterogeneity import LEVELS
 from evaluator.delays.study.joint_rate import JointStudy
@@ -23,6 +22,7 @@ from evaluator.reports.delay_sentences import (
     tail_sentence,
 )
 from evaluator.reports.document import (
+    ANSWER,
     Block,
     Document,
     Grid,
@@ -30,19 +30,23 @@ from evaluator.reports.document import (
     Paragraph,
     Section,
     Wordable,
-    column,
-    grid,
+    answer,
+    fold,
     lines,
     listed,
+    mark,
+    name_omitted,
     named,
     names,
     paragraph,
+    picture,
     run,
     section,
+    table,
+    which_log,
     words,
 )
 from evaluator.reports.numbers import significant_text
-from evaluator.reports.shared_sections import ANSWER, answer, fold, mark, name_omitted, picture, which_log
 
 _PERIODS_SHOWN = 10
 _RATE = "Conversion rate on context"
@@ -251,21 +255,16 @@ def _whole(study: DelayStudy, kind: _Kind, layout: Layout) -> Iterator[Section]:
         yield section(_RATE, paragraph(run("withheld", "bold"), f": {study.missing['joint']}"))
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[Wordable]]) -> Grid:
-    """Return a table of names in the first column and numbers, which may be broken over lines on a narrow terminal."""
-    numbers = [column(name, "number", folds=True) for name in columns[1:]]
-    return grid([column(columns[0]), *numbers], rows)
-
-
 def _quantiles(study: DelayStudy) -> Grid:
     """Return the table of the quantiles of delays."""
     rows = study.rows
-    return _table(
+    return table(
         ("share come", "as seen", "corrected", f"{study.fit.confidence:.0%} interval"),
         [
             (f"{q.level:.0%}", duration(rows, q.naive), duration(rows, q.corrected), between(rows, q.low, q.high))
             for q in study.quantiles
         ],
+        folds=True,
     )
 
 
@@ -279,8 +278,11 @@ def _law(study: DelayStudy) -> list[tuple[str, str]]:
     facts.append(("parameters", f"{best.family}: {parameters}"))
     facts.append(("AIC above it", ", ".join(f"{f.family} {f.aic - best.aic:,.0f}" for f in comparison.fits[1:]) or "-"))
     facts += [("spike", sentence) for sentence in spike_sentences(study)]
-    for note, families in _group_unconverged(comparison.fits).items():
-        facts.append(("without maximum", f"{', '.join(families)}: {note}"))
+    # Laws whose likelihood has no strict maximum, by their note.
+    unconverged = [fit for fit in comparison.fits if not fit.converged]
+    for note in dict.fromkeys(fit.notes[0] for fit in unconverged):
+        families = ", ".join(fit.family for fit in unconverged if fit.notes[0] == note)
+        facts.append(("without maximum", f"{families}: {note}"))
     if rows.limit is not None:
         beyond = 1.0 - float(best.cdf(best.longest))
         facts.append((f"beyond {duration(rows, best.longest)}", f"{beyond:.1%} of the law, which no data speak for"))
@@ -298,18 +300,9 @@ def _parameter(rows: DelayRows, name: str, value: float) -> str:
     return f"{label} {duration(rows, delay) if rows.tick_seconds else f'{significant_text(delay, 4)} rounds'}"
 
 
-def _group_unconverged(fits: Sequence[DelayFit]) -> dict[str, list[str]]:
-    """Return the laws whose likelihood has no strict maximum, grouped by their note."""
-    families: dict[str, list[str]] = {}
-    for fit in fits:
-        if not fit.converged:
-            families.setdefault(fit.notes[0], []).append(fit.family)
-    return families
-
-
 def _windows(study: DelayStudy, *, page: bool = False) -> Grid:
     """Return the table of the windows; on a page, which may be as narrow as a phone, without rounds and losses."""
-    table: list[tuple[str, ...]] = []
+    found: list[tuple[str, ...]] = []
     for window in study.windows:
         share = window.share
         rounds = "" if window.rounds is None else f"{window.rounds:,.0f}"
@@ -317,13 +310,13 @@ def _windows(study: DelayStudy, *, page: bool = False) -> Grid:
         if study.rows.limit is not None and share.window >= share.longest:
             unknown = "beyond the log" if page else "beyond what the log shows"
             beyond = ("all", "") if share.identified else ("unknown", unknown)
-            table.append((label, rounds, *beyond, ""))
+            found.append((label, rounds, *beyond, ""))
         else:
             interval = f"[{share.low:.1%}, {share.high:.1%}]"
-            table.append((label, rounds, f"{share.tau:.1%}", interval, f"{share.lost:.1%}"))
+            found.append((label, rounds, f"{share.tau:.1%}", interval, f"{share.lost:.1%}"))
     columns = ("window", "rounds", "keeps", f"{study.fit.confidence:.0%} interval", "loses")
     kept = [0, 2, 3] if page else range(len(columns))
-    return _table([columns[i] for i in kept], [[row[i] for i in kept] for row in table])
+    return table([columns[i] for i in kept], [[row[i] for i in kept] for row in found], folds=True)
 
 
 def _advice(study: DelayStudy) -> Paragraph:
@@ -343,14 +336,16 @@ def _window(study: DelayStudy, ticks: float) -> str:
 
 
 def _groups(study: DelayStudy) -> Grid:
-    table = []
+    found = []
     for group in study.groups:
         low, high = group.fit.quantile_intervals([0.5])
         label = f"{len(group.members)} others" if len(group.members) > 1 else group.label
         quantiles = (duration(study.rows, q.corrected) for q in group.quantiles)
-        table.append((label, f"{group.conversions:,}", *quantiles, between(study.rows, low[0], high[0])))
+        found.append((label, f"{group.conversions:,}", *quantiles, between(study.rows, low[0], high[0])))
     levels = (f"{level:.0%}" for level in LEVELS)
-    return _table((study.rows.by, "conversions", *levels, f"of 50%: {study.fit.confidence:.0%} interval"), table)
+    return table(
+        (study.rows.by, "conversions", *levels, f"of 50%: {study.fit.confidence:.0%} interval"), found, folds=True
+    )
 
 
 def _drift(study: DelayStudy) -> Iterator[Block]:
@@ -358,16 +353,16 @@ def _drift(study: DelayStudy) -> Iterator[Block]:
     yield paragraph(drift_verdict(study).words)
     if drift is None or periods is None:
         return
-    table = []
+    found = []
     days = {day.day: day for day in drift.days}
     for rate in _some(study.rates):
         day = days.get(rate.period)
         quantiles = [""] * len(drift.levels) if day is None else [duration(study.rows, q) for q in day.quantiles]
         corrected = "too new" if rate.corrected is None else f"{rate.corrected:.2%}"
         label = periods.label(rate.period, study.rows.tick_seconds)
-        table.append((label, f"{rate.displays:,}", f"{rate.seen:.2%}", corrected, *quantiles))
+        found.append((label, f"{rate.displays:,}", f"{rate.seen:.2%}", corrected, *quantiles))
     levels = (f"{level:.0%}" for level in drift.levels)
-    yield _table((periods.name, "displays", "converted", "corrected", *levels), table)
+    yield table((periods.name, "displays", "converted", "corrected", *levels), found, folds=True)
     spans = sorted(day.longest for day in drift.days)
     if np.isfinite(spans[-1]):
         young = "" if spans[0] == spans[-1] else ", or of what the period could show if that is less"
@@ -376,7 +371,7 @@ def _drift(study: DelayStudy) -> Iterator[Block]:
 
 
 def _joint(study: DelayStudy, joint: JointStudy) -> Section:
-    table = _table(
+    rates = table(
         ("displays", "", "converted", "corrected", f"{study.options.level:.0%} interval"),
         [
             (
@@ -389,8 +384,9 @@ def _joint(study: DelayStudy, joint: JointStudy) -> Section:
             for name, rate in (("all", joint.rate), ("immature", joint.immature))
             if rate.displays
         ],
+        folds=True,
     )
-    return section(_RATE, table, paragraph(lines(*joint_sentences(study, joint))))
+    return section(_RATE, rates, paragraph(lines(*joint_sentences(study, joint))))
 
 
 def _some(rates: tuple[PeriodRate, ...]) -> Iterable[PeriodRate]:

@@ -1,23 +1,20 @@
-"""The document of any result: one function for each kind of result builds it; text, HTML and notebooks render it.
+"""The document and the charts of any result: functions for each kind of result build them; text and HTML render them.
 
-Its short form has at most as many lines as the smallest terminal shows, whatever the result. What does not fit is taken
-away in one order for all results: sections that explain, the ends of long sentences, notes in dim print, rows of long
-tables, then whole sections from the last one on. The answer, which is the first section, what to do next and each
-warning's code stay. The last line names what is left out, and the option that prints it.
+Charts are Vega-Lite specifications with their data.
 """
 
 from __future__ import annotations
 
-import io
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from importlib import import_module
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from evaluator.comparisons.verdict import Verdict
+from evaluator.comparisons.verdict import Candidate, Verdict
+from evaluator.errors import UnknownNameError, nearest
 from evaluator.findings.catalogue import COMMANDS, Entry
 from evaluator.reports.command_words import use_command_words
 from evaluator.reports.document import (
@@ -30,6 +27,7 @@ from evaluator.reports.document import (
     Lights,
     Paragraph,
     Section,
+    Spec,
     VerdictBlock,
     Words,
     column,
@@ -39,40 +37,78 @@ from evaluator.reports.document import (
     run,
     section,
 )
-from evaluator.reports.shared_sections import CANDIDATES, NEXT, OMITTED, name_omitted
-from evaluator.reports.terminal import ReportConsole, layout_of, print_document
+from evaluator.reports.terminal import fit_lines, layout_of, print_document
+
+if TYPE_CHECKING:
+    import altair as alt
 
 FULL = Layout()
 # The module and the function that build the document of each kind of result; modules are imported when needed.
 _BUILDERS = {
-    "Audit": ("audit", "document"),
-    "CheckReport": ("check", "document"),
-    "Comparison": ("comparison", "document"),
-    "dict": ("dataset", "document"),
-    "DelayStudy": ("delays", "document"),
-    "Log": ("dataset", "document"),
-    "ReplayPlan": ("replay", "plan_document"),
-    "ReplayResult": ("replay", "document"),
-    "Simulation": ("simulation", "document"),
-}
-# Lines of the smallest terminal.
-LINES = 24
-# Sections that are cut but never left out.
-_STAY = (CANDIDATES, "warnings", NEXT)
-# Rows that a table keeps at least, and sentences a list.
-_FEW = 3
-# Characters of the sign and the blank before a sentence of a list, with the indent of its section.
-_BULLET = 4
+    "Audit": "audit.document", "CheckReport": "check.document", "Comparison": "comparison.document",
+    "dict": "dataset.document", "DelayStudy": "delays.document", "Log": "dataset.document",
+    "ReplayPlan": "replay.plan_document", "ReplayResult": "replay.document", "Simulation": "simulation.document",
+}  # fmt: skip
+# Small pictures of pages, which no file holds.
+SMALL = frozenset({"arrival", "change"})
+# Parts that only a whole chart has: Altair refuses to join charts that have them.
+_OF_A_WHOLE = frozenset({"$schema", "config", "datasets"})
+# The names of the charts of each kind of result, the most telling one first, with the module and the function that draw
+# each. A function without a name draws several charts, each with its own.
+_CHARTS: dict[str, list[tuple[str, str]]] = {
+    "ReplayResult": [
+        ("replay", "curve_charts.replay_chart"), ("guardrails", "interval_charts.guardrail_chart"),
+        ("actions", "curve_charts.action_chart"), ("window", "curve_charts.window_chart"),
+        ("", "interval_charts.group_charts"), ("acceptance", "interval_charts.acceptance_chart"),
+        ("earned", "answer_charts.earned_chart"), ("seen", "answer_charts.learned_chart"),
+        ("gainers", "answer_charts.uplifts_chart"),
+    ],
+    "Comparison": [
+        ("comparison", "curve_charts.comparison_chart"), ("differences", "interval_charts.difference_chart"),
+        ("windows", "curve_charts.window_chart"), ("acceptance", "interval_charts.acceptance_chart"),
+        ("guardrails", "interval_charts.guardrail_chart"), ("", "interval_charts.segment_charts"),
+        ("", "curve_charts.action_charts"), ("decision", "small_charts.decision_chart"),
+        ("gainers", "small_charts.gainers_chart"), ("gain", "small_charts.gain_chart"),
+        ("seen", "small_charts.seen_chart"),
+    ],
+    "Audit": [
+        ("audit", "interval_charts.audit_chart"), ("detectable", "interval_charts.detectable_chart"),
+        ("bias", "answer_charts.bias_chart"), ("told", "answer_charts.told_chart"),
+    ],
+    "CheckReport": [("left", "answer_charts.left_chart"), ("tests", "answer_charts.tests_chart")],
+    "Simulation": [("simulation", "curve_charts.simulation_chart"), ("observed", "curve_charts.observed_chart")],
+    "DelayStudy": [
+        ("cdf", "delay_charts.cdf_chart"), ("density", "delay_charts.density_chart"),
+        ("groups", "delay_charts.groups_chart"), ("arrival", "answer_charts.arrival_chart"),
+        ("rates", "delay_charts.rates_chart"), ("calibration", "delay_charts.calibration_chart"),
+        ("change", "answer_charts.change_chart"),
+    ],
+    "Log": [("log", "curve_charts.log_chart")],
+    "dict": [("shown", "answer_charts.shown_chart")],
+}  # fmt: skip
+# Charts of all replays of a result; and charts that there are not if all delays are 0.
+_OF_REPLAYS = ("guardrails", "window", "windows", "acceptance")
+_OF_DELAYS = ("cdf", "density", "groups", "arrival")
 
 
 def document_of(result: object, layout: Layout = FULL) -> Document:
     """Return the document of a result, a plan or a log, with options named as in Python; TypeError for others."""
-    for kind in type(result).__mro__:
-        if kind.__name__ in _BUILDERS:
-            module, function = _BUILDERS[kind.__name__]
-            document: Document = getattr(import_module(f"evaluator.reports.{module}"), function)(result, layout)
-            return document
-    raise TypeError(f"A {type(result).__name__} has no report.")
+    kind = _kind(result, _BUILDERS)
+    if not kind:
+        raise TypeError(f"A {type(result).__name__} has no report.")
+    document: Document = _function(_BUILDERS[kind])(result, layout)
+    return document
+
+
+def _kind(result: object, known: Container[str]) -> str:
+    """Return the name of the first class of a result that is known; empty for none."""
+    return next((kind.__name__ for kind in type(result).__mro__ if kind.__name__ in known), "")
+
+
+def _function(where: str) -> Callable[..., Any]:
+    module, _, name = where.partition(".")
+    function: Callable[..., Any] = getattr(import_module(f"evaluator.reports.{module}"), name)
+    return function
 
 
 def chapter_of(result: object, reproduce: Mapping[str, str] | None = None, *, dates: str = "") -> Chapter:
@@ -81,7 +117,6 @@ def chapter_of(result: object, reproduce: Mapping[str, str] | None = None, *, da
     The facts are given by name; the dates are those of its log in words, empty where they are not known.
     """
     # Imported here, because a report on a terminal needs no charts.
-    from evaluator.reports.charts import charts_of
 
     document = document_of(result, Layout(page=True, dates=dates))
     return Chapter(document.kind, document.title, document.sections, charts_of(result), reproduce or {})
@@ -100,18 +135,13 @@ def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Secti
         return tuple(part if part.verbatim else replace(part, text=translate(part.text)) for part in text)
 
     def of_verdict(verdict: Verdict) -> Verdict:
-        candidates = tuple(
-            replace(
-                one,
-                conditions=tuple(
-                    replace(c, what=translate(c.what), remedy=translate(c.remedy)) for c in one.conditions
-                ),
-            )
-            for one in verdict.candidates
-        )
+        def of_conditions(one: Candidate) -> Candidate:
+            said = (replace(c, what=translate(c.what), remedy=translate(c.remedy)) for c in one.conditions)
+            return replace(one, conditions=tuple(said))
+
         return replace(
             verdict, headline=translate(verdict.headline), sentence=translate(verdict.sentence),
-            settle=tuple(map(translate, verdict.settle)), candidates=candidates,
+            settle=tuple(map(translate, verdict.settle)), candidates=tuple(map(of_conditions, verdict.candidates)),
         )  # fmt: skip
 
     def of_block(block: Block) -> Block:
@@ -128,18 +158,11 @@ def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Secti
                 notes = tuple(map(translate, block.notes))
                 return replace(block, verdict=of_verdict(block.verdict), notes=notes)
             case Lights():
-                return replace(
-                    block,
-                    lights=tuple(
-                        replace(
-                            light,
-                            number=translate(light.number),
-                            what=translate(light.what),
-                            remedy=translate(light.remedy),
-                        )
-                        for light in block.lights
-                    ),
+                lights = (
+                    replace(one, number=translate(one.number), what=translate(one.what), remedy=translate(one.remedy))
+                    for one in block.lights
                 )
+                return replace(block, lights=tuple(lights))
 
     return tuple(
         replace(part, title=of_words(part.title), fold=of_words(part.fold), blocks=tuple(map(of_block, part.blocks)))
@@ -162,7 +185,12 @@ def entry_document(entry: Entry) -> Document:
         section("How it is found", paragraph(entry.how.strip())),
         section("What it does to the numbers", paragraph(entry.effect.strip())),
         section("What to do", paragraph(entry.remedy.strip())),
-        *(section(title, paragraph(_python(code))) for title, code in examples.items() if code),
+        *(
+            # In Python code options keep their names.
+            section(title, paragraph(*(replace(part, verbatim=True) for part in lines(*code.strip().splitlines()))))
+            for title, code in examples.items()
+            if code
+        ),
     )
     return Document("explain", entry.code, sections)
 
@@ -183,167 +211,60 @@ def list_document(entries: Sequence[Entry]) -> Document:
     return Document("explain", "Codes of findings", tuple(sections))
 
 
-def _python(code: str) -> Words:
-    """Return Python code as words in which options keep their names."""
-    return tuple(replace(part, verbatim=True) for part in lines(*code.strip().splitlines()))
+def charts_of(result: object) -> dict[str, Spec]:
+    """Return the charts of a result or a log, the most telling one first; an empty dict for a result without charts."""
+    return dict(_drawn(result))
 
 
-def fit_lines(document: Document, console: Console, most: int = LINES) -> Document:
-    """Return a document that prints as at most `most` lines, if its answer alone does not need more.
-
-    The document is in its short form; the console is the one that will print it.
-    """
-    last = next((part for part in document.sections if part.id == OMITTED), None)
-    sections = [part for part in document.sections if part is not last]
-    heights = [_height(part, console) for part in sections]
-    omitted: list[str] = []
-
-    def excess() -> int:
-        closing = last if not omitted else _closing(last, omitted, console)
-        parts = [*heights, *([] if closing is None else [_height(closing, console)])]
-        return sum(parts) + len(parts) - 1 - most
-
-    for cut in _CUTS:
-        for i in reversed(range(len(sections))):
-            too_many = excess()
-            if too_many <= 0:
-                break
-            if i == 0 and cut in (_fold, _fold_explaining):
-                continue
-            new = cut(sections[i], too_many, console)
-            if new is sections[i]:
-                continue
-            if cut in _NAMED and (name := _short_name(sections[i])) not in omitted:
-                omitted.insert(0, name)
-            if new is None:
-                del sections[i], heights[i]
-            else:
-                sections[i], heights[i] = new, _height(new, console)
-    closing = last if not omitted else _closing(last, omitted, console)
-    return replace(document, sections=(*sections, *([] if closing is None else [closing])))
+def first_chart(result: object) -> dict[str, Spec]:
+    """Return the most telling chart alone, by its name, where there is one."""
+    return dict(islice(_drawn(result), 1))
 
 
-def _height(part: Section, console: Console) -> int:
-    """Return the number of lines of a section."""
-    return _lines_at(console.width, part)
+def _drawn(result: Any) -> Iterator[tuple[str, Spec]]:
+    """Yield each chart of a result that has something to draw, with its name."""
+    kind = _kind(result, _CHARTS)
+    for name, where in _CHARTS.get(kind, ()):
+        if kind == "DelayStudy" and name in _OF_DELAYS and not result.drawable:
+            continue
+        found = _function(where)(getattr(result, "results", [result]) if name in _OF_REPLAYS else result)
+        if not name:
+            yield from found.items()
+        elif found is not None:
+            yield name, found
 
 
-@lru_cache(maxsize=32)  # a table of thousands of rows is printed once, not at every cut elsewhere
-def _lines_at(width: int, part: Section) -> int:
-    file = io.StringIO()
-    plain = ReportConsole(file=file, width=width, color_system=None, force_terminal=False)
-    print_document(plain, Document("", "", (part,)))
-    return file.getvalue().count("\n")
+def chart_of(result: object, name: str | None) -> alt.Chart:
+    """Return a chart of a result by its name, the most telling one for None; UnknownNameError if there is none."""
+    import altair as alt
+
+    charts = charts_of(result)
+    wanted = next(iter(charts), "") if name is None else name
+    if wanted not in charts:
+        subject = f"This {type(result).__name__}"
+        if not charts:
+            raise UnknownNameError(f"{subject} has no chart.", remedy="its tables say all that it holds.")
+        raise UnknownNameError(f"{subject} has no chart {wanted!r}.", remedy=nearest(wanted, charts))
+    spec = charts[wanted]
+    parts = {
+        part: _inline_data(value, spec.get("datasets", {})) for part, value in spec.items() if part not in _OF_A_WHOLE
+    }
+    chart: alt.Chart = alt.Chart.from_dict(parts)
+    return chart
 
 
-def _fold_explaining(part: Section, too_many: int, console: Console) -> Section | None:
-    return None if part.folded else part
-
-
-def _fold(part: Section, too_many: int, console: Console) -> Section | None:
-    """Leave out the last blocks, as many as needed, each with the words that introduce it."""
-    if part.id in _STAY:
+def _inline_data(part: Any, data: Mapping[str, Any]) -> Any:
+    """Return a part of a chart with its data inline instead of named, without the invisible marks for tooltips."""
+    if isinstance(part, list):
+        return [_inline_data(one, data) for one in part if not _is_unseen(one)]
+    if not isinstance(part, dict):
         return part
-    wanted, blocks = _height(part, console) - too_many, part.blocks
-    while blocks and _height(replace(part, blocks=blocks), console) > wanted:
-        blocks = blocks[:-1]
-        while blocks and isinstance(last := blocks[-1], Paragraph) and _text(last.words).endswith(":"):
-            blocks = blocks[:-1]
-    return replace(part, blocks=blocks) if blocks else None
+    if set(part) == {"name"} and part["name"] in data:
+        return {"values": data[part["name"]]}
+    return {name: _inline_data(value, data) for name, value in part.items()}
 
 
-def _shorten_sentences(part: Section, too_many: int, console: Console) -> Section:
-    """Leave of sentences of a list what fits a line, the longest ones first; their codes stay."""
-    room, wanted = console.width - _BULLET, _height(part, console) - too_many
-    long = [item for block in part.blocks if isinstance(block, Bullets) for item in block.items]
-    for item in sorted(long, key=lambda item: len(_text(item)), reverse=True):
-        if len(_text(item)) <= room or _height(part, console) <= wanted:
-            break
-        blocks = (_with_item(block, item, _one_line(item, room)) for block in part.blocks)
-        part = replace(part, blocks=tuple(blocks))
-    return part
-
-
-def _with_item(block: Block, item: Words, short: Words) -> Block:
-    return Bullets(tuple(short if one is item else one for one in block.items)) if isinstance(block, Bullets) else block
-
-
-def _one_line(sentence: Words, room: int) -> Words:
-    """Return as many of its words as fit a line, and its code, which is its last part in brackets."""
-    code = sentence[-1].text if len(sentence) > 1 and sentence[-1].text.startswith(" [") else ""
-    said = _text(sentence[:-1] if code else sentence)
-    kept = said[: max(room - len(code) - 3, 0)].rpartition(" ")[0].rstrip(",;: ")
-    return replace(sentence[0], text=f"{kept}..."), *(sentence[-1:] if code else ())
-
-
-def _drop_notes(part: Section, too_many: int, console: Console) -> Section:
-    """Leave out paragraphs that are dim from their first to their last word."""
-
-    def is_note(block: Block) -> bool:
-        return isinstance(block, Paragraph) and bool(block.words) and all(run.dim for run in block.words)
-
-    return _with_blocks(part, (block for block in part.blocks if not is_note(block)))
-
-
-def _cut_rows(part: Section, too_many: int, console: Console) -> Section:
-    """Cut the longest table as far as needed, and say how many rows are left out."""
-    tables = [block for block in part.blocks if isinstance(block, Grid)]
-    longest = max(tables, key=lambda table: len(table.rows), default=None)
-    if longest is None or len(longest.rows) <= _FEW + 1:
-        return part
-
-    def with_rows(kept: int) -> Section:
-        more = paragraph(f"{len(longest.rows) - kept:,} more: --full", style="dim")
-        short = (replace(longest, rows=longest.rows[:kept]), more)
-        blocks = [one for block in part.blocks for one in (short if block is longest else (block,))]
-        return replace(part, blocks=tuple(blocks))
-
-    wanted = _height(part, console) - too_many
-    most = max(min(len(longest.rows) - 2, wanted), _FEW)  # a row takes a line or more
-    kept = bisect_right(range(_FEW, most + 1), wanted, key=lambda kept: _height(with_rows(kept), console))
-    return with_rows(max(_FEW + kept - 1, _FEW))
-
-
-def _cut_sentences(part: Section, too_many: int, console: Console) -> Section:
-    """Cut lists: the last sentence then says how many are left out."""
-
-    def cut(block: Bullets) -> Bullets:
-        kept = max(len(block.items) - too_many - 1, 1)
-        if kept + 1 >= len(block.items):
-            return block
-        return Bullets((*block.items[:kept], paragraph(f"{len(block.items) - kept:,} more: --full").words))
-
-    return _with_blocks(part, (cut(block) if isinstance(block, Bullets) else block for block in part.blocks))
-
-
-def _with_blocks(part: Section, blocks: Iterable[Block]) -> Section:
-    """Return the section with these blocks; the same section if they are as before."""
-    new = tuple(blocks)
-    return part if new == part.blocks else replace(part, blocks=new)
-
-
-def _text(cell: Words) -> str:
-    return "".join(run.text for run in cell)
-
-
-def _short_name(part: Section) -> str:
-    """Return what the last line calls a section: the bold words of its title."""
-    name = part.title[0].text.strip() if part.title else "notes"
-    return f"{name[:1].lower()}{name[1:]}"
-
-
-def _closing(last: Section | None, omitted: Sequence[str], console: Console) -> Section:
-    """Return the last line, which names what is left out, and no more of it than fits the line."""
-    names = list(omitted)
-    if last is not None:
-        block = last.blocks[0]
-        assert isinstance(block, Paragraph)
-        names += _text(block.words).partition(": ")[2].rstrip(".").split(", ")
-    while _height(closing := name_omitted(*names), console) > 1 and len(names) > 1:
-        names = [*names[:-2], "and more"] if names[-1] == "and more" else [*names[:-1], "and more"]
-    return closing
-
-
-_CUTS = (_fold_explaining, _shorten_sentences, _drop_notes, _cut_rows, _fold, _cut_sentences)
-# Those after which the last line names the section; the others leave a sign where they cut.
-_NAMED = (_fold_explaining, _drop_notes, _fold)
+def _is_unseen(part: Any) -> bool:
+    """Whether a part of a chart holds invisible marks."""
+    mark = part.get("mark") if isinstance(part, dict) else None
+    return isinstance(mark, dict) and mark.get("opacity") == 0

@@ -21,12 +21,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from evaluator.escape import escape
-from evaluator.reports.charts import first_chart
-from evaluator.reports.decision_words import candidate_rows, head, sentences, steps, tiles
-from evaluator.reports.document import Block, Chapter, Column, Run, Section, Spec, VerdictBlock, Words
-from evaluator.reports.documents import document_of, name_command_options_in_sections
-from evaluator.reports.shared_sections import ANSWER
-from evaluator.reports.terminal import DO, MARKS, SETTLE, rule_text, stakes
+from evaluator.reports.decision_words import candidate_rows, head, rule_text, sentences, stakes, steps, tiles
+from evaluator.reports.document import ANSWER, Block, Chapter, Column, Run, Section, Spec, VerdictBlock, Words
+from evaluator.reports.documents import document_of, first_chart, name_command_options_in_sections
+from evaluator.reports.terminal import DO, MARKS, SETTLE
 from evaluator.version import __version__
 
 PAGE = "report.html"
@@ -124,7 +122,11 @@ def page_of(chapters: Sequence[Chapter]) -> str:
     dated = chapters[0].kind == "over time"
     first = decided[0] if len(decided) == 1 and not alone else None
     if first is not None:
-        places = [replace(place, sections=tuple(map(_drop_verdict, place.sections))) for place in places]
+
+        def without_decision(section: Section) -> Section:
+            return replace(section, blocks=tuple(block for block in section.blocks if not _is_decision(block)))
+
+        places = [replace(place, sections=tuple(map(without_decision, place.sections))) for place in places]
     return _filled(
         "page.html", colours=_PAGE_COLOURS, focus=' tabindex="0"', title=title, alone=alone, places=places,
         first=first, decided=alone and any(place.decisions or place.answered for place in places), dated=dated,
@@ -196,10 +198,6 @@ def _styled(words: Words, column: Column) -> Words:
 
 def _is_decision(block: Block) -> TypeGuard[VerdictBlock]:
     return isinstance(block, VerdictBlock) and block.part == "decision"
-
-
-def _drop_verdict(section: Section) -> Section:
-    return replace(section, blocks=tuple(block for block in section.blocks if not _is_decision(block)))
 
 
 def _links(chapters: Sequence[Chapter], number: int) -> dict[str, str]:

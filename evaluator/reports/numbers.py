@@ -120,12 +120,6 @@ def measured_below(interval: IntervalEnds, *, sign: bool = False) -> Measured:
     return Measured(interval.estimate, interval.low, interval.high, "below", sign)
 
 
-def decimals_of(cells: Iterable[object]) -> int | None:
-    """Return the number of decimals that the errors of some cells justify; None if no cell is measured."""
-    errors = [cell.error for cell in cells if isinstance(cell, Measured) and cell.error > 0]
-    return column_digits(errors) if errors else None
-
-
 def fixed_text(value: float, decimals: int, *, sign: bool = False) -> str:
     """Return a number with some decimals; a number that rounds to 0 has no sign.
 

@@ -6,13 +6,14 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
-from evaluator.comparisons.segment_differences import GroupDifference, SegmentDifferences
+from evaluator.comparisons.segment_differences import SegmentDifferences
 from evaluator.comparisons.variants import names_of
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.kind_values import GuardrailAnswer
 from evaluator.replays.values.segments import GroupTest
 from evaluator.reports.document import (
+    FEW_ROWS,
     Cell,
     Column,
     Grid,
@@ -27,7 +28,6 @@ from evaluator.reports.document import (
     words,
 )
 from evaluator.reports.numbers import measured, measured_below
-from evaluator.reports.shared_sections import FEW_ROWS
 
 ABOUT = (
     "Events that no policy was told of, unless they are rewards, per round, of the displays followed for as long as "
@@ -142,7 +142,9 @@ def _differences(differences: Sequence[SegmentDifferences], names: Sequence[str]
     rows = []
     for groups in zip(*(one.groups for one in compared), strict=True):
         for i, (one, group) in enumerate(zip(compared, groups, strict=True)):
-            rows.append((group.label if i == 0 else "", names[one.variant], *_group_cells(group)))
+            few = group.weighted is not None and group.weighted.withheld
+            cell = words("too few to say", style="dim") if few else _cell(group.of_values, sign=True)
+            rows.append((group.label if i == 0 else "", names[one.variant], cell, f"{group.of_values.n:,}"))
     answers = [
         f"{names[one.variant]}: not compared: {one.why_not}."
         if one.why_not
@@ -154,12 +156,6 @@ def _differences(differences: Sequence[SegmentDifferences], names: Sequence[str]
     about = ABOUT_DIFFERENCES.format(also=OF_WEIGHTED if weighted else "")
     table = grid([*_first_columns(several=True), *_numbers("difference", "n")], rows)
     return _section(title, about, table, answers, full=full)
-
-
-def _group_cells(group: GroupDifference) -> tuple[Cell, str]:
-    if group.weighted is not None and group.weighted.withheld:
-        return words("too few to say", style="dim"), f"{group.of_values.n:,}"
-    return _cell(group.of_values, sign=True), f"{group.of_values.n:,}"
 
 
 def _answer(number: str, test: GroupTest, name: str = "") -> str:

@@ -25,29 +25,27 @@ from evaluator.reports.document import (
     Layout,
     Section,
     Words,
-    column,
-    grid,
-    lines,
-    listed,
-    named,
-    paragraph,
-    run,
-    section,
-)
-from evaluator.reports.numbers import Measured, count_text, interval_parts, measured, percent_text, significant_text
-from evaluator.reports.outcome_tables import guardrails, outcomes, segments
-from evaluator.reports.shared_sections import (
     answer,
     coded,
+    column,
     counted,
     fold,
+    grid,
     interval_assumptions,
+    lines,
+    listed,
     mark,
     name_omitted,
+    named,
+    paragraph,
     picture,
+    run,
+    section,
     warnings_section,
     which_log,
 )
+from evaluator.reports.numbers import Measured, count_text, interval_parts, measured, percent_text, significant_text
+from evaluator.reports.outcome_tables import guardrails, outcomes, segments
 from evaluator.units import SECONDS
 
 _ACTIONS_SHOWN = 10

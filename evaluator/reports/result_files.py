@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,8 @@ from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.study.result import DelayStudy
 from evaluator.errors import ParameterError, SourceError
 from evaluator.replays.result import ReplayResult
-from evaluator.reports.charts import SMALL, charts_of
-from evaluator.reports.document import Block, Chapter, Layout, Section, VerdictBlock
-from evaluator.reports.documents import chapter_of, document_of, name_command_options
+from evaluator.reports.document import Block, Chapter, Layout, VerdictBlock
+from evaluator.reports.documents import SMALL, chapter_of, charts_of, document_of, name_command_options
 from evaluator.reports.html import PAGE, page_of, pictures
 from evaluator.reports.manifest import (
     AGAIN,
@@ -54,19 +54,66 @@ _FINGERPRINT = "fingerprint"
 _KNOWN: dict[str, Callable[[Verdict, Mapping[str, Any]], Verdict]] = {"check": with_checks, "audit": with_audit}
 
 
-def write_report(folder: Path, result: object, *, command: str, source: Mapping[str, Any] | None = None) -> None:
-    """Write ``report.txt``, ``report.html``, and ``chapter.json``, from which pages of several results are made.
+def write_result(
+    folder: Path,
+    result: Any,
+    *,
+    command: str = "",
+    source: Source = None,
+    quarantine: pa.Table | None = None,
+    options: SimulateOptions | None = None,
+) -> list[str]:
+    """Write a result, or its facts as JSON, to a folder; return the names of the pictures that could not be drawn.
 
-    The command is the one that gave the result, empty if Python did; the source is what is known of its log.
+    Every folder has ``result.json``, ``report.txt``, ``report.html``, ``chapter.json`` (from which pages of several
+    results are made) and ``manifest.json``; tables are Parquet. The command is the one that gave the result, empty if
+    Python did; the source of the log is dataset, fingerprint and options of the reading, None without a log; rows that
+    were left out of the log are a table, too; options are those of a simulation, whose result has none.
     """
+    tables: dict[str, pa.Table] = {}
+    done: dict[str, Any] = {}
+    undrawn: list[str] = []
+    match result:
+        case ReplayResult() | Comparison():
+            # The rows are written in one piece, so that equal rows give equal files.
+            tables = {"trajectory": result.trajectory.combine_chunks()}
+            plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
+            done["replays"] = [{name: plan[name] for name in ("policy", "options", "warm_start")} for plan in plans]
+        case CheckReport():
+            tables, done = {"checks": result.check_table}, {"options": result.options.to_dict()}
+        case Simulation():
+            tables = {"curves": result.curve_table}
+            done = {"scenario": result.scenario, "policies": [curve.policy for curve in result.curves]}
+            done["options"] = None if options is None else options.to_dict()
+        case Audit():
+            tables = {name: getattr(result, name) for name in ("twins", "differences", "live")}
+            done = {"policies": [policy.policy for policy in result.policies], "options": result.options.to_dict()}
+        case DelayStudy():
+            undrawn = _write_study(folder, result)
+            tables = {"cdf": result.cdf_table, **({"groups": result.group_cdf_table} if result.groups else {})}
+            study = {"command": "delays", "options": result.options.to_dict(), "by": result.rows.by}
+            done = {"study": study, "libraries": ("altair", "vl-convert-python")}
+    if isinstance(result, Comparison):
+        tables["curves"] = result.curve_table
+    if quarantine is not None and quarantine.num_rows:
+        tables["quarantine"] = quarantine
+    for name, table in tables.items():
+        pq.write_table(table, folder / f"{name}.parquet")
+    write_json(folder / _RESULT, result if isinstance(result, dict) else result.to_dict())
+    _write_report(folder, result, command, source or {})
+    write_manifest(folder, command=command, source=source, **done)
+    return undrawn
+
+
+def _write_report(folder: Path, result: object, command: str, source: Mapping[str, Any]) -> None:
+    """Write the printed report, the page, and the chapter from which pages of several results are made."""
     text = text_of(name_command_options(document_of(result, Layout(width=_WIDTH))), width=_WIDTH)
     write_text(folder / REPORT, text)
-    origin = source or {}
-    dates = log_dates(origin.get("log"))
+    dates = log_dates(source.get("log"))
     facts = {
         "command": command,
-        "dataset": str(origin.get("dataset") or ""),
-        "fingerprint": str(origin.get("fingerprint") or ""),
+        "dataset": str(source.get("dataset") or ""),
+        "fingerprint": str(source.get("fingerprint") or ""),
         "dates of the log": str(dates or ""),
         "versions": ", ".join(f"{name} {number}" for name, number in versions().items()),
         "manifest": f"{MANIFEST}, beside this page: every option, and the checksum of every file",
@@ -77,79 +124,14 @@ def write_report(folder: Path, result: object, *, command: str, source: Mapping[
     write_text(folder / PAGE, page_of([chapter]))
 
 
-def _write_files(
-    folder: Path, result: Any, tables: Mapping[str, pa.Table], *, source: Source = None, command: str, **done: Any
-) -> None:
-    """Write tables as Parquet, ``result.json``, ``report.txt``, page and ``manifest.json`` to a folder.
-
-    The result may be its facts as JSON; tables have the names of their files. The source of the log is dataset,
-    fingerprint and options of the reading, None without a log. `done` are further entries of the manifest.
-    """
-    for name, table in tables.items():
-        pq.write_table(table, folder / f"{name}.parquet")
-    write_json(folder / "result.json", result if isinstance(result, dict) else result.to_dict())
-    write_report(folder, result, command=command, source=source)
-    write_manifest(folder, command=command, source=source, **done)
-
-
-def _left_out(quarantine: pa.Table) -> dict[str, pa.Table]:
-    """Return the table of the rows that were left out of a log, if there are any."""
-    return {"quarantine": quarantine} if quarantine.num_rows else {}
-
-
-def write_result(
-    folder: Path, result: ReplayResult | Comparison, *, source: Source, quarantine: pa.Table, command: str = ""
-) -> None:
-    """Write a replay or a comparison with its rounds; a comparison also has ``curves.parquet``."""
-    plans = [r.plan for r in (result.results if isinstance(result, Comparison) else [result])]
-    replays = [{name: plan[name] for name in ("policy", "options", "warm_start")} for plan in plans]
-    # The rows are written in one piece, so that equal rows give equal files.
-    tables = {"trajectory": result.trajectory.combine_chunks(), **_left_out(quarantine)}
-    if isinstance(result, Comparison):
-        tables["curves"] = result.curve_table
-    _write_files(folder, result, tables, source=source, command=command, replays=replays)
-
-
-def write_check(folder: Path, report: CheckReport, *, source: Source, command: str = "") -> None:
-    """Write a check of a log with ``checks.parquet``."""
-    tables = {"checks": report.check_table}
-    _write_files(folder, report, tables, source=source, command=command, options=report.options.to_dict())
-
-
-def write_simulation(folder: Path, simulation: Simulation, *, options: SimulateOptions, command: str = "") -> None:
-    """Write a simulation with ``curves.parquet``."""
-    policies = [curve.policy for curve in simulation.curves]
-    _write_files(
-        folder, simulation, {"curves": simulation.curve_table}, command=command, scenario=simulation.scenario,
-        policies=policies, options=options.to_dict(),
-    )  # fmt: skip
-
-
-def write_audit(folder: Path, audit: Audit, *, source: Source, command: str = "") -> None:
-    """Write an audit with the results of its twins and live runs."""
-    policies = [policy.policy for policy in audit.policies]
-    tables = {name: getattr(audit, name) for name in ("twins", "differences", "live")}
-    options = audit.options.to_dict()
-    _write_files(folder, audit, tables, source=source, command=command, policies=policies, options=options)
-
-
-def write_facts(folder: Path, facts: dict[str, Any], *, source: Source, command: str = "") -> None:
-    """Write the facts of `evaluator.datasets.show`."""
-    _write_files(folder, facts, {}, source=source, command=command)
-
-
-def write_study(
-    folder: Path, study: DelayStudy, *, source: Source, quarantine: pa.Table, command: str = ""
-) -> list[str]:
-    """Write a study of delays, and return the names of the pictures that could not be drawn.
+def _write_study(folder: Path, study: DelayStudy) -> list[str]:
+    """Write the fits and the charts of a study of delays; return the names of those that could not be drawn.
 
     ``fit.json`` (product limit) and ``law.json`` (best law) are what ``evaluate replay --delays`` takes.
     ``cdf.parquet`` holds delay (ticks), cdf, naive, low, high, band_low, band_high; ``groups.parquet`` group, delay,
-    cdf, low, high.
-    Charts are in ``report.html``, one page that needs no network, and as PNG.
+    cdf, low, high. Charts are in ``report.html``, one page that needs no network, and as PNG.
     """
-    rows = study.rows
-    tick = ROUND if rows.tick == ROUND else f"1 {rows.tick}"
+    tick = ROUND if study.rows.tick == ROUND else f"1 {study.rows.tick}"
     charts = {name: chart for name, chart in charts_of(study).items() if name not in SMALL}
     fill_fit_file(folder / "fit.json", _thinned(study.fit), tick=tick)
     if study.choice is not None:
@@ -157,12 +139,6 @@ def write_study(
     drawn = pictures(charts)
     for name, picture in drawn.items():
         (folder / f"{name}.png").write_bytes(picture)
-    tables = {"cdf": study.cdf_table, **({"groups": study.group_cdf_table} if study.groups else {})}
-    done = {"command": "delays", "options": study.options.to_dict(), "by": rows.by}
-    _write_files(
-        folder, study, {**tables, **_left_out(quarantine)}, source=source, command=command, study=done,
-        libraries=("altair", "vl-convert-python"),
-    )  # fmt: skip
     return [f"{name}.png" for name in charts if name not in drawn]
 
 
@@ -225,7 +201,14 @@ def add_known_results(folders: Sequence[Path], chapters: Sequence[Chapter]) -> l
     def decided(chapter: Chapter) -> Chapter:
         log = chapter.reproduce.get(_FINGERPRINT)
         additions = [add for fingerprint, add in known if fingerprint == log is not None]
-        return replace(chapter, sections=tuple(_decided(section, additions) for section in chapter.sections))
+
+        def block_of(block: Block) -> Block:
+            if not isinstance(block, VerdictBlock):
+                return block
+            return replace(block, verdict=reduce(lambda verdict, add: add(verdict), additions, block.verdict))
+
+        sections = (replace(part, blocks=tuple(map(block_of, part.blocks))) for part in chapter.sections)
+        return replace(chapter, sections=tuple(sections))
 
     return [decided(chapter) if chapter.kind == "compare" else chapter for chapter in chapters]
 
@@ -243,15 +226,3 @@ def _adding(add: Callable[[Verdict, Mapping[str, Any]], Verdict], path: Path) ->
             raise SourceError(f"{path}: not as a command wrote it, at {error}.", remedy=AGAIN) from None
 
     return added
-
-
-def _decided(section: Section, known: Sequence[Callable[[Verdict], Verdict]]) -> Section:
-    def block_of(block: Block) -> Block:
-        if not isinstance(block, VerdictBlock):
-            return block
-        verdict = block.verdict
-        for add in known:
-            verdict = add(verdict)
-        return replace(block, verdict=verdict)
-
-    return replace(section, blocks=tuple(map(block_of, section.blocks)))

@@ -5,9 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from evaluator.reports.document import Document, Grid, Layout, Section, column, grid, listed, paragraph, run, section
+from evaluator.reports.document import (
+    Document,
+    Grid,
+    Layout,
+    Section,
+    column,
+    grid,
+    listed,
+    name_omitted,
+    paragraph,
+    run,
+    section,
+)
 from evaluator.reports.numbers import column_digits, error_text
-from evaluator.reports.shared_sections import name_omitted
 from evaluator.reports.terminal import fits
 from evaluator.simulations.result import Simulation
 from evaluator.worlds.scenarios.scenario import Flight

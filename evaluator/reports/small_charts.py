@@ -79,63 +79,74 @@ def intervals_chart(
     room = 0.04 * (max(ends) - min(ends)) or 1.0
     domain = (min(ends) - room, max(ends) + room)
     height = ROW * len(finite) + 24
+
+    def colour_of(i: int, of: Interval) -> str:
+        if zone is None:
+            return _LOSS if of.high < origin[0] else CORRECTED
+        return CORRECTED if i == headline else OTHER
+
     values: list[Row] = [
         {
             "of": name, "estimate": of.estimate, "low": of.low, "high": of.high,
             "words": ROW * i + 12.0, "bar": ROW * i + 34.0, "above": ROW * i + 24.0, "below": ROW * i + 44.0,
             "said": interval_text(of.estimate, of.low, of.high, sign=sign),
             "told": f"{name}: {interval_text(of.estimate, of.low, of.high, sign=sign)}",
-            "colour": _colour(of, origin[0] if zone is None else None, first=i == headline),
+            "colour": colour_of(i, of),
             "from": zone, "to": domain[1],
         }
         for i, (name, of) in enumerate(finite)
     ]  # fmt: skip
-    base = alt.Chart(alt.InlineData(values))
-    x, y = axes_of(domain, height)
-    colour = alt.Color("colour:N", scale=None)
-    layers = []
+    chart, base = RowChart(domain, height), alt.Chart(alt.InlineData(values))
     if zone is not None:
-        layers.append(
-            base.mark_rect(color=_ZONE, opacity=0.16).encode(
-                x=alt.X("from:Q", **x), x2="to:Q", y=alt.Y("above:Q", **y), y2="below:Q"
-            )
-        )
+        chart.draw(base.mark_rect(color=_ZONE, opacity=0.16), "from", "above", x2="to", y2="below")
     rows_of_zero = [{"at": origin[0], "above": row["above"] - 2.0, "below": row["below"] + 2.0} for row in values]
     zero = alt.Chart(alt.InlineData(rows_of_zero))
-    layers += [
-        zero.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
-            x=alt.X("at:Q", **x), y=alt.Y("above:Q", **y), y2="below:Q"
-        ),
-        base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("bar:Q", **y), color=colour),
-        base.mark_point(filled=True, size=110, opacity=1).encode(
-            x=alt.X("estimate:Q", **x), y=alt.Y("bar:Q", **y), color=colour, description="told:N"
-        ),
-        row_words(base, "of", y, x=alt.value(0), align="left"),
-        row_words(base, "said", y, x=alt.value(WIDTH - 2), align="right"),
-    ]
+    chart.draw(zero.mark_rule(color=GREY, strokeDash=[4, 3]), "at", "above", y2="below")
+    chart.draw(base.mark_rule(strokeWidth=3), "low", "bar", x2="high", coloured=True)
+    chart.draw(base.mark_point(filled=True, size=110, opacity=1), "estimate", "bar", coloured=True, told=True)
+    chart.name_rows(base, right=WIDTH - 2)
     for mark in _marks_below(domain, zone, said, origin):
-        below = [{"at": mark.at, "y": height - 9.0, "said": mark.said}]
-        layers.append(axis_words(below, x, y, align=mark.align, dx=mark.dx))
-    return small_chart(alt.layer(*layers), about, height)
+        chart.say_below(mark.at, mark.said, align=mark.align, dx=mark.dx)
+    return chart.spec(about)
 
 
-def axes_of(domain: tuple[float, float], height: float) -> tuple[Row, Row]:
-    """Return the keywords of both axes of a chart that has its words beside its marks."""
-    x: Row = {"scale": alt.Scale(domain=list(domain), nice=False, zero=False), "axis": None}
-    return x, {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
+class RowChart:
+    """The layers of a small chart with a row a line, whose words stand beside its marks: axes have no ticks."""
 
+    def __init__(self, domain: tuple[float, float], height: float, *, zero: Any = False) -> None:
+        self._height = height
+        self._x: Row = {"scale": alt.Scale(domain=list(domain), nice=False, zero=zero), "axis": None}
+        self._y: Row = {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
+        self._layers: list[Any] = []
 
-def row_words(base: Any, field: str, y: Row, *, x: Any, align: Any) -> Any:
-    """Return the layer of the words above each row, at its left or right end."""
-    marks = base.mark_text(align=align, baseline="middle", fontSize=FONT, color="black")
-    return marks.encode(x=x, y=alt.Y("words:Q", **y), text=f"{field}:N")
+    def draw(
+        self, marks: Any, x: str, y: str, *, x2: str = "", y2: str = "", text: str = "", coloured: bool = False,
+        told: bool = False,
+    ) -> None:  # fmt: skip
+        """Add marks at some columns of their rows, which have their own colours, or words for who does not see them."""
+        channels: Row = {"x": alt.X(f"{x}:Q", **self._x), "y": alt.Y(f"{y}:Q", **self._y)}
+        channels |= {name: f"{of}:Q" for name, of in (("x2", x2), ("y2", y2)) if of}
+        channels |= {"text": f"{text}:N"} if text else {}
+        channels |= {"color": alt.Color("colour:N", scale=None)} if coloured else {}
+        channels |= {"description": "told:N"} if told else {}
+        self._layers.append(marks.encode(**channels))
 
+    def name_rows(self, base: Any, *, name: str = "of", right: float | None = None) -> None:
+        """Add the names of the rows above them, at their left, and their numbers at the right, in pixels."""
+        places = [(name, 0, "left"), *([] if right is None else [("said", right, "right")])]
+        for field, at, align in places:
+            marks = base.mark_text(align=align, baseline="middle", fontSize=FONT, color="black")
+            self._layers.append(marks.encode(x=alt.value(at), y=alt.Y("words:Q", **self._y), text=f"{field}:N"))
 
-def _colour(of: Interval, above: float | None, *, first: bool) -> str:
-    """Return the colour of an interval: where there is no rule, of all but those that lie below a number the same."""
-    if above is None:
-        return CORRECTED if first else OTHER
-    return _LOSS if of.high < above else CORRECTED
+    def say_below(self, at: float, said: str, *, align: Any = "center", dx: float = 0.0) -> None:
+        """Add words below the rows, at a place of the axis."""
+        base = alt.Chart(alt.InlineData([{"at": at, "y": self._height - 9.0, "said": said}]))
+        marks = base.mark_text(align=align, baseline="middle", fontSize=FONT, color="black", dx=dx, opacity=0.75)
+        self.draw(marks, "at", "y", text="said")
+
+    def spec(self, about: str) -> Spec:
+        """Return the chart, with words for who does not see it."""
+        return small_chart(alt.layer(*self._layers), about, self._height)
 
 
 class _Mark(NamedTuple):
@@ -163,14 +174,6 @@ def _marks_below(domain: Sequence[float], zone: float | None, said: str, origin:
     over = -14.0 < zero < length + 14.0 if left else -length - 14.0 < zero < 14.0
     shift = (zero + 14.0 if left else zero - 14.0) if over else 0.0
     return [_Mark(*origin), _Mark(zone, said, align, shift)]
-
-
-def axis_words(rows: Sequence[Row], x: Row, y: Row, *, align: Any = "center", dx: float = 0.0) -> Any:
-    """Return the layer of words below a chart, each at its place."""
-    marks = alt.Chart(alt.InlineData(list(rows))).mark_text(
-        align=align, baseline="middle", fontSize=FONT, color="black", dx=dx, opacity=0.75
-    )
-    return marks.encode(x=alt.X("at:Q", **x), y=alt.Y("y:Q", **y), text="said:N")
 
 
 def small_chart(chart: Any, about: str, height: float) -> Spec:
@@ -212,22 +215,15 @@ def shares_chart(bars: Sequence[tuple[str, Any]], labels: Sequence[str]) -> Spec
             })  # fmt: skip
             left += share
     height = ROW * len(bars)
-    x: Row = {"scale": alt.Scale(domain=[0, 1], nice=False), "axis": None}
-    y: Row = {"scale": alt.Scale(domain=[height, 0], nice=False, zero=False), "axis": None}
-    base_chart = alt.Chart(alt.InlineData(values))
+    chart, base = RowChart((0, 1), height, zero=alt.Undefined), alt.Chart(alt.InlineData(values))
+    chart.draw(base.mark_rect(), "low", "top", x2="high", y2="bottom", coloured=True, told=True)
     heads = [{"bar": escape(bar), "words": ROW * i + 8.0} for i, (bar, _) in enumerate(bars)]
-    layers = [
-        base_chart.mark_rect().encode(
-            x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("top:Q", **y), y2="bottom:Q",
-            color=alt.Color("colour:N", scale=None), description="told:N",
-        ),
-        row_words(alt.Chart(alt.InlineData(heads)), "bar", y, x=alt.value(0), align="left"),
-    ]  # fmt: skip
+    chart.name_rows(alt.Chart(alt.InlineData(heads)), name="bar")
     for ink in sorted({row["ink"] for row in values}):
         rows = [{key: row[key] for key in ("middle", "centre", "said")} for row in values if row["ink"] == ink]
         text = alt.Chart(alt.InlineData(rows)).mark_text(align="center", baseline="middle", fontSize=FONT, color=ink)
-        layers.append(text.encode(x=alt.X("middle:Q", **x), y=alt.Y("centre:Q", **y), text="said:N"))
-    return small_chart(alt.layer(*layers), "Share of each action", height)
+        chart.draw(text, "middle", "centre", text="said")
+    return chart.spec("Share of each action")
 
 
 def _within_bar(label: str, share: float) -> str:
@@ -286,7 +282,9 @@ def gain_chart(comparison: Comparison) -> Spec | None:
     verdict, results = comparison.verdict, comparison.results
     if verdict is None:
         return None
-    base, unit = comparison.curves[comparison.baseline], _days_a_round(results[verdict.variant])
+    base, of_headline = comparison.curves[comparison.baseline], results[verdict.variant]
+    dated = math.isfinite(of_headline.live_days) and of_headline.live_days > 0 and of_headline.rounds > 0
+    unit = of_headline.live_days / of_headline.rounds if dated else 1.0
     mean = results[comparison.baseline].value.estimate
     lines: list[tuple[Line, list[Row]]] = []
     for of in ranked(verdict)[:MOST_ROWS]:
@@ -341,11 +339,6 @@ def gain_chart(comparison: Comparison) -> Spec | None:
         layers.append(text.encode(**place, text="said:N"))
     about = f"Extra {reward_of(comparison)} of each run against the baseline so far"
     return small_chart(alt.layer(*layers), about, _GAIN_HEIGHT)
-
-
-def _days_a_round(result: ReplayResult) -> float:
-    known = math.isfinite(result.live_days) and result.live_days > 0 and result.rounds > 0
-    return result.live_days / result.rounds if known else 1.0
 
 
 def marks_to(last: float) -> list[float]:

@@ -1,10 +1,18 @@
-"""Documents as text, on a terminal of any width, in a pipe or in a file."""
+"""Documents as text, on a terminal of any width, in a pipe or in a file.
+
+The short form has at most as many lines as the smallest terminal shows, whatever the result. What does not fit is taken
+away in one order for all results: sections that explain, the ends of long sentences, notes in dim print, rows of long
+tables, then whole sections from the last one on. The answer, which is the first section, what to do next and each
+warning's code stay. The last line names what is left out, and the option that prints it.
+"""
 
 from __future__ import annotations
 
 import io
-import math
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from rich.cells import cell_len
@@ -14,32 +22,43 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.comparisons.expected import LiveTest
-from evaluator.comparisons.verdict import Verdict, level_text, percent
+from evaluator.comparisons.verdict import Verdict
 from evaluator.escape import escape
-from evaluator.estimates.confidence import Interval
+from evaluator.reports.decision_words import rule_text, stakes
 from evaluator.reports.document import (
+    CANDIDATES,
+    NEXT,
+    OMITTED,
     Block,
     Bullets,
     Document,
     Grid,
     Layout,
-    Light,
     Lights,
     Paragraph,
+    Section,
     VerdictBlock,
     Words,
+    name_omitted,
+    paragraph,
 )
-from evaluator.reports.numbers import interval_text
 
 DO = "What to do: "
 SETTLE = "What would settle it:"
 VERDICT_STYLES = {"ship": "bold green", "wait": "bold yellow", "don't": "bold red"}
 CHECK_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not applicable": "dim"}
-# Smallest number of characters of a name on one line; the rest of the name may stand on further lines.
-_NAME = 12
 # Sign, word and colour of the verdicts; each of the three suffices to tell the verdicts apart.
 MARKS = {True: ("✓", "met", "green"), False: ("✗", "not met", "red"), None: ("?", "open", "yellow")}
+# Lines of the smallest terminal.
+LINES = 24
+# Smallest number of characters of a name on one line; the rest of the name may stand on further lines.
+_NAME = 12
+# Sections that are cut but never left out.
+_STAY = (CANDIDATES, "warnings", NEXT)
+# Rows that a table keeps at least, and sentences a list.
+_FEW = 3
+# Characters of the sign and the blank before a sentence of a list, with the indent of its section.
+_BULLET = 4
 
 
 class ReportConsole(Console):
@@ -179,81 +198,6 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     yield Text(escape(rule_text(verdict)), style="dim")
 
 
-def stakes(verdict: Verdict) -> list[str]:
-    """Return what the variant of a headline would change, a live test of it, and who loses; no unsound numbers."""
-    candidate, uplift = verdict.candidate, verdict.candidate.uplift
-    harm = [candidate.harm_text] if candidate.harm_text else []
-    if uplift is None or not candidate.sound:
-        return harm
-    a_month = uplift.unit == "month"
-    amount = _interval(uplift.amount)
-    per = f"{amount} a month of {uplift.displays:,.0f} displays" if a_month else f"{amount} per 1,000 displays"
-    share = "" if uplift.share is None else f"{_interval(uplift.share, percent=True)} of what it earns; "
-    lines = [f"Beyond {verdict.name_of(verdict.baseline)}: {share}{per}."]
-    if uplift.chance_of_loss is not None:
-        costs = ""
-        if verdict.decision == "ship" and uplift.cost_of_waiting is not None:
-            costs = f" Waiting another month costs about {amount.partition(' ')[0].lstrip('+')}."
-        lines.append(f"Chance that it earns less: {chance_text(uplift.chance_of_loss)}.{costs}")
-    if uplift.live_test is not None and verdict.decision != "don't":
-        lines.append(_live_test(uplift.live_test))
-    return [*lines, *harm]
-
-
-def _interval(of: Interval, *, percent: bool = False) -> str:
-    return interval_text(of.estimate, of.low, of.high, percent=percent)
-
-
-def _live_test(test: LiveTest) -> str:
-    """Return a live test in words: how much traffic for how long, and when to stop it."""
-
-    def last(displays: int, days: float | None) -> str:
-        return f"{displays:,} displays" if days is None else days_text(days)
-
-    long = last(test.displays, test.days) + ("" if test.days is None else f" ({test.displays:,} displays)")
-    low, at_low = test.displays_at_low, ""
-    if low is not None and low > test.displays:
-        at_low = f", {last(low, test.days_at_low)} if only the lower end is true"
-    after = f" The last conversions are in {days_text(test.days_after)} later." if test.days_after else ""
-    return (
-        f"Live test: {test.share:.0%} of the traffic for {long} shows the difference with a power of 80 %{at_low}."
-        f"{after} Stop it {test.stop}."
-    )
-
-
-def days_text(days: float) -> str:
-    """Return a number of days in words, rounded up."""
-    return "less than a day" if days < 1.0 else f"{math.ceil(days):,} day{'s' * (days > 1.0)}"
-
-
-def chance_text(chance: float) -> str:
-    """Return a chance in per cent, with bounds for one that is close to 0 or 1."""
-    if chance < 0.001:
-        return "under 0.1%"
-    return "over 99.9%" if chance > 0.999 else f"{chance:.{1 if min(chance, 1.0 - chance) < 0.1 else 0}%}"
-
-
-def rule_text(verdict: Verdict, *, others: bool = True) -> str:
-    """Return the rule in words and, if wanted, its result for the other lines."""
-    together = f", {len(verdict.candidates)} candidates together" if len(verdict.candidates) > 1 else ""
-    rest = [
-        f"{verdict.name_of(one.line)}: {one.decision}"
-        for one in verdict.candidates
-        if one.line.variant != verdict.variant
-    ]
-    looks, level = "", percent(verdict.level)
-    if verdict.candidate.target == "realised":
-        looks = ", at any number of looks" if verdict.candidate.uplift is not None else ""
-    elif verdict.look is not None:
-        looks, level = f": {level} over all {verdict.look.planned:,} looks", level_text(verdict.interval_level)
-        level += f", {verdict.look}"
-    elif verdict.candidate.uplift is not None:
-        looks = ", good for one look"
-    return f"Rule: {verdict.rule.text} at {level}{together}{looks}." + (
-        f" {', '.join(rest)}." if rest and others else ""
-    )
-
-
 def _lights(block: Lights) -> Iterator[RenderableType]:
     """Yield a table of all checks, and a paragraph on each check that failed or warned."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=not block.brief)
@@ -265,15 +209,171 @@ def _lights(block: Lights) -> Iterator[RenderableType]:
         table.add_row(word, light.name, Text(escape(light.what), "dim") if untested else light.number)
     yield table
     if not block.brief:
-        for verdict in ("fail", "warn"):
-            yield from (_light(light) for light in block.lights if light.verdict == verdict)
+        for light in sorted(block.lights, key=lambda light: light.verdict):
+            if light.verdict in ("fail", "warn"):
+                lines = [light.what, *([f"{DO}{light.remedy}"] if light.remedy else [])]
+                yield Text.assemble("\n", (light.verdict, CHECK_STYLES[light.verdict]), "  ", (light.name, "bold"))
+                yield Padding(Group(*lines), (0, 0, 0, 2), expand=False)
 
 
-def _light(light: Light) -> RenderableType:
-    lines: list[RenderableType] = [light.what]
-    if light.remedy:
-        lines.append(f"{DO}{light.remedy}")
-    return Group(
-        Text.assemble("\n", (light.verdict, CHECK_STYLES[light.verdict]), "  ", (light.name, "bold")),
-        Padding(Group(*lines), (0, 0, 0, 2), expand=False),
-    )
+def fit_lines(document: Document, console: Console, most: int = LINES) -> Document:
+    """Return a document that prints as at most `most` lines, if its answer alone does not need more.
+
+    The document is in its short form; the console is the one that will print it.
+    """
+    last = next((part for part in document.sections if part.id == OMITTED), None)
+    sections = [part for part in document.sections if part is not last]
+    heights = [_height(part, console) for part in sections]
+    omitted: list[str] = []
+
+    def excess() -> int:
+        closing = last if not omitted else _closing(last, omitted, console)
+        parts = [*heights, *([] if closing is None else [_height(closing, console)])]
+        return sum(parts) + len(parts) - 1 - most
+
+    for cut in _CUTS:
+        for i in reversed(range(len(sections))):
+            too_many = excess()
+            if too_many <= 0:
+                break
+            if i == 0 and cut in (_fold, _fold_explaining):
+                continue
+            new = cut(sections[i], too_many, console)
+            if new is sections[i]:
+                continue
+            if cut in _NAMED and (name := _short_name(sections[i])) not in omitted:
+                omitted.insert(0, name)
+            if new is None:
+                del sections[i], heights[i]
+            else:
+                sections[i], heights[i] = new, _height(new, console)
+    closing = last if not omitted else _closing(last, omitted, console)
+    return replace(document, sections=(*sections, *([] if closing is None else [closing])))
+
+
+def _height(part: Section, console: Console) -> int:
+    """Return the number of lines of a section."""
+    return _lines_at(console.width, part)
+
+
+@lru_cache(maxsize=32)  # a table of thousands of rows is printed once, not at every cut elsewhere
+def _lines_at(width: int, part: Section) -> int:
+    file = io.StringIO()
+    plain = ReportConsole(file=file, width=width, color_system=None, force_terminal=False)
+    print_document(plain, Document("", "", (part,)))
+    return file.getvalue().count("\n")
+
+
+def _fold_explaining(part: Section, too_many: int, console: Console) -> Section | None:
+    return None if part.folded else part
+
+
+def _shorten_sentences(part: Section, too_many: int, console: Console) -> Section:
+    """Leave of sentences of a list what fits a line, the longest ones first; their codes stay."""
+    room, wanted = console.width - _BULLET, _height(part, console) - too_many
+    long = [item for block in part.blocks if isinstance(block, Bullets) for item in block.items]
+    for item in sorted(long, key=lambda item: len(_plain(item)), reverse=True):
+        if len(_plain(item)) <= room or _height(part, console) <= wanted:
+            break
+        short = _one_line(item, room)
+        blocks = (
+            Bullets(tuple(short if one is item else one for one in block.items))
+            if isinstance(block, Bullets)
+            else block
+            for block in part.blocks
+        )
+        part = replace(part, blocks=tuple(blocks))
+    return part
+
+
+def _one_line(sentence: Words, room: int) -> Words:
+    """Return as many of its words as fit a line, and its code, which is its last part in brackets."""
+    code = sentence[-1].text if len(sentence) > 1 and sentence[-1].text.startswith(" [") else ""
+    said = _plain(sentence[:-1] if code else sentence)
+    kept = said[: max(room - len(code) - 3, 0)].rpartition(" ")[0].rstrip(",;: ")
+    return replace(sentence[0], text=f"{kept}..."), *(sentence[-1:] if code else ())
+
+
+def _drop_notes(part: Section, too_many: int, console: Console) -> Section:
+    """Leave out paragraphs that are dim from their first to their last word."""
+
+    def is_note(block: Block) -> bool:
+        return isinstance(block, Paragraph) and bool(block.words) and all(run.dim for run in block.words)
+
+    return _with_blocks(part, (block for block in part.blocks if not is_note(block)))
+
+
+def _cut_rows(part: Section, too_many: int, console: Console) -> Section:
+    """Cut the longest table as far as needed, and say how many rows are left out."""
+    tables = [block for block in part.blocks if isinstance(block, Grid)]
+    longest = max(tables, key=lambda table: len(table.rows), default=None)
+    if longest is None or len(longest.rows) <= _FEW + 1:
+        return part
+
+    def with_rows(kept: int) -> Section:
+        more = paragraph(f"{len(longest.rows) - kept:,} more: --full", style="dim")
+        short = (replace(longest, rows=longest.rows[:kept]), more)
+        blocks = [one for block in part.blocks for one in (short if block is longest else (block,))]
+        return replace(part, blocks=tuple(blocks))
+
+    wanted = _height(part, console) - too_many
+    most = max(min(len(longest.rows) - 2, wanted), _FEW)  # a row takes a line or more
+    kept = bisect_right(range(_FEW, most + 1), wanted, key=lambda kept: _height(with_rows(kept), console))
+    return with_rows(max(_FEW + kept - 1, _FEW))
+
+
+def _fold(part: Section, too_many: int, console: Console) -> Section | None:
+    """Leave out the last blocks, as many as needed, each with the words that introduce it."""
+    if part.id in _STAY:
+        return part
+    wanted, blocks = _height(part, console) - too_many, part.blocks
+    while blocks and _height(replace(part, blocks=blocks), console) > wanted:
+        blocks = blocks[:-1]
+        while blocks and isinstance(last := blocks[-1], Paragraph) and _plain(last.words).endswith(":"):
+            blocks = blocks[:-1]
+    return replace(part, blocks=blocks) if blocks else None
+
+
+def _cut_sentences(part: Section, too_many: int, console: Console) -> Section:
+    """Cut lists: the last sentence then says how many are left out."""
+
+    def cut(block: Bullets) -> Bullets:
+        kept = max(len(block.items) - too_many - 1, 1)
+        if kept + 1 >= len(block.items):
+            return block
+        return Bullets((*block.items[:kept], paragraph(f"{len(block.items) - kept:,} more: --full").words))
+
+    return _with_blocks(part, (cut(block) if isinstance(block, Bullets) else block for block in part.blocks))
+
+
+def _with_blocks(part: Section, blocks: Iterable[Block]) -> Section:
+    """Return the section with these blocks; the same section if they are as before."""
+    new = tuple(blocks)
+    return part if new == part.blocks else replace(part, blocks=new)
+
+
+def _plain(cell: Words) -> str:
+    return "".join(run.text for run in cell)
+
+
+def _short_name(part: Section) -> str:
+    """Return what the last line calls a section: the bold words of its title."""
+    name = part.title[0].text.strip() if part.title else "notes"
+    return f"{name[:1].lower()}{name[1:]}"
+
+
+def _closing(last: Section | None, omitted: Sequence[str], console: Console) -> Section:
+    """Return the last line, which names what is left out, and no more of it than fits the line."""
+    names = list(omitted)
+    if last is not None:
+        block = last.blocks[0]
+        assert isinstance(block, Paragraph)
+        names += _plain(block.words).partition(": ")[2].rstrip(".").split(", ")
+    while _height(closing := name_omitted(*names), console) > 1 and len(names) > 1:
+        names = [*names[:-2], "and more"] if names[-1] == "and more" else [*names[:-1], "and more"]
+    return closing
+
+
+_CUTS = (_fold_explaining, _shorten_sentences, _drop_notes, _cut_rows, _fold, _cut_sentences)
+# Those after which the last line names the section; the others leave a sign where they cut.
+_NAMED = (_fold_explaining, _drop_notes, _fold)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluator import check, load
-from evaluator.checks.contexts import cut_contexts
+from evaluator.checks.coordinates import cut_contexts
 from evaluator.log import Log
 from evaluator.log.encoder import ContextEncoder, token_slot
 

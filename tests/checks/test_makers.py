@@ -7,9 +7,9 @@ import pytest
 from scipy import optimize, stats
 
 from evaluator import check
-from evaluator.checks.copies import NearPairs
-from evaluator.checks.delays import hypergeometric_tail, most_lacking
-from evaluator.checks.rates import fit_additive
+from evaluator.checks.additive import fit_additive
+from evaluator.checks.counters import NearPairs
+from evaluator.checks.delay_groups import hypergeometric_tail, most_lacking
 from evaluator.checks.result import CheckResult
 from evaluator.checks.significance import poisson_tail
 from tests.checks.awkward import by_hour, launched, site

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evaluator import check
-from evaluator.checks.delays import most_lacking
+from evaluator.checks.delay_groups import most_lacking
 from evaluator.log import Log
 from tests.checks.awkward import site, slept
 from tests.checks.shops import DAY, HOUR, sleeping

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluator.checks.contexts import cut_contexts, hashes
-from evaluator.checks.copies import EqualRowPairs
+from evaluator.checks.coordinates import cut_contexts, hashes
+from evaluator.checks.counters import EqualRowPairs
 from evaluator.checks.significance import chi_square_tail, homogeneity, normal_tail, pearson, weighted_pearson
 from evaluator.checks.tables import CheckInput, Tables, VectorMoments, count
 from evaluator.checks.timeline import asked_of_timeline, follow_up, read_timeline

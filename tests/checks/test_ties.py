@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluator import check
-from evaluator.checks.ties import TieSums
+from evaluator.checks.counters import TieSums
 from tests.checks.shops import DAY, shop
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluator import Log, check
-from evaluator.checks.rewards import VALUE_DRIFT
+from evaluator.checks.value_drift import VALUE_DRIFT
 from tests.checks.shops import DAY, HOUR
 from tests.logs import build_log
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evaluator import check
-from evaluator.checks.delays import YOUNG_DELAYS, SeenConversions, log_rank
+from evaluator.checks.delay_groups import YOUNG_DELAYS, SeenConversions, log_rank
 from evaluator.checks.significance import chi_square_tail
 from tests.logs import bernoulli_log
 from tests.statistical.young_logs import DAY, Young

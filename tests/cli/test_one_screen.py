@@ -21,8 +21,8 @@ from evaluator.reports.command_words import use_command_words
 from evaluator.reports.decision_page import draw_interval
 from evaluator.reports.decision_words import head, interval_parts
 from evaluator.reports.document import Layout
-from evaluator.reports.documents import LINES, show
-from evaluator.reports.terminal import ReportConsole
+from evaluator.reports.documents import show
+from evaluator.reports.terminal import LINES, ReportConsole
 from tests.cli.runs import evaluate
 from tests.cli.test_declared_options import COMMANDS
 from tests.reports.digits import as_written

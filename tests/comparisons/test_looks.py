@@ -15,8 +15,7 @@ from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import ANY_UPLIFT, Look, Target, Verdict, decide, level_text, parse_look
 from evaluator.errors import KeyOfFileError, ParameterError
 from evaluator.estimates.standard_errors import error_of_spread, widened_by
-from evaluator.reports.decision_words import planned_looks, sentences
-from evaluator.reports.terminal import rule_text
+from evaluator.reports.decision_words import planned_looks, rule_text, sentences
 from tests.cli.runs import evaluate
 from tests.comparisons.test_verdict import BASELINE, candidate, shown
 

@@ -19,7 +19,7 @@ from evaluator.comparisons.verdict import ANY_UPLIFT, Condition, decide
 from evaluator.estimates.confidence import ANYTIME, Interval
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.values.resampled import expected_differences
-from evaluator.reports.terminal import stakes
+from evaluator.reports.decision_words import stakes
 from tests.comparisons.test_verdict import BASELINE, by_name, candidate, shown
 from tests.logs import build_log
 

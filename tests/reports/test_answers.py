@@ -10,10 +10,8 @@ import pytest
 
 from evaluator.estimates.confidence import Interval
 from evaluator.findings.codes import YOUNG_DISPLAYS
-from evaluator.reports.charts import charts_of
-from evaluator.reports.document import Bullets, Document, Grid, Layout, Lights, Section
-from evaluator.reports.documents import document_of
-from evaluator.reports.shared_sections import ANSWER
+from evaluator.reports.document import ANSWER, Bullets, Document, Grid, Layout, Lights, Section
+from evaluator.reports.documents import charts_of, document_of
 
 ANSWERED = ["check", "audit", "delays", "replay", "log"]
 PAGE = Layout(page=True, dates="1 to 9 March 2026")

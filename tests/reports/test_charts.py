@@ -12,8 +12,8 @@ import evaluator
 from evaluator import Log
 from evaluator.errors import UnknownNameError
 from evaluator.reports.chart_parts import GREY, LINES, action_colours, colours_of
-from evaluator.reports.charts import charts_of
 from evaluator.reports.curve_charts import action_chart, log_chart, observed_chart, simulation_chart
+from evaluator.reports.documents import charts_of
 from evaluator.reports.html import svg_pictures
 from evaluator.reports.interval_charts import detectable_chart, segment_charts
 from tests.logs import build_log

@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from evaluator.reports.document import Document, Section, column, grid, listed, paragraph, section
-from evaluator.reports.documents import LINES, fit_lines
-from evaluator.reports.shared_sections import name_omitted
-from evaluator.reports.terminal import ReportConsole, print_document
+from evaluator.reports.document import Document, Section, column, grid, listed, name_omitted, paragraph, section
+from evaluator.reports.terminal import LINES, ReportConsole, fit_lines, print_document
 
 ANSWER = section("", paragraph("The answer."))
 LONG = "a sentence that goes on and on, " * 12

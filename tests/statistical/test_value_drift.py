@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.checks.rewards import value_drift
+from evaluator.checks.value_drift import value_drift
 from tests.checks.test_statistics import tables_of
 from tests.checks.test_value_drift import heavy, sold
 

@@ -1,7 +1,4 @@
-"""Whether delays are the same in all groups: of each day, of each action, of displays still young, along the log.
-
-Of young displays this is what ``--immature correct`` takes for granted: delays depend on no more than the action.
-"""
+"""TODO."""
 
 from __future__ import annotations
 
@@ -9,11 +6,10 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.checks.result import Check, CheckResult, not_applicable
 from evaluator.checks.significance import FEWEST, chi_square_tail, p_words
-from evaluator.checks.tables import Tables
+from evaluator.checks.tables import Flags, Floats, Ints, Tables
 from evaluator.checks.timeline import TOO_SHORT
 from evaluator.delays.product_limit import GroupCDFs, group_cdfs
 from evaluator.delays.study.changes import DelayDrift, delay_drift
@@ -23,21 +19,33 @@ from evaluator.log.column import grouping_columns, read_values, renumbered
 from evaluator.log.schema import to_numpy
 from evaluator.units import format_duration
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 FEWEST_CONVERSIONS = 50
+
+
 # Delays are cut at these quantiles of all, which no assignment to groups changes.
 _CUTS = (0.005, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
+
+
 # A group lacks what it has at most a third of, if that is so many conversions and so much of the group.
 THIRD, _FEWEST_USUAL, MISSING = 1.0 / 3.0, 5.0, 0.02
+
+
 # Change of the delays' place (0.5 without drift) that matters, and how many conversions are looked at.
 DELAY_CHANGE, DELAY_ROWS = 0.02, 20_000
+
+
 # Factors of the delays above this are not worth saying.
 MOST_DELAYS_SHOWN = 5.0
+
+
 # Change of the delays' place (0.5 for all) that matters; the fewest conversions, and how many are looked at.
 SHIFT, _FEWEST_CONVERSIONS, _ROWS = 0.02, 100, 20_000
+
+
 # A column of more values is a name rather than a group.
 _MOST_VALUES = 50
+
+
 # Conversions of a group whose mean place is told.
 _TOLD = 30
 
@@ -291,7 +299,7 @@ class SeenConversions(NamedTuple):
     limit: Ints
     action: Ints
 
-    def taken(self, rows: npt.NDArray[np.bool_]) -> SeenConversions:
+    def taken(self, rows: Flags) -> SeenConversions:
         """Return some of them."""
         return SeenConversions(self.delay[rows], self.limit[rows], self.action[rows])
 
@@ -411,12 +419,18 @@ def log_rank(seen: SeenConversions, group: Ints, *, n_groups: int) -> tuple[Floa
 DELAYS_OF_DAYS = Check(
     name="delays of each day", finds="conversions written late for a day", run=delays_of_days, by_kind=True
 )
+
+
 DELAYS_OF_ACTIONS = Check(
     name="delays of each action", finds="an action followed for less", run=delays_of_actions, by_kind=True
 )
+
+
 DELAY_DRIFT = Check(
     name="drift of delays", finds="delays that become longer or shorter along the log", run=delays_drift, by_kind=True
 )
+
+
 YOUNG_DELAYS = Check(
     name="delays of young displays",
     finds="delays that go with more than the action: the context, a kept column, the day",

@@ -1,4 +1,4 @@
-"""Whether values of conversions are sound: whether they change with time, and lie within their bounds."""
+"""TODO."""
 
 from __future__ import annotations
 
@@ -7,29 +7,37 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluator.checks.rates import compared_periods
+from evaluator.checks.conversion_rates import compared_periods
 from evaluator.checks.result import MOST_SHOWN, POWER_Z, Check, CheckResult, Verdict, not_applicable
 from evaluator.checks.significance import p_words, smallest_p
-from evaluator.checks.tables import Tables
+from evaluator.checks.tables import Flags, Floats, Ints, Tables
 from evaluator.checks.timeline import WEEKDAYS
 from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.streams import Stream, random_stream
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 # Relative change of values that matters.
 CHANGE, FEWEST_CONVERSIONS, ROWS = 0.1, 50, 10_000
+
+
 # How far the logarithm (of base ten) of a ratio may be from a whole number, by chance or not, to be a change of unit.
 _NEAR, _NEAR_BY_CHANCE = 0.05, 0.2
+
+
 # Standard errors by which it is so by chance, and the most that they may make of that logarithm for a unit to be named.
 _ERRORS, _SURE = 3.0, 0.45
+
+
 # Added to variances: that of a single value at the end of the ranks, so that few values do not decide.
 _CALM = 0.25
+
+
 _ROWS_AT_ONCE = 4_000_000
+
+
 _STATISTICS = ("change", "change of one", "period", "period of one")
+
+
 # Share of all reward that one display may carry, and conversions below which nothing is learned.
 HEAVY, FEWEST_FOR_BOUNDS = 0.05, 20
 

@@ -1,36 +1,174 @@
-"""Displays that share a time: what their order in the file has to do with actions, contexts and outcomes.
-
-Nothing is known of the order in which they were shown, so under any honest rule all orders of such a group are equally
-likely; means and variances of the sums in `TieSums` are those over all orders, exact for every group.
-"""
+"""What the pass over a log counts of its rows: pairs that are equal or near, and displays that share a time."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.checks.result import SERIOUS, Check, CheckResult, Verdict, not_applicable
-from evaluator.checks.significance import normal_tail, p_words
-from evaluator.estimates.simultaneous import holm
-
-if TYPE_CHECKING:
-    from evaluator.checks.tables import Tables
+from evaluator.checks.coordinates import Hashes
+from evaluator.streams import STEP, mixed
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+# Two displays are near within so many seconds, or rounds; a copy is looked for among so many that share its vector.
+NEAR_S, _NEAR_ROUNDS, NEIGHBOURS = 10.0, 10, 4
+_LAGS = (1, 2)
+# Chance pairs a row beyond which times are too coarse to tell copies.
+_CROWDED_TIMES = 1.0
+# Displays of one time among which more than `_CROWDED_TIMES` pairs a row are equal were sent together: they show no
+# copies.
+_SENT_TOGETHER = 20
+# Standard errors by which more rows share a time than neighbouring times lead to expect, where rows come together.
+_TOGETHER = 6.0
 # Values are looked at in groups of so many: fewer may honestly stand in order, as the places of one page.
 CROWD = 20
 # Cells of (group, action) are counted in a table up to so many a display, else found by sorting.
 _CELLS_A_DISPLAY = 8
-# Below this share of displays that share their time, their order changes no decision; nor does an order by which places
-# are shifted less than this (correlation), or neighbours are alike less than this beyond chance.
-FEW_TIED, WEAK = 0.05, 0.05
-# Sums over fewer displays are not normal enough to be tested; their fourth part bounds the variance of neighbours.
-_FEWEST = 25.0
+
+
+@dataclass
+class EqualRowPairs:
+    """Counts of equal rows at one time, and of rows equal but for a time one or two steps later.
+
+    Arrivals that do not know of each other make as many pairs within a time as half of those between neighbouring
+    times, so what exceeds that is not chance. Where rows may come `in_batches`, as mails of one second do, neighbouring
+    times are empty: as many of the pairs of one time are equal by chance as of any other pairs. Where a clock spreads
+    rows evenly over time, fewer share a time than neighbouring times let expect, and fewer are equal in proportion.
+    """
+
+    # Whether rows of one time may belong together although they are not the same.
+    in_batches: bool = False
+    rows: int = 0  # Number of rows counted so far
+    same: float = 0.0  # Number of pairs of equal rows at one time
+    apart: float = 0.0  # Number of pairs of equal rows one step apart, the mean over `_LAGS`
+    rows_again: int = 0  # Number of rows that repeat an earlier one at the same time
+    # Number of rows that were sent together, so many that no copies show; no other number counts them.
+    crowd: int = 0
+    # Number of pairs of rows, equal or not, as `same` and `apart`.
+    together: float = 0.0
+    together_apart: float = 0.0
+    # Number of equal pairs among pairs of rows far apart, and of these.
+    alike: float = 0.0
+    any_pairs: float = 0.0
+    # Ticks of which all times are whole multiples, as far as seen; 0 before the first rows.
+    step: int = 0
+
+    def add(self, time: Ints, key: Hashes) -> None:
+        """Count the pairs within some rows: time in ticks, and hash of the rest of each row, shape (n,)."""
+        self.rows += len(time)
+        if len(time) < 2:
+            return
+        if self.step == 0:
+            self.step = max(int(np.gcd.reduce(np.diff(np.sort(time)))), 1)
+        ticks = (time // self.step).astype(np.uint64)
+        times, of, size = np.unique(ticks, return_inverse=True, return_counts=True)
+        codes, at, count = np.unique(mixed(key) + ticks * STEP, return_index=True, return_counts=True)
+        pairs = np.bincount(of[at], count * (count - 1) / 2, minlength=len(times))
+        crowd = (size >= _SENT_TOGETHER) & (pairs > _CROWDED_TIMES * size)
+        if crowd.any():
+            self.crowd += int(size[crowd].sum())
+            times, size, key = times[~crowd], size[~crowd], key[~crowd[of]]
+            codes, count = codes[~crowd[of[at]]], count[~crowd[of[at]]]
+            if not len(codes):
+                return
+        half = len(key) // 2
+        self.alike += float(np.count_nonzero(key[:half] == key[half : 2 * half]))
+        self.any_pairs += half
+        self.together += float((size * (size - 1) // 2).sum())
+        self.rows_again += int((count - 1).sum())
+        self.same += float((count * (count - 1) // 2).sum())
+        for lag in _LAGS:
+            near = np.minimum(np.searchsorted(times, times + np.uint64(lag)), len(times) - 1)
+            self.together_apart += float((size * size[near])[times[near] == times + np.uint64(lag)].sum()) / len(_LAGS)
+            later = codes + np.array([lag], np.uint64) * STEP
+            at = np.minimum(np.searchsorted(codes, later), len(codes) - 1)
+            self.apart += float((count * count[at])[codes[at] == later].sum()) / len(_LAGS)
+
+    @property
+    def expected(self) -> float:
+        """Pairs at one time that chance makes."""
+        usual = self.together_apart / 2.0
+        # A clock that spreads its rows evenly, as one of rounds or of minutes, brings fewer together than chance does.
+        if self.together < usual - _TOGETHER * math.sqrt(1.5 * usual + 1.0):
+            return self.apart / 2.0 * self.together / usual
+        if not self.in_batches or self.together <= usual + _TOGETHER * math.sqrt(1.5 * usual + 1.0):
+            return self.apart / 2.0
+        return max(self.apart / 2.0, self.together * self.alike / max(self.any_pairs, 1.0))
+
+    @property
+    def excess(self) -> float:
+        """Pairs beyond those, in shares of the rows."""
+        return (self.same - self.expected) / max(self.rows, 1)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether too many rows share a time by chance."""
+        return self.expected > _CROWDED_TIMES * self.rows or self.crowd > self.rows / 2
+
+    @property
+    def z(self) -> float:
+        """Excess in standard errors.
+
+        With m pairs expected, the difference has variance 2 m times 3 / 4 when counts are Poisson: terms of first order
+        cancel between a time and its neighbours.
+        """
+        return (self.same - self.expected) / math.sqrt(1.5 * self.expected + 1.0)
+
+
+class NearPairs:
+    """Pairs of displays with one vector that follow each other closely, and those of them with one action.
+
+    Given what was shown before, the next display with the same vector has the same action with the propensity of that
+    action, so the differences of `same` and `expected` add up to a martingale, whatever vectors there are and however
+    often visitors come again.
+    """
+
+    def __init__(self, tick_seconds: float | None) -> None:
+        # Ticks within which displays are near; 0 where ticks are too long to tell.
+        self.near = _NEAR_ROUNDS if tick_seconds is None else int(NEAR_S / tick_seconds)
+        # Number of pairs of displays that are near, and of neighbours that are not; of those pairs with one action; how
+        # many of these their propensities make expected; variance of the difference of these two: shape (2,) each.
+        self.pairs, self.same, self.expected, self.variance = np.zeros((4, 2))
+
+    def add(self, time: Ints, key: Hashes, action: Ints, p: Floats) -> None:
+        """Count the pairs within some rows, in order of time; pairs of one time are left to `EqualRowPairs`.
+
+        Time in ticks, hash of the vector, action, and probability with which it was shown, of each display: shape (n,).
+        """
+        order = np.argsort(key, kind="stable")
+        time, key, action = time[order], key[order], action[order]
+        p = np.minimum(p[order], 1.0)
+        n = len(time)
+        earlier: list[tuple[Flags, Ints, Floats]] = []
+        for lag in range(1, min(NEIGHBOURS, n - 1) + 1):
+            gap = time[lag:] - time[:-lag]
+            paired = np.zeros(n, bool)
+            paired[lag:] = (key[lag:] == key[:-lag]) & (gap > 0)
+            close = paired.copy()
+            close[lag:] &= gap <= self.near
+            of, chance = np.roll(action, lag), np.roll(p, lag)
+            # Far ones are a standard of comparison: of these, next neighbours are enough.
+            for row, used in enumerate((close, paired & ~close)):
+                if row == 1 and lag > 1:
+                    continue
+                self.pairs[row] += np.count_nonzero(used)
+                self.same[row] += np.count_nonzero(used & (action == of))
+                self.expected[row] += chance[used].sum()
+                self.variance[row] += (chance * (1.0 - chance))[used].sum()
+            for other, its_action, its_chance in earlier:
+                both = close & other
+                alike = both & (its_action == of)
+                self.variance[0] += 2.0 * (chance[alike].sum() - (chance * its_chance)[both].sum())
+            earlier.append((close, of, chance))
+
+    @property
+    def z(self) -> Floats:
+        """Same minus expected, in standard errors, shape (2,)."""
+        return (self.same - self.expected) / np.sqrt(np.maximum(self.variance, 1.0))
 
 
 class TieSums:
@@ -205,97 +343,3 @@ def _sums(action: Ints, values: Floats, start: Ints, k: int) -> _Groups:
         sums[2],
         int(action[-1]),
     )
-
-
-def order_within_ties(t: Tables, level: float) -> CheckResult:
-    """Test that displays with one time stand in random order: by action, by context, by outcome (normal, Holm).
-
-    Fewer than `CROWD` at a time may honestly stand in order, as the places of one page, whose contexts and outcomes
-    differ: by them, and by the actions of a logger that looks at contexts, only larger groups are tested.
-    """
-    ties, logged = t.ties, t.logged
-    n = len(logged.survey.log)
-    share, crowd = ties.tied / n, ties.crowd / max(ties.tied, 1.0)
-    numbers = {"tied_share": share, "displays_at_a_time": crowd}
-    if not ties.tied:
-        return not_applicable("no two displays share a time")
-    if share < FEW_TIED:
-        return _quiet(f"{share:.1%} of the displays share their time", numbers, "Too few for their order to matter.")
-    tests = _tests(t, crowd >= CROWD)
-    if not tests:
-        return not_applicable("too few displays share a time, or they are all alike, for a test")
-    adjusted = holm([normal_tail(test.z) for test in tests]).tolist()
-    p, (by, what, z, effect) = min(
-        zip(adjusted, tests, strict=True), key=lambda one: (one[0] > level or one[1].effect < WEAK, -one[1].effect)
-    )
-    numbers |= {"tests": len(tests), "z": z, "effect": effect}
-    many = f"{share:.0%} share their time, {crowd:,.0f} at a time"
-    if p > level or effect < WEAK:
-        least = min(adjusted)
-        random = "Displays with one time stand in random order, as far as it can tell."
-        return _quiet(f"{many}; smallest p {p_words(least)}", numbers, random, p_value=least)
-    grave = crowd >= CROWD and effect >= SERIOUS and by != "context"
-    verdict: Verdict = "fail" if grave else "warn"
-    return CheckResult(
-        verdict=verdict, number=f"{what}, effect {effect:.2f}, p {p_words(p)}; {many}", statistic=z, p_value=p,
-        effect=effect, numbers={**numbers, "where": what},
-        what=f"Displays with one time stand in the file in an order that goes with their {by} ({what}): the file was "
-        "sorted after the fact, or its times are cut too coarsely. A replay takes the order of the file for that of "
-        "time: it meets such displays in long runs, accepts few of them, and delays counted in displays are artefacts.",
-        remedy="Give times as fine as they were logged. Otherwise let chance order the displays of one time: leave out "
-        'ties = "file" under [time] of the spec, or pass a Log made by hand through evaluator.log.shuffle_ties.',
-    )  # fmt: skip
-
-
-class _OrderTest(NamedTuple):
-    by: Literal["action", "context", "outcome"]
-    what: str
-    z: float
-    effect: float
-
-
-def _tests(t: Tables, crowded: bool) -> list[_OrderTest]:
-    """Return each test: what is ordered, z, and its effect, 0 for chance, 1 for a complete order."""
-    ties, constant = t.ties, t.logged.constant is not None
-    tests = []
-    if constant or crowded:
-        if ties.repeats_variance >= _FEWEST / 4.0 and ties.pairs >= FEW_TIED * len(t.logged.survey.log):
-            beyond = ties.repeats - ties.usual
-            effect = beyond / max(ties.pairs - ties.usual, 1.0)
-            z = beyond / math.sqrt(ties.repeats_variance)
-            tests.append(_OrderTest("action", "action: equal ones side by side", z, effect))
-        for a, label in enumerate(t.logged.survey.log.labels):
-            if ties.varied[a] >= _FEWEST:
-                moments = ties.shift[a], ties.shift_variance[a], ties.varied[a]
-                what = f"action: {label} {_where(ties.shift[a])}"
-                tests.append(_OrderTest("action", what, *_shifted(*moments, ties.places)))
-    if ties.crowded >= FEW_TIED * len(t.logged.survey.log):
-        coordinates = t.logged.coordinates
-        for j in np.flatnonzero(ties.value_varied >= _FEWEST).tolist():
-            of_context, side = j < len(coordinates), _where(ties.value_shift[j])
-            what = f"outcome: conversions {side}"
-            if of_context:
-                told = coordinates.meaning[j]
-                what = f"{told.name}: {side}" if told.without else f"{told.name}: large values {side}"
-            shifted = _shifted(ties.value_shift[j], ties.value_variance[j], ties.value_varied[j], ties.crowd_places)
-            tests.append(_OrderTest("context" if of_context else "outcome", what, *shifted))
-    return tests
-
-
-def _where(shift: float) -> str:
-    return "first" if shift < 0 else "last"
-
-
-def _shifted(shift: float, variance: float, varied: float, places: float) -> tuple[float, float]:
-    """Return z, and the correlation with the place."""
-    return float(shift / math.sqrt(variance)), float(abs(shift) / math.sqrt(varied * places))
-
-
-def _quiet(number: str, numbers: dict[str, float], means: str, p_value: float | None = None) -> CheckResult:
-    return CheckResult(verdict="pass", number=number, numbers=numbers, what=means, p_value=p_value)
-
-
-ORDER_WITHIN_TIES = Check(
-    name="order within ties", finds="files sorted by action, context or outcome within one time", run=order_within_ties,
-    of_all=True,
-)  # fmt: skip
