@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.cdf import DelayCDF
 from evaluator.engine.log_replay import SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError, UnknownNameError
 from evaluator.findings.codes import ordered
@@ -41,12 +40,11 @@ from evaluator.replays.rounds.clock import (
     KnownDelays,
     ReplayClock,
     ReplayWindow,
+    SeenDelays,
     even_conversions,
-    fit_on_clock,
-    in_unit_of_window,
     known_delays,
     resolve_window,
-    share_by,
+    seen_delays,
     start_clock,
     steps_of,
     told_delays,
@@ -131,10 +129,10 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         used -= held_out(used, options.final)
         told = _pace(basis, *basis.until(used, options.propensity), policy, options, start)
     clock, window, sampler, of_sampler = told.clock, told.window, told.sampler, told.of_sampler
-    delays = of_log = _fit(surveyed, clock, window, options.seed)
+    delays = of_log = _seen(surveyed, clock, window, options.seed)
     rewards = known_rewards = reward_range(surveyed, used)
     if told is not whole:
-        delays = _fit(told.survey, clock, window, options.seed)
+        delays = _seen(told.survey, clock, window, options.seed)
         known_rewards = reward_range(told.survey, used)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     check_clusters(basis.clusters, maturity.used)
@@ -158,15 +156,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         window=window.rounds,
         horizon=horizon,
         delay_cdf=told_delays(
-            told.survey,
-            basis.known,
-            clock,
-            window,
-            delays.even,
-            cdf=delays.cdf,
-            tau=delays.tau,
-            delays=options.delays,
-            horizon=horizon,
+            delays if basis.known is None else basis.known.on(clock, window), delays=options.delays, horizon=horizon
         ),
         reward_max=known_rewards.most,
         reward_min=known_rewards.least,
@@ -191,8 +181,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         setting=setting,
         rewards=rewards,
         cdf=of_log.cdf,
-        tau_window=of_log.tau,
-        delay_steps=of_log.steps,
+        tau_window=of_log.share,
+        delay_steps=steps_of(of_log.in_unit_of_window),
         known=basis.known,
         told=told.survey,
         findings=(),
@@ -216,20 +206,8 @@ def _told(survey: Survey, *, costs: bool) -> npt.NDArray[np.bool_] | None:
     return ~np.any(untold, axis=0) if untold else None
 
 
-class _Delays(NamedTuple):
-    """Conversions that are an even sample, the delay CDF fitted to them, their share within the window, and steps."""
-
-    even: slice | npt.NDArray[np.int64]
-    cdf: DelayCDF | None
-    tau: float
-    steps: tuple[tuple[int, float], ...]
-
-
-def _fit(survey: Survey, clock: ReplayClock, window: ReplayWindow, seed: int) -> _Delays:
-    even = even_conversions(survey.log, survey.display, seed)
-    cdf = fit_on_clock(survey.delay[even], None if survey.limit is None else survey.limit[even], clock)
-    own = in_unit_of_window(survey, window, cdf, even)
-    return _Delays(even, cdf, share_by(window, own), steps_of(own))
+def _seen(survey: Survey, clock: ReplayClock, window: ReplayWindow, seed: int) -> SeenDelays:
+    return seen_delays(survey, clock, window, even_conversions(survey.log, survey.display, seed))
 
 
 def _horizon(

@@ -20,7 +20,7 @@ from evaluator.log.schema import POSITION, WEIGHT, is_target, to_numpy
 from evaluator.policies.base import Need
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan, of_conversions
-from evaluator.replays.rounds.clock import fit_on_clock, followed_for, share_within
+from evaluator.replays.rounds.clock import followed_for, seen_delays
 from evaluator.replays.rounds.propensity import NOT_AT_REST, Propensities
 from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.survey import Survey
@@ -298,9 +298,7 @@ def warn_of_refunds(plan: ReplayPlan) -> Iterator[Finding]:
 def _warn_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[np.float64]) -> Iterator[Finding]:
     """Yield the warning of a window that events which take back come too late for."""
     survey = plan.survey
-    limit = None if survey.limit is None else survey.limit[events]
-    cdf = fit_on_clock(survey.delay[events], limit, plan.clock)
-    within = share_within(survey, plan.window, cdf, events)
+    within = seen_delays(survey, plan.clock, plan.window, events).share
     if not within < plan.tau_window - _FEWER:
         return
     late = events[plan.rounds.delay[events] > plan.window.rounds]
