@@ -114,22 +114,13 @@ def execute_comparison(
     runs: VariantRuns | None = None,
     advance: Callable[[int], None] = lambda displays: None,
 ) -> Comparison:
-    """Replay all variants, in as few scans of their log as memory allows, and compare them.
+    """Replay all variants, in as few scans of their log as memory allows, and compare them with the `baseline`.
 
-    Parameters
-    ----------
-    plans, baseline
-        Plans of the variants in their order, and the number of the one that others are compared with.
-    rule, look
-        Rule by which a variant ships, None for any uplift; planned look that the verdict is, None for one alone.
-    log
-        Log as it was read, before costs were taken off its rewards, to be checked; None for that of the plans.
-    runs
-        What of the replays is there, who computes the rest, and where it is kept; None for all of them, in this
-        process.
-    advance
-        Function called with the number of displays read since the last call: of the replays (`VariantRuns.totals`),
-        then of all that are checked.
+    `rule` is the one by which a variant ships, None for any uplift; `look` the planned look that the verdict is, None
+    for one alone. `log` is the one that was read, before costs were taken off its rewards, to be checked; None for that
+    of the plans. `runs` says what of the replays is there, who computes the rest, and where it is kept; None for all of
+    them, in this process. `advance` is called with the number of displays read since the last call: of the replays
+    (`VariantRuns.totals`), then of all that are checked.
     """
     runs = VariantRuns(plans) if runs is None else runs
     results = runs.run(advance)

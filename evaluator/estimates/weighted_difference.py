@@ -135,24 +135,13 @@ def _off(weight: Floats, clusters: Codes | None) -> str:
 
 @dataclass(frozen=True)
 class PairedValues:
-    """What some displays say of the difference of two policies' values, at any level.
+    """What some displays say of the difference of two policies' values, at any level: estimate and standard error.
 
-    Parameters
-    ----------
-    estimate, error
-        Difference, and its standard error.
-    displays, terms
-        Number of displays; and of displays, or of clusters, whose sums are independent.
-    skewness, freedom
-        Skewness of the influence of a display, or of a cluster; degrees of freedom of Student's law, inf for the normal
-        one.
-    rewards
-        Number of rewards of equal weight that the value of either policy rests on, the less of both.
-    off
-        Clause that says that weights are wrong; empty where they may be right.
-    money, same
-        Whether rewards differ in size; whether both policies show every action with the same probability at every
-        display.
+    Of `displays`, so many `terms` have independent sums, displays or clusters, of whose influence it has the skewness;
+    `freedom` are the degrees of freedom of Student's law, inf for the normal one. `rewards` is the number of rewards of
+    equal weight that the value of either policy rests on, the less of both. `off` is a clause that says that weights
+    are wrong, empty where they may be right. `money` says whether rewards differ in size, `same` whether both policies
+    show every action with the same probability at every display.
     """
 
     estimate: float

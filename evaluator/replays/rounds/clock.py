@@ -60,21 +60,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ReplayClock:
-    """The clock of a replay.
+    """The clock of a replay, ``traffic`` or ``wall``.
 
-    Parameters
-    ----------
-    kind
-        Kind of clock: ``traffic`` or ``wall``.
-    share
-        Number of rounds of the policy per display that delays count: the traffic share over the log's sampling rate, or
-        the acceptance rate on the wall clock.
-    rate
-        Number of such displays per tick; nan when all displays share one time.
-    tick_seconds
-        Length of a tick in seconds; None where the log counts rounds.
-    sampling_rate
-        Share of the traffic's displays that the clock counts.
+    `share` is the number of rounds of the policy per display that delays count: the traffic share over the log's
+    sampling rate, or the acceptance rate on the wall clock. `rate` is the number of such displays per tick, nan when
+    all displays share one time; `tick_seconds` the length of a tick, None where the log counts rounds; `sampling_rate`
+    the share of the traffic's displays that the clock counts.
     """
 
     kind: ClockName
@@ -134,16 +125,10 @@ def on_clock(displays: npt.NDArray[np.int64], clock: ReplayClock) -> npt.NDArray
 
 @dataclass(frozen=True)
 class ReplayWindow:
-    """Cut-off of the system.
+    """Cut-off of the system: no conversion is revealed after so many rounds on the replay's clock, `NO_WINDOW` without.
 
-    Parameters
-    ----------
-    rounds
-        Window m on the replay's clock, in rounds: no conversion is revealed later; `NO_WINDOW` without a cut-off.
-    ticks
-        Longest delay that is revealed, in ticks, where the cut-off is a duration; None where it is in rounds.
-    text
-        Text that the user asked for.
+    Where the cut-off is a duration, `ticks` is the longest delay that is revealed; None where it is in rounds. `text`
+    is what the user asked for.
     """
 
     rounds: int

@@ -47,13 +47,17 @@ def logged_rewards(plan: ReplayPlan, *, rounds: int) -> SparseRewards:
     would be revealed by round T.
     """
     if plan.options.reward == "observed":
-        return _summed(plan, _shown_in_time(plan, rounds), plan.rounds.used)
+        delay = plan.rounds.delay
+        seen = np.where(delay <= plan.window.rounds, np.maximum(rounds - delay, 0) / max(rounds, 1), 0.0)
+        return _summed(plan, seen, plan.rounds.used)
     return eventual_rewards(plan, used=plan.rounds.used)
 
 
 def eventual_rewards(plan: ReplayPlan, *, used: int) -> SparseRewards:
     """Return the reward of each of the first `used` displays, corrected where they are young and used all the same."""
-    share = _within_window(plan) if plan.rewards_end_with_window else None
+    share = None
+    if plan.rewards_end_with_window:  # a later conversion is seen of some displays only
+        share = (plan.rounds.delay <= plan.window.rounds).astype(np.float64)
     correction = plan.maturity.correction
     if correction is not None and sales(plan.log.conversions) is not None:
         weights = correction.weights_of_events(plan.survey)
@@ -133,21 +137,6 @@ def _distinct(ordered: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], np
     """Return the distinct values of an increasing array, and where each begins."""
     first = np.flatnonzero(np.diff(ordered, prepend=-1))
     return ordered[first], first
-
-
-def _within_window(plan: ReplayPlan) -> npt.NDArray[np.float64]:
-    """Return which conversions are rewards, shape (c,).
-
-    Where displays are judged once followed for the policy's window, a later conversion is seen of some displays only.
-    """
-    return (plan.rounds.delay <= plan.window.rounds).astype(np.float64)
-
-
-def _shown_in_time(plan: ReplayPlan, t: int) -> npt.NDArray[np.float64]:
-    delay = plan.rounds.delay
-    if t == 0:
-        return np.zeros(len(delay))
-    return np.where(delay <= plan.window.rounds, np.maximum(t - delay, 0) / t, 0.0)
 
 
 @compiled
