@@ -21,6 +21,7 @@ from evaluator.comparisons.differences import (
     to_widest_window,
 )
 from evaluator.comparisons.expected import at_horizon, expected_difference, reward_cut, why_not_expected
+from evaluator.comparisons.options import ANY_UPLIFT, Look, ShipRule
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import harmed_groups, segment_differences
 from evaluator.comparisons.variant_runs import VariantRuns
@@ -37,7 +38,7 @@ from evaluator.comparisons.variants import (
     names_of,
     pairs_of,
 )
-from evaluator.comparisons.verdict import ANY_UPLIFT, Look, ShipRule, rank, ranked_pairs
+from evaluator.comparisons.verdict import rank, ranked_pairs
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
 from evaluator.findings.finding import Finding
@@ -250,8 +251,7 @@ def _findings(
         said.append(COMMON_HORIZON.found(why, rounds=horizon.rounds))
     keeping = [plan for plan in plans if plan.sampler == "keep"]
     if keeping and asked_horizon(plans) is None:
-        of = keeping[0]
-        said += rarest_warning(of.survey, of.matched, of.usable, sampler="keep", contextual=False, horizon=None)
+        said += rarest_warning(keeping[0])
     return said
 
 

@@ -145,8 +145,10 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     rounds = LogRounds(
         log, used, vectors, window.revealed(surveyed, clock), told=_told(surveyed, costs=told_costs), playable=playable
     )
-    if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
-        of_sampler = _of_used(of_sampler, usable)
+    if clock.kind != "wall" and of_sampler.rule is not None and usable.any():
+        # Extremes of actions whose displays are not used decide no c; the wall clock's share was fixed before.
+        smallest, largest = (np.where(usable > 0, of, np.nan) for of in (of_sampler.smallest, of_sampler.largest))
+        of_sampler = replace(of_sampler, smallest=smallest, largest=largest)
     matched = thinning(told.survey.log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=told.quantile)
     horizon = _horizon(surveyed, policy, options, sampler, matched, usable)
     setting = Setting(
@@ -229,14 +231,6 @@ def _horizon(
     if Need.HORIZON in policy.needs and sampler in ("rejection", "keep"):
         return max(sure_rounds(displays, least_acceptance(matched, usable)), 1)
     return displays
-
-
-def _of_used(propensities: Propensities, usable: npt.NDArray[np.int64]) -> Propensities:
-    """Return the propensities without the extremes of actions whose displays are not used: they decide no c."""
-    if propensities.rule is None or not usable.any():
-        return propensities
-    known = [np.where(usable > 0, of, np.nan) for of in (propensities.smallest, propensities.largest)]
-    return replace(propensities, smallest=known[0], largest=known[1])
 
 
 def _sampler(
@@ -411,8 +405,8 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
     )  # fmt: skip
     for name, asked in (("`doubly_robust`", options.doubly_robust), ("`final`", options.final is not None)):
         if asked:
-            raise ParameterError(f"{name} averages over all displays of log {log.meta.name!r}, which {cause}.",
-                                 remedy=remedy)  # fmt: skip
+            what = f"{name} averages over all displays of log {log.meta.name!r}, which {cause}."
+            raise ParameterError(what, remedy=remedy)
     if not weighted:
         _refuse_on_a_choice(log, parse_guardrails(options.guardrails))
         if options.by:
@@ -422,21 +416,17 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
                 remedy="leave it out; or replay the log with all actions.",
             )
         return
-    if correct_by(options.immature) is not None:
-        raise ParameterError(
-            f"`immature='correct'` cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
-            remedy="use `immature='drop'`.",
-        )
-    if options.delays_from is not None:
-        raise ParameterError(
-            f"`delays_from` cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
-            remedy="leave it out, or give the delays with `delays`.",
-        )
-    if options.bootstrap and options.propensity == "estimate":
-        raise ParameterError(
-            f"`bootstrap` cannot estimate the propensities of log {log.meta.name!r} anew, which {cause}.",
-            remedy="give the logged propensities, or leave the bootstrap out.",
-        )
+    estimated = bool(options.bootstrap) and options.propensity == "estimate"
+    for asked, what, remedy in (
+        (correct_by(options.immature) is not None, "`immature='correct'` cannot weigh the delays of log {}",
+         "use `immature='drop'`."),
+        (options.delays_from is not None, "`delays_from` cannot weigh the delays of log {}",
+         "leave it out, or give the delays with `delays`."),
+        (estimated, "`bootstrap` cannot estimate the propensities of log {} anew",
+         "give the logged propensities, or leave the bootstrap out."),
+    ):  # fmt: skip
+        if asked:
+            raise ParameterError(f"{what.format(repr(log.meta.name))}, which {cause}.", remedy=remedy)
 
 
 def _limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[str]:

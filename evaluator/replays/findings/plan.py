@@ -72,15 +72,12 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> Itera
     """
     rarest: list[Finding] = []
     if plan.sampler != "keep" or (Need.HORIZON in plan.policy.needs and plan.options.horizon is None):
-        rarest = rarest_warning(
-            plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.per_display,
-            horizon=plan.options.horizon,
-        )  # fmt: skip
+        rarest = rarest_warning(plan)
     if binding := binding_display(plan):
         cause = f"{binding.cause[0].upper()}{binding.cause[1:]}."
         yield codes.BINDING_PROPENSITY.found(cause, f"What helps is {binding.remedy}.")
         rarest = []
-    yield from unusable_warning(plan.survey, plan.usable, has_split=plan.has_split)
+    yield from unusable_warning(plan)
     yield from rarest
     if by_outcome := plan.log.meta.counts.get("quarantined_by_outcome"):
         yield codes.QUARANTINED_BY_OUTCOME.found(

@@ -337,6 +337,7 @@ def _joined(several: list[LogPiece]) -> LogPiece:
     first, *rest = several
     if not rest:
         return first
+    counts = [np.diff(piece.first_vector) for piece in several if piece.first_vector is not None]
     return LogPiece(
         first.first,
         {name: _one([piece.displays[name] for piece in several]) for name in first.displays},
@@ -345,13 +346,8 @@ def _joined(several: list[LogPiece]) -> LogPiece:
             for name, own in first.vectors.items()
         },
         np.concatenate([first.first_conversion, *(piece.first_conversion[1:] for piece in rest)]),
-        _first_vectors_of(several),
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))]) if counts else None,
     )
-
-
-def _first_vectors_of(several: list[LogPiece]) -> npt.NDArray[np.int64] | None:
-    counts = [np.diff(piece.first_vector) for piece in several if piece.first_vector is not None]
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))]) if counts else None
 
 
 def _one(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

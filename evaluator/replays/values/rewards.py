@@ -173,30 +173,24 @@ class References:
         """Return `logged_rewards`."""
         return self._once(("rewards", *_rewards_key(plan, rounds)), lambda: logged_rewards(plan, rounds=rounds))
 
-    def logging_value(self, plan: ReplayPlan, rounds: int, *, bounds: RewardBounds, alpha: float) -> Interval:
+    def logging_value(self, plan: ReplayPlan, rounds: int, *, alpha: float) -> Interval:
         """Return the interval of the logged displays' mean reward."""
         key = ("logging", alpha, *_rewards_key(plan, rounds))
 
         def interval() -> Interval:
             even = evened(plan.log, self.logged(plan, rounds), plan.options.seed)
-            return mean_interval(even, lower=bounds.lower, upper=bounds.upper, alpha=alpha)
+            return mean_interval(even, **reward_bounds(plan)._asdict(), alpha=alpha)
 
         return self._once(key, interval)
 
-    def best(
-        self, plan: ReplayPlan, arms: ArmSample, rounds: int, *, bounds: RewardBounds, alpha: float
-    ) -> BestFixedAction:
+    def best(self, plan: ReplayPlan, arms: ArmSample, rounds: int, *, alpha: float) -> BestFixedAction:
         """Return the best fixed action, by a sample of the arms that lives as long as these references."""
-        key = ("best", alpha, id(arms), *_rewards_key(plan, rounds))
-        of_logged = self.logged(plan, rounds)
-        seed = plan.options.seed
+        key, bounds = ("best", alpha, id(arms), *_rewards_key(plan, rounds)), reward_bounds(plan)
+        of_logged, seed = self.logged(plan, rounds), plan.options.seed
         if plan.sets is not None and plan.propensities.rule is not None:
             return self._once(("order", *key), lambda: _best_order(plan, of_logged, bounds, alpha))
         return self._once(
-            key,
-            lambda: best_fixed_action(
-                arms.arms(of_logged), lower=bounds.lower, upper=bounds.upper, alpha=alpha, seed=seed
-            ),
+            key, lambda: best_fixed_action(arms.arms(of_logged), **bounds._asdict(), alpha=alpha, seed=seed)
         )
 
     def sizes(self, plan: ReplayPlan, replay: Replay, shown: pa.Table) -> SetSizes:
@@ -249,7 +243,7 @@ def _best_order(plan: ReplayPlan, rewards: SparseRewards, bounds: RewardBounds, 
         if n <= 0:
             break
         sample.read(first, batch["action"][:n], plan.propensities.of(batch)[:n], batch[ELIGIBLE][:n])
-    return best_order(sample, rewards, upper=bounds.upper, lower=bounds.lower, alpha=alpha)
+    return best_order(sample, rewards, **bounds._asdict(), alpha=alpha)
 
 
 def _traffic_size(plan: ReplayPlan) -> float:
