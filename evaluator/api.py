@@ -23,7 +23,7 @@ from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log
 from evaluator.log.column import LIKE_USERS, source_columns
-from evaluator.options.declaration import under_own_names
+from evaluator.options.declaration import shows, under_own_names
 from evaluator.options.keywords import (
     AuditKeywords,
     CheckKeywords,
@@ -32,7 +32,6 @@ from evaluator.options.keywords import (
     ReplayKeywords,
     SimulateKeywords,
 )
-from evaluator.options.signatures import shows
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay

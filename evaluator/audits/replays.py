@@ -134,9 +134,7 @@ def replay_twin(
         found.append(shown)
         del estimate, result  # before the next one is made
     return TwinReplays(
-        told=tuple(told),
-        differences=tuple(measure(a, b, common) for a, b in combinations(found, 2)),
-        horizon=common,
+        told=tuple(told), differences=tuple(measure(a, b, common) for a, b in combinations(found, 2)), horizon=common
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, check_score, goes_first, tie_key
-from evaluator.engine.kernels.compiling import inlinable, overloads
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.engine.kernels.intrinsics import (
     LAST_BIT,
     bits_below,
@@ -204,51 +204,24 @@ def best_among(state: Any, vectors: npt.NDArray[np.floating], eligible: Eligible
     return winner
 
 
-# What is None where all actions are eligible tells Numba which of two functions to compile.
-
-
-def begin_with_key(state: Any, rng: np.random.Generator, eligible: EligibleActions | None, random_ties: bool) -> Any:
+@inlinable
+def begin_with_key(state: Any, rng: np.random.Generator, eligible: EligibleActions | None, random_ties: bool) -> int:
     """Begin a round; return the key of its order among equal scores, where displays have their own eligible actions."""
-    return (_begin_of_all if eligible is None else _begin_of_eligible)(state, rng, eligible, random_ties)
-
-
-def _begin_of_all(state: Any, rng: np.random.Generator, eligible: Any, random_ties: bool) -> Any:
-    begin(state, rng)
-    return LOWEST_FIRST
-
-
-def _begin_of_eligible(state: Any, rng: np.random.Generator, eligible: Any, random_ties: bool) -> Any:
+    if eligible is None:
+        begin(state, rng)
+        return LOWEST_FIRST
     begin_among(state, rng)
     return tie_key(rng) if random_ties else LOWEST_FIRST
 
 
+@inlinable
 def choice_at(
     state: Any, vectors: npt.NDArray[np.floating], eligible: EligibleActions | None, i: int, key: int, n_actions: int
 ) -> Any:
     """Return the choice at display i in a round that `begin_with_key` began, from a batch's `vectors`."""
-    return (_choice_of_all if eligible is None else _choice_of_eligible)(state, vectors, eligible, i, key, n_actions)
-
-
-def _choice_of_all(
-    state: Any, vectors: npt.NDArray[np.floating], eligible: Any, i: int, key: int, n_actions: int
-) -> Any:
-    return choose_possible(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], n_actions)
-
-
-def _choice_of_eligible(
-    state: Any, vectors: npt.NDArray[np.floating], eligible: Any, i: int, key: int, n_actions: int
-) -> Any:
+    if eligible is None:
+        return choose_possible(state, vectors[i] if vectors.shape[0] > 1 else vectors[0], n_actions)
     return best_among(state, vectors[0], eligible, i, key)
-
-
-@overloads(begin_with_key)
-def _compile_begin_with_key(state: Any, rng: Any, eligible: Any, random_ties: Any) -> Any:
-    return _begin_of_all if not hasattr(eligible, "instance_class") else _begin_of_eligible
-
-
-@overloads(choice_at)
-def _compile_choice_at(state: Any, vectors: Any, eligible: Any, i: Any, key: Any, n_actions: Any) -> Any:
-    return _choice_of_all if not hasattr(eligible, "instance_class") else _choice_of_eligible
 
 
 @inlinable

@@ -6,6 +6,8 @@ Matched    the next logged display that shows the policy's choice among all acti
 Among      the same among the actions that are eligible at that display (`evaluator.engine.eligible_choice`)
 Queues     the next display in the queue of the policy's choice
 Followed   the next logged display, whatever it shows; the policy is not asked
+Drawn      a display of a world in which the policy plays live (`evaluator.worlds.live_rounds`): the batch is what can
+           be drawn, and the source writes into it what the policy chose and what came of that
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from evaluator.policies.dispatch import (
     told_sum,
     wins,
 )
-from evaluator.replays.rounds.stream import Batch
+from evaluator.replays.rounds.stream import Batch, EligibleActions
 
 Choices = npt.NDArray[np.int32]
 
@@ -100,13 +102,13 @@ def _replay(
     horizon: int,
     pending: PendingConversions,
     progress: ReplayCounters,
-    accepted: npt.NDArray[np.int64],
+    accepted: npt.NDArray[np.int64] | None,
     choices: Choices | None,
 ) -> int:
     """Show each display that is a round; return how many displays were read, in what order a source may have them.
 
     The shown displays' numbers within the batch go to `accepted` from its start on. The policy's choice at every
-    display that is read, thinned out or not, goes to `choices`; None asks for none, and is compiled without.
+    display that is read, thinned out or not, goes to `choices`; None for either asks for none, and is compiled without.
     """
     state, rng, batch, source, pending, progress = borrowed((state, rng, batch, source, pending, progress))
     n = batch.action.shape[0]
@@ -115,8 +117,11 @@ def _replay(
         i = next_display(source, state, rng, batch, i, horizon, progress, choices)
         if i >= n:
             break
-        play_round(state, vectors_shown(source, batch, i), batch, i, _logged(batch, i), window, pending, progress)
-        accepted[written] = i
+        action = _logged(batch, i)
+        vectors = _vectors_shown(batch.vectors, batch.eligible, i, action)
+        play_round(state, vectors, batch, i, action, window, pending, progress)
+        if accepted is not None:
+            accepted[written] = i
         written += 1
         i += 1
     return min(i, n)
@@ -271,27 +276,25 @@ _NEXT: dict[type, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+def add_source(kind: type, next_of_kind: Callable[..., int]) -> None:
+    """Let displays come from another kind of source, a NamedTuple: its `next_display`, which is compiled with the loop.
+
+    Worlds are sources that the engine does not know.
+    """
+    _NEXT[kind] = next_of_kind
+
+
 @overloads(next_display)
 def _compile_next_display(source: Any, *asked: Any) -> Any:
     return _NEXT[source.instance_class]
 
 
-def vectors_shown(source: Any, batch: Batch, i: int) -> npt.NDArray[np.floating]:
+@inlinable
+def _vectors_shown(vectors: npt.NDArray[np.floating], eligible: EligibleActions | None, i: int, action: int) -> Any:
     """Return the vectors of display i among which that of its action is."""
-    return (_own_vector if isinstance(source, Among) else _all_vectors)(source, batch, i)
-
-
-def _all_vectors(source: Any, batch: Batch, i: int) -> Any:
-    return batch.vectors[_place(batch, i)]
-
-
-def _own_vector(source: Any, batch: Any, i: int) -> Any:
-    return own_vector(batch.vectors[0], batch.eligible, i, _logged(batch, i))
-
-
-@overloads(vectors_shown)
-def _compile_vectors_shown(source: Any, batch: Any, i: Any) -> Any:
-    return _own_vector if source.instance_class is Among else _all_vectors
+    if eligible is None:
+        return vectors[i if vectors.shape[0] > 1 else 0]
+    return own_vector(vectors[0], eligible, i, action)
 
 
 @inlinable

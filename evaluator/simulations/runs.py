@@ -261,7 +261,15 @@ def outcomes(
 def runs_key(stage: ScenarioRuns, codes: Sequence[CodeOfPolicy]) -> str:
     """Return the hash of all that fixes the runs of some policies: what each is told, its world, its code, the seed."""
     said = [
-        as_text((stage.settings, tuple(map(stage.world_of, range(len(stage.policies)))), stage.truth, stage.sets)),
+        as_text(
+            (
+                stage.settings,
+                tuple(map(stage.world_of, range(len(stage.policies)))),
+                stage.truth,
+                stage.eligible,
+                tuple(stage.parts or ()),
+            )
+        ),
         [[of.spec, repr(of.parameters), code.run] for of, code in zip(stage.policies, codes, strict=True)],
         [stage.dimension, stage.seed],
         software(),

@@ -1,7 +1,4 @@
-"""What a live run is made of, as its loop reads it: the world, its rounds, its money, what is pending.
-
-Parts that a run does not need are None, and no code is compiled for them.
-"""
+"""What a live run is made of, as its loop reads it: the world, its rounds, its money; and what is counted of it."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.compiling import inlinable
-from evaluator.replays.rounds.stream import EligibleActions, read_only
+from evaluator.replays.rounds.stream import read_only
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -109,25 +106,6 @@ class FreshVectors(NamedTuple):
     shown: bool
 
 
-class LiveSets(NamedTuple):
-    """Which actions are eligible in each round.
-
-    Parameters
-    ----------
-    eligible
-        Sets as the loops of replays read a display's: one an entry of the world, or one a part.
-    random_ties
-        Whether equal scores go by a random order of the round's.
-    start
-        Number of rounds that are over when each part begins, increasing, the first 0, shape (parts,); empty where each
-        entry of the world has its set.
-    """
-
-    eligible: EligibleActions
-    random_ties: bool
-    start: Ints = np.zeros(0, np.int64)
-
-
 class LiveEvents(NamedTuple):
     """Events beside sales that policies are told of, E kinds, each at most once a round; refunds of sales come first.
 
@@ -201,85 +179,6 @@ def rates_at(world: LiveWorld, fresh: FreshVectors | None, entry: int) -> Floats
     return rates
 
 
-class RoundRing(NamedTuple):
-    """The last rounds of a run, round s at s mod size, each with at most one event of a kind on its way.
-
-    A round is kept until its own events could no longer come: they are out by the time its place is taken.
-
-    Parameters
-    ----------
-    first, last, following
-        Lists of the events that each round reveals, kind by kind, in the order in which their rounds were shown, as
-        places in the ring: the first and the last of each round, and what follows each; -1 for none. Each of shape
-        (kinds, size).
-    value
-        Value of each round's event that is on its way, shape (kinds, size).
-    action
-        Action shown in each round, shape (size,).
-    vector
-        Vector of the action shown in each round, shape (size, d).
-    """
-
-    first: Ints
-    last: Ints
-    following: Ints
-    value: Floats
-    action: Ints
-    vector: Floats
-
-
-def empty_ring(reach: int, dimension: int, kinds: int) -> RoundRing:
-    """Return a ring for events of some kinds that come up to `reach` rounds later, of actions shown by such vectors."""
-    size = reach + 1
-    return RoundRing(
-        first=np.full((kinds, size), -1, np.int64),
-        last=np.full((kinds, size), -1, np.int64),
-        following=np.full((kinds, size), -1, np.int64),
-        value=np.zeros((kinds, size)),
-        action=np.zeros(size, np.int64),
-        vector=np.zeros((size, dimension)),
-    )
-
-
-@inlinable
-def keep(ring: RoundRing, t: int, action: int, vectors: npt.NDArray[np.floating], r: int) -> int:
-    """Keep what round t showed, an action by vectors[r]; return its place. O(d)."""
-    at: int = t % ring.action.shape[0]
-    ring.action[at] = action
-    for i in range(ring.vector.shape[1]):
-        ring.vector[at, i] = vectors[r, i]
-    return at
-
-
-@inlinable
-def reveal_later(ring: RoundRing, kind: int, at: int, due: int, value: float) -> None:
-    """Let round `due`, at most `reach` rounds later, reveal an event of the round at this place. O(1)."""
-    ring.value[kind, at] = value
-    ring.following[kind, at] = -1
-    then = due % ring.action.shape[0]
-    if ring.first[kind, then] < 0:
-        ring.first[kind, then] = at
-    else:
-        ring.following[kind, ring.last[kind, then]] = at
-    ring.last[kind, then] = at
-
-
-@inlinable
-def next_revealed(ring: RoundRing, kind: int, at: int) -> int:
-    """Remove the next event of a kind that the round at this place reveals; return its place, -1 for none. O(1)."""
-    shown: int = ring.first[kind, at]
-    if shown >= 0:
-        ring.first[kind, at] = ring.following[kind, shown]
-    return shown
-
-
-@inlinable
-def rounds_since(ring: RoundRing, at: int, t: int) -> int:
-    """Return how many rounds before round t the one at this place was."""
-    rounds: int = (t - at) % ring.action.shape[0]
-    return rounds
-
-
 class MoneyWeights(NamedTuple):
     """What counts of refunds and costs.
 
@@ -312,7 +211,7 @@ class Regrets(NamedTuple):
     ever, within
         Share of each action's conversions that ever come, and that come within the window, shape (K,).
     there
-        Which actions are eligible in each part, shape (parts, K).
+        Which actions are eligible in each part of the run, shape (parts, K); None where all always are.
     checkpoints
         Rounds after which the regret is noted, increasing, the last T, shape (C,).
     gaps
@@ -330,7 +229,7 @@ class Regrets(NamedTuple):
 
     ever: Floats
     within: Floats
-    there: npt.NDArray[np.bool_]
+    there: npt.NDArray[np.bool_] | None
     checkpoints: Ints
     gaps: Floats = np.zeros((0, 0))
     sums: Floats = np.zeros(3)
@@ -346,14 +245,6 @@ class Regrets(NamedTuple):
             gaps=np.zeros((laws, size)), sums=np.zeros(3), noted=np.zeros(1, np.int64), regret=np.zeros(c),
             observed=np.zeros(c), counts=np.zeros(len(COUNTS), np.int64),
         )  # fmt: skip
-
-
-@inlinable
-def no_sums(weights: Floats | None) -> Floats:
-    """Return the weighted sums of a run before its first round."""
-    if weights is None:
-        return np.zeros(0)
-    return np.zeros(weights.shape[0])
 
 
 @inlinable
@@ -378,51 +269,37 @@ def count_round(
 
 @inlinable
 def count_fate(regrets: Regrets | None, action: int, wait: float, comes: bool) -> None:
-    """Count a conversion by what becomes of it, unless it is told."""
+    """Count a conversion by what becomes of it: what comes within the run will be told."""
     if regrets is None:
         return
     regrets.counts[_GENERATED] += 1
-    if not comes:
-        if wait >= regrets.ever[action]:
-            regrets.counts[_LOST] += 1
-        elif wait >= regrets.within[action]:
-            regrets.counts[_EXPIRED] += 1
-        else:
-            regrets.counts[_PENDING] += 1
+    if comes:
+        regrets.counts[_DELIVERED] += 1
+    elif wait >= regrets.ever[action]:
+        regrets.counts[_LOST] += 1
+    elif wait >= regrets.within[action]:
+        regrets.counts[_EXPIRED] += 1
+    else:
+        regrets.counts[_PENDING] += 1
 
 
 @inlinable
-def count_delivered(regrets: Regrets | None, value: float) -> None:
-    """Count a conversion that is told."""
-    if regrets is not None:
-        regrets.counts[_DELIVERED] += int(value)
-
-
-@inlinable
-def count_regret(
-    regrets: Regrets | None,
-    world: LiveWorld,
-    rates: Floats,
-    sets: LiveSets | None,
-    part: int,
-    t: int,
-    at: int,
-    action: int,
-) -> None:
+def count_regret(regrets: Regrets | None, world: LiveWorld, rates: Floats, part: int, t: int, action: int) -> None:
     """Add what the best eligible action would have brought more than the one shown, and note both regrets when due."""
     if regrets is None:
         return
     ever, tau, gaps = regrets.ever, world.tau, regrets.gaps
     best = action
     for k in range(rates.shape[0]):
-        if rates[k] * ever[k] > rates[best] * ever[best] and _is_there(sets, regrets, part, k):
+        if rates[k] * ever[k] > rates[best] * ever[best] and _is_there(regrets.there, part, k):
             best = k
     regrets.sums[0] += rates[best] * ever[best] - rates[action] * ever[action]
     regrets.sums[2] += rates[action] * ever[action]
+    reach, size = world.reach, gaps.shape[1]
+    at = t % size
     gaps[:, at] = 0.0
     gaps[world.law[best], at] += rates[best]
     gaps[world.law[action], at] -= rates[action]
-    reach, size = world.reach, gaps.shape[1]
     # At this age all of a pull's conversions that are ever revealed have been.
     if t > reach:
         for r in range(tau.shape[0]):
@@ -437,10 +314,10 @@ def count_regret(
 
 
 @inlinable
-def _is_there(sets: LiveSets | None, regrets: Regrets, part: int, k: int) -> bool:
-    if sets is None:
+def _is_there(there: npt.NDArray[np.bool_] | None, part: int, k: int) -> bool:
+    if there is None:
         return True
-    return bool(regrets.there[part, k])
+    return bool(there[part, k])
 
 
 @inlinable

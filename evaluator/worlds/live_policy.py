@@ -15,7 +15,6 @@ from evaluator.log.schema import to_numpy
 from evaluator.log.vectors_of_displays import target_vectors
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Setting
-from evaluator.policies.running import has_random_ties
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
@@ -24,8 +23,8 @@ from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.estimand import ClaimsByLaw, claims_of
 from evaluator.worlds.event_laws import EventLaw
-from evaluator.worlds.live_loop import play_live
-from evaluator.worlds.live_parts import LiveEvents, LiveMoney, LiveRounds, LiveSets, LiveWorld, MoneyWeights
+from evaluator.worlds.live_parts import LiveEvents, LiveMoney, LiveRounds, LiveWorld, MoneyWeights
+from evaluator.worlds.live_rounds import play_live
 from evaluator.worlds.logger import TwinSets
 from evaluator.worlds.truth import LogTruth
 from evaluator.worlds.twin_log import draw_twin
@@ -92,7 +91,7 @@ class LivePolicy:
             return _known(truth, claim, weights, of_money)
         own = random_stream(Stream.AUDIT_POLICY, seed, run)
         luck = random_stream(Stream.AUDIT_WORLD, seed, run)
-        rounds, sets = None, None
+        rounds = None
         if truth.sets is not None and self._eligible is not None:
             if truth.moving:  # a run of its own length, which is a share of the calendar
                 common = min(self._common, span.rounds)
@@ -101,7 +100,6 @@ class LivePolicy:
             rounds = draw_rounds(luck, weights.shape[2], truth.sets, world, displays=truth.displays, span=span)
             if isinstance(policy, LoggingPolicy):
                 return logger_value(truth, claim, rounds, world, weights, of_money)
-            sets = LiveSets(self._eligible, has_random_ties(policy))
         horizon, money = weights.shape[2], self._money
         if money is not None:
             # A row a round: runs of different lengths begin alike.
@@ -109,7 +107,7 @@ class LivePolicy:
             money = money._replace(luck=random_stream(Stream.AUDIT_LIVE_MONEY, seed, run).random((horizon, numbers)))
         live = play_live(
             policy, setting, world, horizon,
-            own=own, luck=luck, rounds=rounds, sets=sets, money=money, weights=weights, of_money=of_money,
+            own=own, luck=luck, rounds=rounds, eligible=self._eligible, money=money, weights=weights, of_money=of_money,
         )  # fmt: skip
         return live * truth.mean_value
 

@@ -16,12 +16,12 @@ from evaluator.engine.kernels.compiling import compile_ahead
 from evaluator.errors import ParameterError
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
-from evaluator.policies.running import has_random_ties, refuse_choosing_among
-from evaluator.replays.rounds.stream import stated_actions
+from evaluator.policies.running import refuse_choosing_among
+from evaluator.replays.rounds.stream import EligibleActions, stated_actions
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
-from evaluator.worlds.live_loop import live_call, play_live
-from evaluator.worlds.live_parts import FreshVectors, LiveSets, LiveWorld, Regrets
+from evaluator.worlds.live_parts import FreshVectors, LiveWorld, Regrets
+from evaluator.worlds.live_rounds import live_call, play_live
 from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem
 from evaluator.worlds.scenarios.scenario import Part, flight_parts
 
@@ -50,8 +50,8 @@ class ScenarioRuns:
     `settings` is what each policy is told before its first round, and `shared` what all are told, before what each
     reads; `world` is that of the runs, as it is before any policy. Vectors that each round draws anew have length
     `dimension`, 0 where it draws none. `parts` are those of a run with the same eligible actions, None where all always
-    are, and `sets` the same as the loop reads them for each policy. `told_zeros` names the policies that are told of
-    zeros.
+    are, and `eligible` the same as the loop reads them for each policy. `told_zeros` names the policies that are told
+    of zeros.
     """
 
     policies: Sequence[Any]
@@ -61,7 +61,7 @@ class ScenarioRuns:
     dimension: int
     truth: Regrets
     parts: list[Part] | None
-    sets: tuple[LiveSets | None, ...]
+    eligible: tuple[EligibleActions | None, ...]
     told_zeros: tuple[str, ...]
     seed: int
 
@@ -90,7 +90,8 @@ class ScenarioRuns:
             "own": live_policy_stream(self.seed, run),
             "luck": world_stream(self.seed, run),
             "fresh": FreshVectors(np.zeros((k, self.dimension)), np.zeros(k), shown) if self.dimension else None,
-            "sets": self.sets[p],
+            "eligible": self.eligible[p],
+            "starts": None if self.parts is None else np.array([part.start for part in self.parts], np.int64),
             "regrets": self.truth.begun(laws, size),
         }
 
@@ -116,10 +117,10 @@ def prepare_runs(
     for policy, setting in zip(policies, settings, strict=True):
         policy.start(setting)  # what it refuses, it refuses before the first run
     told_zeros = tuple(policy.spec for policy in policies if policy.takes_zeros and problem.zeros == "told")
-    sets = tuple(_sets(parts, policy, setting) for policy, setting in zip(policies, settings, strict=True))
+    eligible = tuple(_eligible(parts, setting) for setting in settings)
     world = _world(problem, shared)
     truth = _truth(problem, shared, parts)
-    return ScenarioRuns(policies, settings, shared, world, problem.dimension, truth, parts, sets, told_zeros, seed)
+    return ScenarioRuns(policies, settings, shared, world, problem.dimension, truth, parts, eligible, told_zeros, seed)
 
 
 def world_stream(seed: int, run: int) -> np.random.Generator:
@@ -221,7 +222,7 @@ def _truth(problem: Problem, setting: Setting, parts: list[Part] | None) -> Regr
     return Regrets(
         ever=ever[of_action],
         within=within[of_action],
-        there=_eligible(parts, problem.n_actions),
+        there=None if parts is None else _there(parts, problem.n_actions),
         # The last is the horizon, exactly.
         checkpoints=-(-np.arange(1, n + 1) * setting.horizon // n),
     )
@@ -233,23 +234,20 @@ def _parts(problem: Problem, horizon: int) -> list[Part] | None:
     return None if all(len(part.eligible) == problem.n_actions for part in parts) else parts
 
 
-def _eligible(parts: list[Part] | None, n_actions: int) -> npt.NDArray[np.bool_]:
+def _there(parts: list[Part], n_actions: int) -> npt.NDArray[np.bool_]:
     """Return which actions are eligible in each part, shape (parts, K)."""
-    if parts is None:
-        return np.ones((1, n_actions), np.bool_)
     there = np.zeros((len(parts), n_actions), np.bool_)
     for i, part in enumerate(parts):
         there[i, list(part.eligible)] = True
     return there
 
 
-def _sets(parts: list[Part] | None, policy: Any, setting: Setting) -> LiveSets | None:
-    """Return the parts as the loop reads them for a policy."""
+def _eligible(parts: list[Part] | None, setting: Setting) -> EligibleActions | None:
+    """Return the eligible actions of each part as the loop reads them for a policy with this setting."""
     if parts is None:
         return None
     vectors = np.zeros((1, max(setting.rows, 1), setting.dimension))
-    _, eligible = stated_actions(_eligible(parts, setting.n_actions), vectors)
-    return LiveSets(eligible, has_random_ties(policy), np.array([part.start for part in parts], np.int64))
+    return stated_actions(_there(parts, setting.n_actions), vectors)[1]
 
 
 def _refuse_without_answer(problem: Problem, policies: Sequence[Any]) -> None:

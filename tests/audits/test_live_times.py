@@ -10,8 +10,8 @@ import pytest
 from evaluator.worlds import disk_column
 from evaluator.worlds.arrivals import DisplayTimes
 from evaluator.worlds.disk_column import DisplayColumn, mean_in_blocks, mean_of_columns
-from evaluator.worlds.live_loop import rate_of, rounds_after
 from evaluator.worlds.live_parts import LiveWorld
+from evaluator.worlds.live_rounds import rate_of, rounds_after
 
 RNG = np.random.default_rng(8)
 N = 3_000

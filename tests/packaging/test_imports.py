@@ -14,13 +14,12 @@ import evaluator
 PACKAGE = Path(evaluator.__file__).parent
 
 # Rooms that serve all others, as the files outside of all rooms do: errors, units, streams and so on.
-SERVE_ALL = {"findings", "inputs", "jobs", "options", "outputs", "results"}
+SERVE_ALL = {"findings", "jobs", "options", "outputs", "results"}
 # What each room may import of the package besides them. What a room holds within itself it may import; a room that is
 # named here by its path is one of its own.
 ALLOWED: dict[str, set[str] | None] = {
     "jobs": set(),
     "findings": set(),
-    "inputs": set(),
     "options": set(),
     "outputs": set(),
     "results": set(),

@@ -13,6 +13,7 @@ import pytest
 
 from evaluator import load, replay
 from evaluator.delays.laws import fixed, geometric, pareto, parse_law
+from evaluator.engine import loop
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, goes_first, tie_key
 from evaluator.errors import ParameterError, PolicyError, SpecError
 from evaluator.log.eligible import unpack
@@ -23,7 +24,6 @@ from evaluator.policies.running import has_random_ties
 from evaluator.policies.user import UserPolicy
 from evaluator.simulations import LinearProblem, Problem, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.worlds import live_loop
 from evaluator.worlds.scenarios.problem import generate
 from evaluator.worlds.scenarios.scenario import BernoulliScenario, Flight, flight_parts
 from evaluator.worlds.world import load_problem
@@ -105,7 +105,7 @@ def setting_of(problem: Problem, policy: Any, told: str) -> Setting:
 @pytest.mark.parametrize("world", PROBLEMS)
 def test_a_twin_in_plain_numpy_plays_the_same_rounds(spec: str, world: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if spec != "thompson":  # one is compiled, the others read the same source
-        monkeypatch.setattr(live_loop, "_compiled", live_loop._play)
+        monkeypatch.setattr(loop, "replay", loop.replay_interpreted)
     policy, problem = resolve(spec), PROBLEMS[world]
     setting = setting_of(problem, policy, "geometric:12")
     agree_with([TwinAmong(policy, setting) for _ in range(2)], policy, problem, setting, "geometric:12")
@@ -123,7 +123,7 @@ def test_every_policy_shows_its_best_score_among_the_eligible(
     spec: str, world: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if spec != "linucb":
-        monkeypatch.setattr(live_loop, "_compiled", live_loop._play)
+        monkeypatch.setattr(loop, "replay", loop.replay_interpreted)
     policy, problem = resolve(spec), PROBLEMS[world]
     setting = setting_of(problem, policy, "geometric:12")
     agree_with([InterpretedAmong(policy, setting) for _ in range(2)], policy, problem, setting, "geometric:12")

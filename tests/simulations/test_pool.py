@@ -8,8 +8,8 @@ import pytest
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
-from evaluator.worlds.live_loop import play_live
 from evaluator.worlds.live_parts import COUNTS, LiveWorld, Regrets
+from evaluator.worlds.live_rounds import play_live
 from tests.policies.mine import Greedy
 
 RATES = np.array([[0.2, 0.5, 0.4]])

@@ -10,8 +10,8 @@ from evaluator.errors import PolicyError
 from evaluator.policies import user
 from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
-from evaluator.worlds.live_loop import play_live
 from evaluator.worlds.live_parts import LiveWorld
+from evaluator.worlds.live_rounds import play_live
 from tests.logged_rounds import LoggedRounds
 from tests.policies.test_asking import CountsCalls, CountsDisplays, Epsilon, TakesRound
 from tests.statistical.runs import off

@@ -11,8 +11,8 @@ from evaluator.api import plan, replay
 from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
-from evaluator.worlds.live_loop import play_live
 from evaluator.worlds.live_parts import LiveWorld
+from evaluator.worlds.live_rounds import play_live
 from tests.logs import build_log
 from tests.statistical.runs import off
 

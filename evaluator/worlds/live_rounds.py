@@ -1,6 +1,6 @@
-"""The loop of live runs: compiled for built-in states, and the same source interpreted for Python policies.
+"""Rounds drawn live: a world as a source of displays of the one loop (`evaluator.engine.loop`).
 
-Audits and simulations play it. What differs between them are arguments that may be None: rounds drawn before, vectors
+Audits and simulations play it. What differs between them are parts that may be None: rounds drawn before, vectors
 drawn anew each round, sets of eligible actions, refunds and costs, and what is counted, which is either weighted sums
 of what the rounds are expected to earn or the regret.
 
@@ -11,99 +11,120 @@ the round's luck, and as each sees the outcome of one action only, its law is as
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.eligible_choice import best_among, own_vector
-from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
-from evaluator.engine.kernels.compiling import LoopCall, compiled, compiled_uncached, inlinable
-from evaluator.engine.kernels.intrinsics import borrowed
-from evaluator.engine.kernels.ridge import row
+from evaluator.engine import loop
+from evaluator.engine.eligible_choice import begin_with_key, choice_at
+from evaluator.engine.kernels.compiling import LoopCall, inlinable
+from evaluator.engine.pending import nothing_pending
 from evaluator.policies.base import Setting
-from evaluator.policies.dispatch import begin, begin_among, choose, shown, told, told_sum
-from evaluator.policies.running import blamed, loop_for, reward_unit
+from evaluator.policies.running import blamed, has_random_ties, loop_for, reward_unit
+from evaluator.replays.rounds.stream import Batch, EligibleActions
+from evaluator.units import NO_WINDOW
 from evaluator.worlds.live_parts import (
     Floats,
     FreshVectors,
+    Ints,
     LiveMoney,
     LiveRounds,
-    LiveSets,
     LiveWorld,
     MoneyWeights,
     Regrets,
-    RoundRing,
-    count_delivered,
     count_fate,
     count_regret,
     count_round,
-    empty_ring,
-    keep,
-    next_revealed,
-    no_sums,
     rates_at,
-    reveal_later,
-    rounds_since,
 )
 
-Vectors = npt.NDArray[np.floating]
-# Kinds of events: a refund is told after all sales of its round, and outcomes after these, one kind after the other.
-_SALE, _OTHERS = 0, 1
+
+class Drawn(NamedTuple):
+    """Displays that are drawn one by one; parts that a run has not are None, and nothing is compiled for them.
+
+    The batch of the loop holds what can be drawn: a display for each entry of the world, or for each part of the run
+    with the same eligible actions, the number of rounds before which is in `starts`, increasing, the first 0, shape
+    (parts,), empty where there are none. A round writes its action and its events there, of which only those that will
+    be told.
+
+    `begins` is the place among the arrivals where the run begins, shape (1,), and `sums` the weighted sums of what the
+    rounds so far were expected to earn, shape (C,).
+    """
+
+    world: LiveWorld
+    rounds: LiveRounds | None
+    fresh: FreshVectors | None
+    random_ties: bool
+    starts: Ints
+    money: LiveMoney | None
+    weights: Floats | None
+    of_money: MoneyWeights | None
+    regrets: Regrets | None
+    begins: Ints
+    sums: Floats
 
 
-def _play(
+class LiveStreams(NamedTuple):
+    """Random streams of a live run: the policy's own, and that of the world, its luck."""
+
+    # Not of the source: Numba would look at all of its arrays in Python at each call, for the sake of the generator.
+    own: np.random.Generator
+    luck: np.random.Generator
+
+
+def _next_drawn(
+    source: Drawn,
     state: Any,
-    own: np.random.Generator,
-    luck: np.random.Generator,
+    streams: LiveStreams,
+    batch: Batch,
+    i: int,
     horizon: int,
-    world: LiveWorld,
-    rounds: LiveRounds | None,
-    fresh: FreshVectors | None,
-    sets: LiveSets | None,
-    money: LiveMoney | None,
-    ring: RoundRing,
-    weights: Floats | None,
-    of_money: MoneyWeights | None,
-    regrets: Regrets | None,
-) -> Floats:
-    """Play one run; return sum over s of weights[c, r_s, s] rate_s, r_s the law, by c; regrets are noted in theirs."""
-    # Of each part its arrays are borrowed; one that is None stays None to the functions that take it.
-    state, own, luck, world = borrowed((state, own, luck, world))
-    rounds, fresh, sets = borrowed((rounds, fresh, sets))
-    money, ring, weights, of_money, regrets = borrowed((money, ring, weights, of_money, regrets))
-    sums = no_sums(weights)
-    begins = _first_arrival(world, rounds, luck)
-    part = 0
-    for t in range(1, horizon + 1):
-        entry, at_time, converts, wait, worth = _draw_round(world, rounds, fresh, luck, begins, t)
-        part = _part_of(sets, part, entry, t)
-        action, vectors = _show(state, own, world, fresh, sets, entry, part)
-        rates = rates_at(world, fresh, entry)
-        rate = rate_of(world, rates, action, at_time)
-        law = world.law[action] if world.law.shape[0] > 0 else 0
-        count_round(sums, weights, of_money, law, t, action, rate)
-        at = keep(ring, t, action, vectors, row(vectors, action))
-        sold, step = converts < rate, world.tau.shape[1]
-        if sold or world.zeros:
-            step = int(np.searchsorted(world.tau[law], wait, side="right"))
-            delay = _delay_of(world, at_time, step)
-            comes = 0 <= delay <= world.reach and t + delay <= horizon
-            if comes:
-                value = _value_of(world, money, t, action, worth) if sold else 0.0
-                reveal_later(ring, _SALE, at, t + delay, value)
-            if sold:
-                count_fate(regrets, action, wait, comes)
-            else:
-                step = world.tau.shape[1]
-        _reveal_events(world, money, ring, at, t, horizon, at_time, action, step, worth)
-        total = -_tell_cost(state, money, t, action, ring.vector[at])
-        total += _tell_due(state, ring, _SALE, t, regrets)
-        for kind in range(_OTHERS, ring.first.shape[0]):
-            total += _tell_due(state, ring, kind, t, regrets)
-        told_sum(state, total)
-        count_regret(regrets, world, rates, sets, part, t, at, action)
-    return sums
+    progress: loop.ReplayCounters,
+    choices: Any,
+) -> int:
+    """Draw the next round, let the policy choose, and write what comes of it; return the number of its display."""
+    world, money, t = source.world, source.money, progress.rounds[0] + 1
+    if t == 1:
+        source.begins[0] = _first_arrival(world, source.rounds, streams.luck)
+    entry, at_time, converts, wait, worth = _draw_round(
+        world, source.rounds, source.fresh, streams.luck, source.begins[0], t
+    )
+    i = entry if source.starts.shape[0] == 0 else _part_of(source.starts, i - 1, t)
+    key = begin_with_key(state, streams.own, batch.eligible, source.random_ties)
+    action = choice_at(state, batch.vectors, batch.eligible, i, key, world.rates.shape[1])
+    batch.action[i] = action
+    rates = rates_at(world, source.fresh, entry)
+    rate = rate_of(world, rates, action, at_time)
+    law = world.law[action] if world.law.shape[0] > 0 else 0
+    count_round(source.sums, source.weights, source.of_money, law, t, action, rate)
+    end = _note_cost(batch, money, t, action)
+    sold, step = converts < rate, world.tau.shape[1]
+    if sold or world.zeros:
+        step = int(np.searchsorted(world.tau[law], wait, side="right"))
+        delay = _delay_of(world, at_time, step)
+        comes = 0 <= delay <= world.reach and t + delay <= horizon
+        if comes:
+            end = _note(batch, end, delay, _value_of(world, money, t, action, worth) if sold else 0.0)
+        if sold:
+            count_fate(source.regrets, action, wait, comes)
+        else:
+            step = world.tau.shape[1]
+    batch.first_conversion[i] = 0
+    batch.first_conversion[i + 1] = _note_events(batch, end, world, money, t, horizon, at_time, action, step, worth)
+    count_regret(source.regrets, world, rates, i, t, action)
+    return i
+
+
+loop.add_source(Drawn, _next_drawn)
+
+
+@inlinable
+def _note(batch: Batch, end: int, delay: int, value: float) -> int:
+    """Write an event of the round behind those before; return where the next one goes."""
+    batch.delay[end] = delay
+    batch.value[end] = value
+    return end + 1
 
 
 @inlinable
@@ -163,48 +184,9 @@ def _draw_vectors(luck: np.random.Generator, fresh: FreshVectors | None) -> None
 
 
 @inlinable
-def _part_of(sets: LiveSets | None, part: int, entry: int, t: int) -> int:
-    """Return the number of the set of round t, given that of the round before."""
-    if sets is None:
-        return 0
-    if sets.start.shape[0] == 0:
-        return entry
-    return part + 1 if part + 1 < sets.start.shape[0] and t > sets.start[part + 1] else part
-
-
-@inlinable
-def _show(
-    state: Any,
-    own: np.random.Generator,
-    world: LiveWorld,
-    fresh: FreshVectors | None,
-    sets: LiveSets | None,
-    entry: int,
-    part: int,
-) -> Any:
-    """Let the policy choose and see what was shown; return the action and the vectors among which its own is."""
-    read = _vectors_at(world, fresh, entry)
-    if sets is None:
-        begin(state, own)
-        action = int(choose(state, read))
-        if action < 0 or action >= world.rates.shape[1]:
-            raise ValueError("the policy chose an impossible action")
-        shown(state, read, action)
-        return action, read
-    begin_among(state, own)
-    key = tie_key(own) if sets.random_ties else LOWEST_FIRST
-    action = int(best_among(state, read, sets.eligible, part, key))
-    vector = own_vector(read, sets.eligible, part, action)
-    shown(state, vector, action)
-    return action, vector
-
-
-@inlinable
-def _vectors_at(world: LiveWorld, fresh: FreshVectors | None, entry: int) -> Any:
-    """Return the vectors that the policy reads."""
-    if fresh is not None:
-        return fresh.vectors if fresh.shown else world.vectors[0]
-    return world.vectors[entry] if world.vectors.shape[0] > 1 else world.vectors[0]
+def _part_of(starts: Ints, part: int, t: int) -> int:
+    """Return the number of the part of round t, given that of the round before; -1 before the first."""
+    return part + 1 if part + 1 < starts.shape[0] and t > starts[part + 1] else part
 
 
 @inlinable
@@ -264,24 +246,35 @@ def _comes_back(money: LiveMoney, t: int, action: int) -> bool:
 
 
 @inlinable
-def _reveal_events(
+def _note_cost(batch: Batch, money: LiveMoney | None, t: int, action: int) -> int:
+    """Write what the display of round t costs, where the policy is told; return where the next event goes."""
+    if money is None:
+        return 0
+    if money.costs.shape[0] == 0:
+        return 0
+    cost = _drawn(money.costs, money.costs_first, action, money.luck[t - 1, 2])
+    return _note(batch, 0, 0, -cost) if cost > 0.0 else 0
+
+
+@inlinable
+def _note_events(
+    batch: Batch,
+    end: int,
     world: LiveWorld,
     money: LiveMoney | None,
-    ring: RoundRing,
-    at: int,
     t: int,
     horizon: int,
     at_time: int,
     action: int,
     sale: int,
     worth: float,
-) -> None:
-    """Keep the refund of the sale of round t, and its other events, if they are ever told.
+) -> int:
+    """Write the refund of the sale of round t, and its other events, if they are ever told; return where these end.
 
     The sale is a step of tau, and beyond them where nothing sold.
     """
     if money is None:
-        return
+        return end
     events, in_time = money.events, world.times.shape[0] > 0
     for e in range(events.rate.shape[0]):
         if money.luck[t - 1, 3 * e] >= events.rate[e, action] or (e == 0 and sale >= world.tau.shape[1]):
@@ -297,39 +290,8 @@ def _reveal_events(
             delay = wait
         if wait <= events.longest[e] and delay <= world.reach and t + delay <= horizon:
             uniform = worth if e == 0 else money.luck[t - 1, 3 * e + 2]
-            reveal_later(ring, _OTHERS + e, at, t + delay, _drawn(events.value, events.first[e], action, uniform))
-
-
-@inlinable
-def _tell_cost(state: Any, money: LiveMoney | None, t: int, action: int, vector: Vectors) -> float:
-    """Tell the policy what the display of round t costs, where it is told; return it."""
-    if money is None:
-        return 0.0
-    if money.costs.shape[0] == 0:
-        return 0.0
-    cost = _drawn(money.costs, money.costs_first, action, money.luck[t - 1, 2])
-    if cost > 0.0:
-        told(state, vector, action, 0, -cost)
-    return cost
-
-
-@inlinable
-def _tell_due(state: Any, ring: RoundRing, kind: int, t: int, regrets: Regrets | None) -> float:
-    """Tell the policy all events of a kind that are revealed in round t; return their sum."""
-    total = 0.0
-    at = t % ring.action.shape[0]
-    shown = next_revealed(ring, kind, at)
-    while shown >= 0:
-        value = ring.value[kind, shown]
-        total += value
-        count_delivered(regrets, value)
-        told(state, ring.vector[shown], ring.action[shown], rounds_since(ring, shown, t), value)
-        shown = next_revealed(ring, kind, at)
-    return total
-
-
-_compiled = compiled(_play)
-_compiled_uncached = compiled_uncached(_play)
+            end = _note(batch, end, delay, _drawn(events.value, events.first[e], action, uniform))
+    return end
 
 
 def live_call(
@@ -342,7 +304,8 @@ def live_call(
     luck: np.random.Generator,
     rounds: LiveRounds | None = None,
     fresh: FreshVectors | None = None,
-    sets: LiveSets | None = None,
+    eligible: EligibleActions | None = None,
+    starts: Ints | None = None,
     money: LiveMoney | None = None,
     weights: Floats | None = None,
     of_money: MoneyWeights | None = None,
@@ -353,12 +316,25 @@ def live_call(
     if unit != 1.0:
         world = world._replace(values=world.values / unit)
         money = None if money is None else money.in_unit(unit)
-    shown = fresh.vectors.shape[1] if fresh is not None and fresh.shown else world.vectors.shape[2]
-    ring = empty_ring(world.reach, shown, kinds=1 if money is None else _OTHERS + len(money.events.longest))
+    vectors = fresh.vectors[None] if fresh is not None and fresh.shown else world.vectors
+    displays = len(world.rates) if eligible is None else len(eligible.of)
+    # A round has a sale, what comes beside it, and a cost, which is told at once.
+    later = 1 if money is None else 1 + len(money.events.longest)
+    batch = Batch(
+        np.zeros(displays, np.int32), vectors, np.zeros(displays + 1, np.int64), np.zeros(later + 1, np.int64),
+        np.zeros(later + 1), eligible,
+    )  # fmt: skip
+    source = Drawn(
+        world, rounds, fresh, has_random_ties(policy), np.zeros(0, np.int64) if starts is None else starts, money,
+        weights, of_money, regrets, np.zeros(1, np.int64), np.zeros(0 if weights is None else len(weights)),
+    )  # fmt: skip
+    pending = nothing_pending(later * (world.reach + 1) + 1, vectors.shape[2], reach=world.reach)
+    step = loop_for(policy, loop.replay, loop.replay_uncached, loop.replay_interpreted)
     state = policy.start(setting)
-    parts = (world, rounds, fresh, sets, money, ring, weights, of_money, regrets)
     return LoopCall(
-        policy.name, loop_for(policy, _compiled, _compiled_uncached, _play), (state, own, luck, horizon, *parts)
+        policy.name,
+        step,
+        (state, LiveStreams(own, luck), batch, source, NO_WINDOW, horizon, pending, loop.no_progress(), None, None),
     )
 
 
@@ -366,8 +342,9 @@ def play_live(policy: Any, setting: Setting, world: LiveWorld, horizon: int, **p
     """Let a policy play live on rounds drawn from a world, T of them; it is told `setting` before the first.
 
     Further parts are those of `live_call`, None where a run has none: ``own`` and ``luck``, random streams of the
-    policy and of the world; ``rounds`` drawn before; ``fresh`` vectors; ``sets``; ``money``; ``weights`` of the T
-    rounds in C sums, by the delay law of what is shown, shape (C, R, T), R = 1 where all laws are alike, and
+    policy and of the world; ``rounds`` drawn before; ``fresh`` vectors; ``eligible`` actions, one set an entry of the
+    world, or one a part of the run, with the number of rounds before each in ``starts``; ``money``; ``weights`` of the
+    T rounds in C sums, by the delay law of what is shown, shape (C, R, T), R = 1 where all laws are alike, and
     ``of_money``; ``regrets``, into which the regret is noted.
 
     It returns the weighted rewards, shape (C,): sum over the rounds s of weights[c, s] times the conversion rate of
@@ -376,5 +353,6 @@ def play_live(policy: Any, setting: Setting, world: LiveWorld, horizon: int, **p
     """
     with blamed(policy, setting.n_actions):
         call = live_call(policy, setting, world, horizon, **parts)
-        found: Floats = call.loop(*call.arguments)
-    return found
+        call.loop(*call.arguments)
+    source: Drawn = call.arguments[3]
+    return source.sums
