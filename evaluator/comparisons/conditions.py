@@ -23,7 +23,7 @@ from evaluator.comparisons.expected import (
     find_uplift,
     share_of_baseline,
 )
-from evaluator.comparisons.options import Look, ShipRule
+from evaluator.comparisons.rule import Look, ShipRule
 from evaluator.comparisons.variants import CommonHorizon, line_of
 from evaluator.comparisons.verdict import Candidate, Condition, Harm, Target, Verdict, decide, level_at
 from evaluator.estimates.confidence import Interval, with_honest_kind

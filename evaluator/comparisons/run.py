@@ -21,8 +21,8 @@ from evaluator.comparisons.differences import (
     to_widest_window,
 )
 from evaluator.comparisons.expected import at_horizon, expected_difference, reward_cut, why_not_expected
-from evaluator.comparisons.options import ANY_UPLIFT, Look, ShipRule
 from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.rule import ANY_UPLIFT, Look, ShipRule
 from evaluator.comparisons.segment_differences import harmed_groups, segment_differences
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.comparisons.variants import (

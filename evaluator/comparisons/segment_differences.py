@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evaluator.comparisons.differences import IN_ORDER, IN_ORDERS, SAME, in_order, on_displays_of_both, why_none
 from evaluator.comparisons.expected import WeightedPairs
-from evaluator.comparisons.options import Look
+from evaluator.comparisons.rule import Look
 from evaluator.comparisons.variants import FirstRounds
 from evaluator.comparisons.verdict import Harm, Target, level_at
 from evaluator.estimates.confidence import Interval, with_honest_kind

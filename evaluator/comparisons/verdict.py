@@ -44,7 +44,7 @@ from typing import Annotated, Literal
 
 from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.expected import Uplift
-from evaluator.comparisons.options import Look, ShipRule
+from evaluator.comparisons.rule import Look, ShipRule
 from evaluator.comparisons.variants import Line
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.simultaneous import holm

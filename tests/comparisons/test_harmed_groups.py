@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from evaluator import Log, compare
-from evaluator.comparisons.options import Look
 from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.rule import Look
 from evaluator.comparisons.verdict import Candidate
 from evaluator.reports.decision_words import sentences
 from tests.logs import build_log

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtri
 
 from evaluator import compare
-from evaluator.comparisons.options import ANY_UPLIFT, Look, parse_look
+from evaluator.comparisons.rule import ANY_UPLIFT, Look, parse_look
 from evaluator.comparisons.study_file import read_study
 from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import Target, Verdict, decide, level_text

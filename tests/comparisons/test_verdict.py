@@ -16,8 +16,8 @@ from scipy.stats import binom
 from evaluator import Log, check, compare, load
 from evaluator.arguments import as_descriptions
 from evaluator.comparisons.conditions import UNCHECKED, with_audit, with_checks
-from evaluator.comparisons.options import ANY_UPLIFT, ShipRule, parse_ship_rule
 from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.rule import ANY_UPLIFT, ShipRule, parse_ship_rule
 from evaluator.comparisons.run import execute_comparison, plan_comparison
 from evaluator.comparisons.variant_runs import FIRST, MOST, VariantRuns
 from evaluator.comparisons.variants import Line

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from evaluator.comparisons.expected import LiveTest, Uplift
-from evaluator.comparisons.options import parse_ship_rule
+from evaluator.comparisons.rule import parse_ship_rule
 from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import Candidate, Condition, Verdict, decide
 from evaluator.estimates.confidence import Interval
