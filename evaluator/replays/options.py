@@ -149,7 +149,7 @@ class BareReplayOptions(Options):
             )
         observed = self.reward == "observed"
         _refuse_both(
-            observed and correct_by(self.immature) is not None,
+            correct_by(self.immature) is not None and observed,
             "`reward='observed'` and `immature='correct'`",
             "the correction is for eventual rewards: use `immature='drop'`.",
         )
