@@ -6,7 +6,7 @@ Check and audit are read as their `to_dict` gives them: what ran just now and wh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from evaluator.checks.dependence import WEAR_OUT
 from evaluator.checks.steadiness import MANY_LOST, OUTAGES
-from evaluator.comparisons.differences import FoundDifferences, Pair, PlausibleDifferences, why_none
+from evaluator.comparisons.differences import FoundDifferences, PlausibleDifferences, why_none
 from evaluator.comparisons.expected import (
     FIRST_PART,
     Uplift,
@@ -23,8 +23,9 @@ from evaluator.comparisons.expected import (
     find_uplift,
     share_of_baseline,
 )
+from evaluator.comparisons.rule import Look, ShipRule
 from evaluator.comparisons.variants import CommonHorizon, line_of
-from evaluator.comparisons.verdict import Candidate, Condition, Harm, Look, ShipRule, Target, Verdict, decide, level_at
+from evaluator.comparisons.verdict import Candidate, Condition, Harm, Target, Verdict, decide, level_at
 from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.standard_errors import NEEDED
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
@@ -86,34 +87,155 @@ def find_verdict(
     (`at_horizon`); `plausible` the differences with the largest rewards that are plausible, None where bounds are
     known; `harmed`, by variant, the groups for which it is worse than the baseline.
     """
-    others = [i for i in range(len(plans)) if i != baseline]
+    others = tuple(i for i in range(len(plans)) if i != baseline)
     if not others:
         return None
-    level = plans[0].options.level
-
-    def each(target: Target) -> float:
-        return 1.0 - (1.0 - level_at(look, target, level)) / len(others)
-
+    judge = _Judge(plans, results, at, baseline, others, horizon, rule, look)
     candidates = []
     for i in others:
-        asked = (plans, results, at, i, baseline)
-        judged = _judged(*asked, found, horizon=horizon, rule=rule, level=each)
+        judged = judge.difference(i, found)
         if plausible is not None and judged.target == "realised" and judged.condition.met is not None:
-            wider = _judged(*asked, plausible.found, horizon=horizon, rule=rule, level=each)
-            judged = _with_plausible(judged, wider, plausible)
+            judged = _with_plausible(judged, judge.difference(i, plausible.found), plausible)
         conditions = [judged.condition]
         if results[i].guardrails:
             conditions.append(_guardrails(results[i].guardrails))
         conditions += [_propensities(plans[i]), TO_CHECK if judged.decides else UNCHECKED]
-        like = _not_told_from(at, found, i, others, target=judged.target, level=each(judged.target))
+        like = judge.not_told_from(i, found, judged.target)
         candidates.append(
             Candidate(
                 line_of(i, results[i]), "wait", judged.interval, judged.target, tuple(conditions),
-                _uplift(plans[i], results[i], results[baseline], judged, rule), like,
-                harmed.get(i, ()),
+                judge.uplift(i, judged), like, harmed.get(i, ()),
             )
         )  # fmt: skip
-    return decide(candidates, rule=rule, level=level, baseline=line_of(baseline, results[baseline]), look=look)
+    level, line = plans[0].options.level, line_of(baseline, results[baseline])
+    return decide(candidates, rule=rule, level=level, baseline=line, look=look)
+
+
+class _Judge(NamedTuple):
+    """What the differences of a comparison are judged by; fields as of `find_verdict`, `others` the variants judged."""
+
+    plans: Sequence[ReplayPlan]
+    results: Sequence[ReplayResult]
+    at: Sequence[ReplayResult]
+    baseline: int
+    others: tuple[int, ...]
+    horizon: CommonHorizon
+    rule: ShipRule
+    look: Look | None
+
+    def level(self, target: Target) -> float:
+        """Return the level of each of the intervals that decide, adjusted for their number."""
+        return 1.0 - (1.0 - level_at(self.look, target, self.plans[0].options.level)) / len(self.others)
+
+    def difference(self, i: int, found: FoundDifferences) -> _Judged:
+        """Judge the difference of a variant to the baseline by what decides between the two."""
+        at, of = self.at[i], self.at[self.baseline]
+        both, own = (self.plans[i], self.plans[self.baseline]), found.between(i, self.baseline)
+        target: Target = "expected" if at.resampled and of.resampled else "realised"
+        if (weighted := found.weighted_between(i, self.baseline, self.level("weighted"))) is not None:
+            judged = self._weighted(i, found, weighted)
+            return judged._replace(decides=judged.interval is not None or weighted.rewards >= NEEDED)
+        realised = found.realised_between(i, self.baseline, self.level(target))
+        if realised is None:
+            return _unknown(None, target, own.why_not, "a baseline whose values can be compared")
+        if target == "expected" and own.why_not_expected == FIRST_PART:
+            return _unknown(None, target, FIRST_PART, "a longer `horizon`")
+        if target == "expected":
+            expected = expected_difference(at, of, level=self.level(target))
+            if expected.interval is None or math.isnan(expected.interval.low):
+                few = "the log has too few clusters for an interval of what to expect"
+                more = (
+                    "a longer log: on this one the two hardly ever differ"
+                    if expected.why_not
+                    else "a log of more clusters"
+                )
+                return _unknown(None, target, expected.why_not or few, more)
+            if not self.horizon.fixed:
+                return _unknown(expected.interval, target, *_BY_THE_RUN)
+            interval = expected.interval
+            share = expected_share(at, of, level=self.level(target))
+        else:
+            interval = realised
+            share = share_of_baseline(
+                partial(found.realised_between, i, self.baseline), self.results[self.baseline].value,
+                level=self.level(target),
+            )  # fmt: skip
+            missing = _why_biased(both) or _why_runs_do_not_tell(both, self.horizon)
+            if missing is not None:
+                return _unknown(interval, target, *missing)
+        if biased := _why_biased(both):
+            return _unknown(interval, target, *biased)
+        return self._interval(i, interval, target, share)._replace(decides=True)
+
+    def _interval(self, i: int, interval: Interval, target: Target, share: Interval | None) -> _Judged:
+        """Return whether a difference, at the adjusted level, lies above the limit of the rule.
+
+        The difference is in reward per round, or, for a rule in per cent, a share of the baseline's value.
+        """
+        rule = self.rule
+        asked, limit = share if rule.relative else interval, rule.limit_text
+        if asked is None:
+            what = "per cent mean nothing of a baseline whose value is not told to lie above 0"
+            return _unknown(interval, target, what, "a rule in reward per round, such as `ship_if='uplift > 0'`")
+        if asked.low > rule.limit:
+            condition = Condition("difference", True, f"its interval lies above {limit}")
+        elif asked.high <= rule.limit:
+            condition = Condition("difference", False, f"its interval does not reach beyond {limit}")
+        else:
+            what = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
+            remedy = _more_displays(asked, rule.limit, int(self.plans[i].maturity.used))
+            condition = Condition("difference", None, what, remedy)
+        return _Judged(interval, target, condition, share, known=True)
+
+    def _weighted(self, i: int, found: FoundDifferences, of: WeightedDifference) -> _Judged:
+        """Return the same of a weighted difference, which knows whether either end rests on rewards enough."""
+        if of.withheld:
+            more = "right propensities, or a longer log of more rewards and users"
+            return _unknown(None, "weighted", of.withheld, more)
+        if not self.plans[i].maturity.known:
+            return _unknown(of.value, "weighted", *_NO_FOLLOW_UP)
+
+        def value_at(level: float) -> Interval | None:
+            weighted = found.weighted_between(i, self.baseline, level)
+            return None if weighted is None else weighted.value
+
+        value = self.results[self.baseline].value
+        share = share_of_baseline(value_at, value, level=self.level("weighted")) if of.value.n else None
+        judged = self._interval(i, of.value, "weighted", share)
+        met = judged.condition.met
+        if not of.value.n:
+            both = "both show every action with the same probability at every display: they are one policy"
+            return judged._replace(condition=replace(judged.condition, what=both))
+        if met is None or (of.low_known if met else of.high_known):
+            return judged
+        what = (
+            f"its rewards differ in size and are worth {math.floor(of.rewards):,} of equal weight: fewer than "
+            f"{NEEDED_OF_MONEY} tell nothing by this end of the interval"
+        )
+        return _unknown(of.value, "weighted", what, f"about {NEEDED_OF_MONEY / of.rewards:.2g} times as many displays")
+
+    def uplift(self, i: int, judged: _Judged) -> Uplift | None:
+        """Return a difference that says what to expect in the words of who decides."""
+        difference, baseline = judged.interval, self.results[self.baseline]
+        if not judged.known or difference is None or not difference.n:
+            return None
+        limit = self.rule.limit * baseline.value.estimate if self.rule.relative else self.rule.limit
+        return find_uplift(self.plans[i], self.results[i], baseline, difference, judged.share, limit=limit)
+
+    def not_told_from(self, i: int, found: FoundDifferences, target: Target) -> tuple[int, ...]:
+        """Return the other variants from which a variant's difference, of the kind that decides, is not told from 0."""
+        level = self.level(target)
+
+        def difference_to(j: int) -> Interval | None:
+            if target == "expected":
+                return expected_difference(self.at[i], self.at[j], level=level).interval
+            if target == "realised":
+                return found.realised_between(i, j, level)
+            weighted = found.weighted_between(i, j, level)
+            return None if weighted is None else weighted.value
+
+        intervals = {j: difference_to(j) for j in self.others if j != i}
+        return tuple(j for j, of in intervals.items() if of is not None and of.low <= 0.0 <= of.high)
 
 
 def pairs_to_expect(plans: Sequence[ReplayPlan], baseline: int) -> tuple[tuple[int, int], ...]:
@@ -129,75 +251,6 @@ def pairs_to_expect(plans: Sequence[ReplayPlan], baseline: int) -> tuple[tuple[i
     return tuple(pairs) if any(plans[i].policy.learns or of.policy.learns for i, _ in pairs) else ()
 
 
-def _judged(
-    plans: Sequence[ReplayPlan],
-    results: Sequence[ReplayResult],
-    at: Sequence[ReplayResult],
-    i: int,
-    baseline: int,
-    found: FoundDifferences,
-    *,
-    horizon: CommonHorizon,
-    rule: ShipRule,
-    level: Callable[[Target], float],
-) -> _Judged:
-    both, own = (plans[i], plans[baseline]), found.between(i, baseline)
-    target: Target = "expected" if at[i].resampled and at[baseline].resampled else "realised"
-    if (weighted := found.weighted_between(i, baseline, level("weighted"))) is not None:
-        judged = _judge_weighted(plans[i], found, (i, baseline), results[baseline].value, rule, level("weighted"))
-        return judged._replace(decides=judged.interval is not None or weighted.rewards >= NEEDED)
-    realised = found.realised_between(i, baseline, level(target))
-    if realised is None:
-        return _unknown(None, target, own.why_not, "a baseline whose values can be compared")
-    if target == "expected" and own.why_not_expected == FIRST_PART:
-        return _unknown(None, target, FIRST_PART, "a longer `horizon`")
-    if target == "expected":
-        expected = expected_difference(at[i], at[baseline], level=level(target))
-        if expected.interval is None or math.isnan(expected.interval.low):
-            few = "the log has too few clusters for an interval of what to expect"
-            more = (
-                "a longer log: on this one the two hardly ever differ" if expected.why_not else "a log of more clusters"
-            )
-            return _unknown(None, target, expected.why_not or few, more)
-        if not horizon.fixed:
-            return _unknown(expected.interval, target, *_BY_THE_RUN)
-        interval = expected.interval
-        share = expected_share(at[i], at[baseline], level=level(target))
-    else:
-        interval = realised
-        share = share_of_baseline(
-            partial(found.realised_between, i, baseline), results[baseline].value, level=level(target)
-        )
-        missing = _why_biased(both) or _why_runs_do_not_tell(both, horizon)
-        if missing is not None:
-            return _unknown(interval, target, *missing)
-    if biased := _why_biased(both):
-        return _unknown(interval, target, *biased)
-    return _judge_interval(plans[i], interval, target, rule, share)._replace(decides=True)
-
-
-def _judge_interval(
-    plan: ReplayPlan, interval: Interval, target: Target, rule: ShipRule, share: Interval | None
-) -> _Judged:
-    """Return whether a difference, at the adjusted level, lies above the limit of a rule.
-
-    The difference is in reward per round, or, for a rule in per cent, a share of the baseline's value.
-    """
-    asked, limit = share if rule.relative else interval, rule.limit_text
-    if asked is None:
-        what = "per cent mean nothing of a baseline whose value is not told to lie above 0"
-        return _unknown(interval, target, what, "a rule in reward per round, such as `ship_if='uplift > 0'`")
-    if asked.low > rule.limit:
-        condition = Condition("difference", True, f"its interval lies above {limit}")
-    elif asked.high <= rule.limit:
-        condition = Condition("difference", False, f"its interval does not reach beyond {limit}")
-    else:
-        what = f"its interval holds {limit}" if rule.limit == 0 else f"its interval does not lie above {limit}"
-        remedy = _more_displays(asked, rule.limit, int(plan.maturity.used))
-        condition = Condition("difference", None, what, remedy)
-    return _Judged(interval, target, condition, share, known=True)
-
-
 def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferences) -> _Judged:
     """Return what is told whatever a display can earn: nothing where the largest plausible reward would change it."""
     interval = None if seen.interval is None else with_honest_kind(seen.interval)
@@ -208,70 +261,6 @@ def _with_plausible(seen: _Judged, wider: _Judged, plausible: PlausibleDifferenc
     what = f"{condition.what} only if no display can earn {plausible.seen}: {plausible.bounds} is plausible"
     unknown = Condition("difference", None, what, plausible.remedy)
     return seen._replace(interval=interval, condition=unknown)
-
-
-def _uplift(
-    plan: ReplayPlan, variant: ReplayResult, baseline: ReplayResult, judged: _Judged, rule: ShipRule
-) -> Uplift | None:
-    difference = judged.interval
-    if not judged.known or difference is None or not difference.n:
-        return None
-    limit = rule.limit * baseline.value.estimate if rule.relative else rule.limit
-    return find_uplift(plan, variant, baseline, difference, judged.share, limit=limit)
-
-
-def _not_told_from(
-    results: Sequence[ReplayResult],
-    found: FoundDifferences,
-    i: int,
-    others: Sequence[int],
-    *,
-    target: Target,
-    level: float,
-) -> tuple[int, ...]:
-    """Return the other variants from which a variant's difference, of the kind that decides, is not told from 0."""
-
-    def difference_to(j: int) -> Interval | None:
-        if target == "expected":
-            return expected_difference(results[i], results[j], level=level).interval
-        if target == "realised":
-            return found.realised_between(i, j, level)
-        weighted = found.weighted_between(i, j, level)
-        return None if weighted is None else weighted.value
-
-    intervals = {j: difference_to(j) for j in others if j != i}
-    return tuple(j for j, of in intervals.items() if of is not None and of.low <= 0.0 <= of.high)
-
-
-def _judge_weighted(
-    plan: ReplayPlan, found: FoundDifferences, pair: Pair, baseline: Interval, rule: ShipRule, level: float
-) -> _Judged:
-    """Return the same of a weighted difference, which knows whether either end rests on rewards enough."""
-
-    def weighted(level: float) -> WeightedDifference:
-        of = found.weighted_between(*pair, level)
-        assert of is not None
-        return of
-
-    of = weighted(level)
-    if of.withheld:
-        more = "right propensities, or a longer log of more rewards and users"
-        return _unknown(None, "weighted", of.withheld, more)
-    if not plan.maturity.known:
-        return _unknown(of.value, "weighted", *_NO_FOLLOW_UP)
-    share = share_of_baseline(lambda at: weighted(at).value, baseline, level=level) if of.value.n else None
-    judged = _judge_interval(plan, of.value, "weighted", rule, share)
-    met = judged.condition.met
-    if not of.value.n:
-        both = "both show every action with the same probability at every display: they are one policy"
-        return judged._replace(condition=replace(judged.condition, what=both))
-    if met is None or (of.low_known if met else of.high_known):
-        return judged
-    what = (
-        f"its rewards differ in size and are worth {math.floor(of.rewards):,} of equal weight: fewer than "
-        f"{NEEDED_OF_MONEY} tell nothing by this end of the interval"
-    )
-    return _unknown(of.value, "weighted", what, f"about {NEEDED_OF_MONEY / of.rewards:.2g} times as many displays")
 
 
 def _unknown(interval: Interval | None, target: Target, what: str, remedy: str) -> _Judged:

@@ -279,21 +279,11 @@ def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:
 class RealisedEvidence:
     """What the rewards of two replays' first T rounds say of their difference.
 
-    Parameters
-    ----------
-    sums
-        Sum of the differences along the log, or two sums of rewards where the log was not read in its order, or T is
-        not fixed; mean over repeats.
-    n, displays
-        Number of displays that may add to the difference, summed over repeats; number of different ones among them.
-    repeats, rounds
-        Number of repeats of the replays, and of rounds T of each.
-    width
-        Largest possible reward of a round less the smallest.
-    kind
-        Name of the method in reports.
-    ratio
-        Number of rounds of the variant over that of the reference: 1, unless either is the logging policy.
+    `sums` is the sum of the differences along the log, or two sums of rewards where the log was not read in its order,
+    or T is not fixed; mean over repeats. `n` displays may add to the difference, summed over repeats, of which
+    `displays` are different. Each of the `repeats` has T `rounds`; `width` is the largest possible reward of a round
+    less the smallest, `kind` the method in reports, and `ratio` the number of rounds of the variant over that of the
+    reference: 1, unless either is the logging policy.
     """
 
     sums: Contrast | tuple[RewardSums, RewardSums]

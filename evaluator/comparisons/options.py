@@ -11,7 +11,7 @@ from evaluator.options.declaration import Options, documented, option
 from evaluator.options.shared import BOOTSTRAP, DECIDES, ESTIMATE, TRIED, WINDOWS
 
 if TYPE_CHECKING:
-    from evaluator.comparisons.verdict import Look, ShipRule
+    from evaluator.comparisons.rule import Look, ShipRule
 
 
 @documented
@@ -68,14 +68,14 @@ class CompareOptions(Options):
     @property
     def rule(self) -> ShipRule | None:
         """The rule by which a policy ships; None where none was stated."""
-        from evaluator.comparisons.verdict import parse_ship_rule  # that describes documents, and help needs none
+        from evaluator.comparisons.rule import parse_ship_rule  # that describes documents, and help needs none
 
         return None if self.ship_if is None else parse_ship_rule(self.ship_if)
 
     @property
     def asked_look(self) -> Look | None:
         """The planned look that it is; None for one alone."""
-        from evaluator.comparisons.verdict import parse_look
+        from evaluator.comparisons.rule import parse_look
 
         return None if self.look is None else parse_look(self.look)
 

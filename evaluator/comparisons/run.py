@@ -22,6 +22,7 @@ from evaluator.comparisons.differences import (
 )
 from evaluator.comparisons.expected import at_horizon, expected_difference, reward_cut, why_not_expected
 from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.rule import ANY_UPLIFT, Look, ShipRule
 from evaluator.comparisons.segment_differences import harmed_groups, segment_differences
 from evaluator.comparisons.variant_runs import VariantRuns
 from evaluator.comparisons.variants import (
@@ -37,7 +38,7 @@ from evaluator.comparisons.variants import (
     names_of,
     pairs_of,
 )
-from evaluator.comparisons.verdict import ANY_UPLIFT, Look, ShipRule, rank, ranked_pairs
+from evaluator.comparisons.verdict import rank, ranked_pairs
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
 from evaluator.findings.finding import Finding
@@ -114,22 +115,13 @@ def execute_comparison(
     runs: VariantRuns | None = None,
     advance: Callable[[int], None] = lambda displays: None,
 ) -> Comparison:
-    """Replay all variants, in as few scans of their log as memory allows, and compare them.
+    """Replay all variants, in as few scans of their log as memory allows, and compare them with the `baseline`.
 
-    Parameters
-    ----------
-    plans, baseline
-        Plans of the variants in their order, and the number of the one that others are compared with.
-    rule, look
-        Rule by which a variant ships, None for any uplift; planned look that the verdict is, None for one alone.
-    log
-        Log as it was read, before costs were taken off its rewards, to be checked; None for that of the plans.
-    runs
-        What of the replays is there, who computes the rest, and where it is kept; None for all of them, in this
-        process.
-    advance
-        Function called with the number of displays read since the last call: of the replays (`VariantRuns.totals`),
-        then of all that are checked.
+    `rule` is the one by which a variant ships, None for any uplift; `look` the planned look that the verdict is, None
+    for one alone. `log` is the one that was read, before costs were taken off its rewards, to be checked; None for that
+    of the plans. `runs` says what of the replays is there, who computes the rest, and where it is kept; None for all of
+    them, in this process. `advance` is called with the number of displays read since the last call: of the replays
+    (`VariantRuns.totals`), then of all that are checked.
     """
     runs = VariantRuns(plans) if runs is None else runs
     results = runs.run(advance)
@@ -259,8 +251,7 @@ def _findings(
         said.append(COMMON_HORIZON.found(why, rounds=horizon.rounds))
     keeping = [plan for plan in plans if plan.sampler == "keep"]
     if keeping and asked_horizon(plans) is None:
-        of = keeping[0]
-        said += rarest_warning(of.survey, of.matched, of.usable, sampler="keep", contextual=False, horizon=None)
+        said += rarest_warning(keeping[0])
     return said
 
 

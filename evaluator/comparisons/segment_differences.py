@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from evaluator.comparisons.differences import IN_ORDER, IN_ORDERS, SAME, in_order, on_displays_of_both, why_none
 from evaluator.comparisons.expected import WeightedPairs
+from evaluator.comparisons.rule import Look
 from evaluator.comparisons.variants import FirstRounds
-from evaluator.comparisons.verdict import Harm, Look, Target, level_at
+from evaluator.comparisons.verdict import Harm, Target, level_at
 from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.paired import UNPAIRED, Contrast, RewardSums, contrast_of, shown_alone
 from evaluator.estimates.simultaneous import difference_in_group, simultaneous_interval
@@ -141,18 +142,15 @@ def segment_differences(
             ordered = fixed and in_order(plans[i], plans[baseline]) and len(a.displays[0]) == len(b.displays[0])
             groups, test = _in_groups(plans[i], a, b, split, total=total, ordered=ordered)
             own = level_at(look, "weighted", level)
+            each = [of.difference(1.0 - (1.0 - own) / total) for of in weights.in_groups(i, baseline, split)]
             weighted = [
-                _at_once(of.difference(1.0 - (1.0 - own) / total), own, total)
-                for of in weights.in_groups(i, baseline, split)
+                replace(of, value=replace(of.value, level=own, kind=AT_ONCE.format(kind=of.value.kind, total=total)))
+                for of in each
             ]
             groups = tuple(replace(one, weighted=of) for one, of in zip_longest(groups, weighted))
             found.append(SegmentDifferences(*about, groups, split.pooled, test, ""))
     tests = tested_together([one.test for one in found], alpha=1.0 - level)
     return tuple(replace(one, test=test) for one, test in zip(found, tests, strict=True))
-
-
-def _at_once(of: WeightedDifference, level: float, total: int) -> WeightedDifference:
-    return replace(of, value=replace(of.value, level=level, kind=AT_ONCE.format(kind=of.value.kind, total=total)))
 
 
 def _in_groups(

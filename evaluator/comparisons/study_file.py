@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluator.comparisons.verdict import Look, ShipRule, parse_look, parse_ship_rule
+from evaluator.comparisons.rule import Look, ShipRule, parse_look, parse_ship_rule
 from evaluator.errors import EvaluatorError, KeyOfFileError, SourceError, nearest, nearest_file
 from evaluator.input_files import NotTomlError, read_toml
 from evaluator.options.declaration import Options, alternatives, kinds_of, several

@@ -148,19 +148,12 @@ J = TypeVar("J", bound=VariantJob)
 
 
 class VariantRuns:
-    """The replays of a study: what is left of them, as jobs.
+    """The replays of a study by its plans, as jobs: what is left of them.
 
-    Parameters
-    ----------
-    plans
-        Plans of the variants, in their order.
-    kept, found
-        Folder in which results and parts of them are kept, None for none; what is there already.
-    workers
-        Who computes; None for the threads of this process.
-    pairs
-        Pairs (variant, baseline) whose expected difference decides, where no number of resampled logs was asked for: as
-        many are replayed as it needs (`ENOUGH`). None of them: no log is resampled.
+    `kept` is the folder in which results and parts of them are kept, None for none, and `found` what is there already.
+    Without `workers` threads of this process compute. `pairs` (variant, baseline) are those whose expected difference
+    decides, where no number of resampled logs was asked for: as many are replayed as it needs (`ENOUGH`); none of them:
+    no log is resampled.
     """
 
     def __init__(

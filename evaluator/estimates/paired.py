@@ -273,14 +273,9 @@ def p_values(a: RewardSums, b: RewardSums, *, alpha: float, ratio: Floats | floa
 class Contrast(NamedTuple):
     """The difference of two totals, in widths of the rewards' range, mean over repeats.
 
-    Parameters
-    ----------
-    total, variation
-        Sum of the differences Y_i, and V of the squared errors of their predictions, mean over repeats.
-    least, most
-        Smallest and largest sum that the signs of the differences allow.
-    n
-        Number of displays with a sign, summed over repeats.
+    `total` is the sum of the differences Y_i, `variation` V of the squared errors of their predictions; `least` and
+    `most` are the smallest and largest sum that the signs of the differences allow, and `n` is the number of displays
+    with a sign, summed over repeats.
     """
 
     total: float

@@ -56,14 +56,9 @@ _HALVINGS = 60
 class WeightedSum(NamedTuple):
     """A sum of rewards and the weight with which it counts, in widths of the rewards' range.
 
-    Parameters
-    ----------
-    weight, total
-        Weight, and sum of the rewards above the smallest possible, or of their differences; nan where there are none.
-    variation
-        Intrinsic time of `evaluator.estimates.confidence.mean_sequence`.
-    least, most
-        Smallest and largest sum that is possible.
+    `total` is the sum of the rewards above the smallest possible, or of their differences, nan where there are none;
+    `variation` the intrinsic time of `evaluator.estimates.confidence.mean_sequence`; `least` and `most` the smallest
+    and largest sum that is possible.
     """
 
     weight: float

@@ -155,7 +155,7 @@ def weights_of(target: ArrayLike, propensity: ArrayLike) -> Weights:
         return Weights(0, math.nan, math.nan, 0.0, math.nan)
     squares = float((w**2).sum())
     effective = float(w.sum()) ** 2 / squares if squares > 0 else 0.0
-    return Weights(w.size, float(w.mean()), _mean_error(w), effective, float(w.max()))
+    return Weights(w.size, float(w.mean()), mean_error(w), effective, float(w.max()))
 
 
 def ips(
@@ -272,7 +272,7 @@ def mean_value(reward: ArrayLike, *, level: float = 0.95, clusters: Codes | None
 def _mean_of(terms: Floats, weight: Floats, reward: Floats, level: float, clusters: Codes | None) -> WeightedValue:
     if not terms.size:
         return _estimate(math.nan, math.nan, terms, 0.0, level, n=0)
-    error = _mean_error(terms) if clusters is None else clustered_error(terms, clusters)
+    error = mean_error(terms) if clusters is None else clustered_error(terms, clusters)
     rewards = equal_rewards(weight, reward, terms)
     return _estimate(float(terms.mean()), error, terms, rewards, level, n=terms.size, clusters=clusters)
 
@@ -284,7 +284,7 @@ def _estimate(
 
     if not 0.0 < level < 1.0:
         raise ParameterError(f"level is {level:g}.", remedy="take a level in (0, 1), such as 0.95.")
-    skewness = _skewness(terms)
+    skewness = skewness_of(terms)
     if rewards < NEEDED:
         value = Interval(math.nan, math.nan, math.nan, n, level, NORMAL)
         return WeightedValue(value, math.nan, skewness, rewards, withheld=missing(rewards))
@@ -306,10 +306,11 @@ def _of_clusters(
     reach = math.nan if too_few(worth) else float(stdtrit(worth - 1.0, 0.5 + level / 2.0)) * error
     kind = f"Student's t by {clusters_text(worth)} of equal size (Liang, Zeger 1986)"
     value = Interval(estimate, estimate - reach, estimate + reach, terms.size, level, kind)
-    return WeightedValue(value, error, _skewness(sums) * math.sqrt(terms.size / len(sums)), rewards)
+    return WeightedValue(value, error, skewness_of(sums) * math.sqrt(terms.size / len(sums)), rewards)
 
 
-def _skewness(terms: Floats) -> float:
+def skewness_of(terms: Floats) -> float:
+    """Return the skewness of some terms, nan where all are alike."""
     if not terms.size or np.ptp(terms) == 0:
         return math.nan
     off = terms - terms.mean()
@@ -317,7 +318,8 @@ def _skewness(terms: Floats) -> float:
     return float((squares @ off) / terms.size / squares.mean() ** 1.5)
 
 
-def _mean_error(z: Floats) -> float:
+def mean_error(z: Floats) -> float:
+    """Return the standard error of a mean; nan of fewer than two terms."""
     return float(z.std(ddof=1)) / math.sqrt(z.size) if z.size > 1 else math.nan
 
 

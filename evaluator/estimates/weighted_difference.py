@@ -48,7 +48,7 @@ from evaluator.estimates.standard_errors import (
     missing,
     too_few,
 )
-from evaluator.estimates.weighted import CALIBRATED, Codes, Floats, WeightedValue
+from evaluator.estimates.weighted import CALIBRATED, Codes, Floats, WeightedValue, mean_error, skewness_of
 from evaluator.results.json_documents import ShareOrNull
 
 # Rewards of equal weight from which on both ends hold where rewards differ in size: `python -m tests.bench.frozen`.
@@ -121,8 +121,8 @@ def influence(reward: Floats, weight: Floats | None, *, clusters: Codes | None =
 
 
 def _off(weight: Floats, clusters: Codes | None) -> str:
-    mean, n = float(weight.mean()), weight.size
-    error = float(weight.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+    mean = float(weight.mean())
+    error = mean_error(weight)
     if clusters is not None:
         error = max(error, clustered_error(weight, clusters))
     if not abs(mean - 1.0) > CALIBRATED * error + _ROUNDING:
@@ -135,24 +135,13 @@ def _off(weight: Floats, clusters: Codes | None) -> str:
 
 @dataclass(frozen=True)
 class PairedValues:
-    """What some displays say of the difference of two policies' values, at any level.
+    """What some displays say of the difference of two policies' values, at any level: estimate and standard error.
 
-    Parameters
-    ----------
-    estimate, error
-        Difference, and its standard error.
-    displays, terms
-        Number of displays; and of displays, or of clusters, whose sums are independent.
-    skewness, freedom
-        Skewness of the influence of a display, or of a cluster; degrees of freedom of Student's law, inf for the normal
-        one.
-    rewards
-        Number of rewards of equal weight that the value of either policy rests on, the less of both.
-    off
-        Clause that says that weights are wrong; empty where they may be right.
-    money, same
-        Whether rewards differ in size; whether both policies show every action with the same probability at every
-        display.
+    Of `displays`, so many `terms` have independent sums, displays or clusters, of whose influence it has the skewness;
+    `freedom` are the degrees of freedom of Student's law, inf for the normal one. `rewards` is the number of rewards of
+    equal weight that the value of either policy rests on, the less of both. `off` is a clause that says that weights
+    are wrong, empty where they may be right. `money` says whether rewards differ in size, `same` whether both policies
+    show every action with the same probability at every display.
     """
 
     estimate: float
@@ -252,8 +241,7 @@ def paired_values(reward: ArrayLike, a: Influence, b: Influence, *, clusters: Co
     same = size > 0.0 and float(np.abs(z).max()) <= _ROUNDING * size
     sizes = y[y != 0.0]
     if clusters is None:
-        sums, freedom = z, math.inf
-        error = float(z.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+        sums, freedom, error = z, math.inf, mean_error(z)
     else:
         worth = effective(clusters)
         freedom = 0.0 if too_few(worth) else worth - 1.0
@@ -262,7 +250,7 @@ def paired_values(reward: ArrayLike, a: Influence, b: Influence, *, clusters: Co
         estimate=a.value - b.value,
         error=error,
         displays=n,
-        skewness=_skewness(sums),
+        skewness=skewness_of(sums),
         terms=len(sums),
         freedom=freedom,
         rewards=min(a.rewards, b.rewards),
@@ -270,11 +258,3 @@ def paired_values(reward: ArrayLike, a: Influence, b: Influence, *, clusters: Co
         money=bool(sizes.size) and bool((sizes != sizes[0]).any()),
         same=same,
     )
-
-
-def _skewness(z: Floats) -> float:
-    if not z.size or np.ptp(z) == 0.0:
-        return math.nan
-    off = z - z.mean()
-    squares = off * off
-    return float((squares @ off) / z.size / squares.mean() ** 1.5)

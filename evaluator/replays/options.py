@@ -147,22 +147,21 @@ class BareReplayOptions(Options):
                 f"`bootstrap={self.bootstrap}` is too few to know a spread.",
                 remedy=f"take {FEWEST} at least, better 200; 0 for none.",
             )
-        if correct_by(self.immature) is not None and self.reward == "observed":
-            raise ParameterError(
-                "`reward='observed'` and `immature='correct'` exclude each other.",
-                remedy="the correction is for eventual rewards: use `immature='drop'`.",
-            )
-        if self.reward == "observed" and self.doubly_robust:
-            raise ParameterError(
-                "`reward='observed'` and `doubly_robust` exclude each other.",
-                remedy="what is observed by the horizon has no model: leave one out.",
-            )
+        observed = self.reward == "observed"
+        _refuse_both(
+            correct_by(self.immature) is not None and observed,
+            "`reward='observed'` and `immature='correct'`",
+            "the correction is for eventual rewards: use `immature='drop'`.",
+        )
+        _refuse_both(
+            observed and self.doubly_robust,
+            "`reward='observed'` and `doubly_robust`",
+            "what is observed by the horizon has no model: leave one out.",
+        )
         if self.delays_from is not None:
             known_share(self.delays_from)
-            if self.delays != "log":
-                raise ParameterError(
-                    "`delays` and `delays_from` exclude each other.", remedy="give the delays, or fit them to the log."
-                )
+            excluded = self.delays != "log"
+            _refuse_both(excluded, "`delays` and `delays_from`", "give the delays, or fit them to the log.")
         if self.final is not None:
             final_share(self.final)
         elif self.final_policy != "greedy":
@@ -248,10 +247,8 @@ class ReplayOptions(BareReplayOptions):
                 "when its displays came.",
                 remedy="leave one out.",
             )
-        if self.reward_max is not None and self.cap is not None:
-            raise ParameterError(
-                "`reward_max` and `cap` exclude each other.", remedy="a cap is the largest reward that counts."
-            )
+        both = self.reward_max is not None and self.cap is not None
+        _refuse_both(both, "`reward_max` and `cap`", "a cap is the largest reward that counts.")
 
     @property
     def keeps(self) -> list[str]:
@@ -276,6 +273,12 @@ class Guardrail:
     quantity: Quantity
     below: bool
     limit: float
+
+
+def _refuse_both(given: bool, options: str, remedy: str) -> None:
+    """Raise ParameterError if both of two options are given."""
+    if given:
+        raise ParameterError(f"{options} exclude each other.", remedy=remedy)
 
 
 def parse_guardrail(text: str) -> Guardrail:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.cdf import DelayCDF
 from evaluator.engine.log_replay import SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError, UnknownNameError
 from evaluator.findings.codes import ordered
@@ -41,12 +40,11 @@ from evaluator.replays.rounds.clock import (
     KnownDelays,
     ReplayClock,
     ReplayWindow,
+    SeenDelays,
     even_conversions,
-    fit_on_clock,
-    in_unit_of_window,
     known_delays,
     resolve_window,
-    share_by,
+    seen_delays,
     start_clock,
     steps_of,
     told_delays,
@@ -131,10 +129,10 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         used -= held_out(used, options.final)
         told = _pace(basis, *basis.until(used, options.propensity), policy, options, start)
     clock, window, sampler, of_sampler = told.clock, told.window, told.sampler, told.of_sampler
-    delays = of_log = _fit(surveyed, clock, window, options.seed)
+    delays = of_log = _seen(surveyed, clock, window, options.seed)
     rewards = known_rewards = reward_range(surveyed, used)
     if told is not whole:
-        delays = _fit(told.survey, clock, window, options.seed)
+        delays = _seen(told.survey, clock, window, options.seed)
         known_rewards = reward_range(told.survey, used)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     check_clusters(basis.clusters, maturity.used)
@@ -147,8 +145,10 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     rounds = LogRounds(
         log, used, vectors, window.revealed(surveyed, clock), told=_told(surveyed, costs=told_costs), playable=playable
     )
-    if clock.kind != "wall":  # whose share is an acceptance rate that was fixed before
-        of_sampler = _of_used(of_sampler, usable)
+    if clock.kind != "wall" and of_sampler.rule is not None and usable.any():
+        # Extremes of actions whose displays are not used decide no c; the wall clock's share was fixed before.
+        smallest, largest = (np.where(usable > 0, of, np.nan) for of in (of_sampler.smallest, of_sampler.largest))
+        of_sampler = replace(of_sampler, smallest=smallest, largest=largest)
     matched = thinning(told.survey.log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=told.quantile)
     horizon = _horizon(surveyed, policy, options, sampler, matched, usable)
     setting = Setting(
@@ -158,15 +158,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         window=window.rounds,
         horizon=horizon,
         delay_cdf=told_delays(
-            told.survey,
-            basis.known,
-            clock,
-            window,
-            delays.even,
-            cdf=delays.cdf,
-            tau=delays.tau,
-            delays=options.delays,
-            horizon=horizon,
+            delays if basis.known is None else basis.known.on(clock, window), delays=options.delays, horizon=horizon
         ),
         reward_max=known_rewards.most,
         reward_min=known_rewards.least,
@@ -191,8 +183,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         setting=setting,
         rewards=rewards,
         cdf=of_log.cdf,
-        tau_window=of_log.tau,
-        delay_steps=of_log.steps,
+        tau_window=of_log.share,
+        delay_steps=steps_of(of_log.in_unit_of_window),
         known=basis.known,
         told=told.survey,
         findings=(),
@@ -216,20 +208,8 @@ def _told(survey: Survey, *, costs: bool) -> npt.NDArray[np.bool_] | None:
     return ~np.any(untold, axis=0) if untold else None
 
 
-class _Delays(NamedTuple):
-    """Conversions that are an even sample, the delay CDF fitted to them, their share within the window, and steps."""
-
-    even: slice | npt.NDArray[np.int64]
-    cdf: DelayCDF | None
-    tau: float
-    steps: tuple[tuple[int, float], ...]
-
-
-def _fit(survey: Survey, clock: ReplayClock, window: ReplayWindow, seed: int) -> _Delays:
-    even = even_conversions(survey.log, survey.display, seed)
-    cdf = fit_on_clock(survey.delay[even], None if survey.limit is None else survey.limit[even], clock)
-    own = in_unit_of_window(survey, window, cdf, even)
-    return _Delays(even, cdf, share_by(window, own), steps_of(own))
+def _seen(survey: Survey, clock: ReplayClock, window: ReplayWindow, seed: int) -> SeenDelays:
+    return seen_delays(survey, clock, window, even_conversions(survey.log, survey.display, seed))
 
 
 def _horizon(
@@ -251,14 +231,6 @@ def _horizon(
     if Need.HORIZON in policy.needs and sampler in ("rejection", "keep"):
         return max(sure_rounds(displays, least_acceptance(matched, usable)), 1)
     return displays
-
-
-def _of_used(propensities: Propensities, usable: npt.NDArray[np.int64]) -> Propensities:
-    """Return the propensities without the extremes of actions whose displays are not used: they decide no c."""
-    if propensities.rule is None or not usable.any():
-        return propensities
-    known = [np.where(usable > 0, of, np.nan) for of in (propensities.smallest, propensities.largest)]
-    return replace(propensities, smallest=known[0], largest=known[1])
 
 
 def _sampler(
@@ -433,8 +405,8 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
     )  # fmt: skip
     for name, asked in (("`doubly_robust`", options.doubly_robust), ("`final`", options.final is not None)):
         if asked:
-            raise ParameterError(f"{name} averages over all displays of log {log.meta.name!r}, which {cause}.",
-                                 remedy=remedy)  # fmt: skip
+            what = f"{name} averages over all displays of log {log.meta.name!r}, which {cause}."
+            raise ParameterError(what, remedy=remedy)
     if not weighted:
         _refuse_on_a_choice(log, parse_guardrails(options.guardrails))
         if options.by:
@@ -444,21 +416,17 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
                 remedy="leave it out; or replay the log with all actions.",
             )
         return
-    if correct_by(options.immature) is not None:
-        raise ParameterError(
-            f"`immature='correct'` cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
-            remedy="use `immature='drop'`.",
-        )
-    if options.delays_from is not None:
-        raise ParameterError(
-            f"`delays_from` cannot weigh the delays of log {log.meta.name!r}, which {cause}.",
-            remedy="leave it out, or give the delays with `delays`.",
-        )
-    if options.bootstrap and options.propensity == "estimate":
-        raise ParameterError(
-            f"`bootstrap` cannot estimate the propensities of log {log.meta.name!r} anew, which {cause}.",
-            remedy="give the logged propensities, or leave the bootstrap out.",
-        )
+    estimated = bool(options.bootstrap) and options.propensity == "estimate"
+    for asked, what, remedy in (
+        (correct_by(options.immature) is not None, "`immature='correct'` cannot weigh the delays of log {}",
+         "use `immature='drop'`."),
+        (options.delays_from is not None, "`delays_from` cannot weigh the delays of log {}",
+         "leave it out, or give the delays with `delays`."),
+        (estimated, "`bootstrap` cannot estimate the propensities of log {} anew",
+         "give the logged propensities, or leave the bootstrap out."),
+    ):  # fmt: skip
+        if asked:
+            raise ParameterError(f"{what.format(repr(log.meta.name))}, which {cause}.", remedy=remedy)
 
 
 def _limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[str]:

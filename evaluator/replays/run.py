@@ -198,17 +198,18 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
     t = min(len(r.replay.displays) for r in done)
     if plan.options.reward == "observed":
         references = References()  # of this horizon, and so of no use to others
-    alpha, bounds = 1.0 - plan.options.level, reward_bounds(plan)
+    alpha, bounds = 1.0 - plan.options.level, reward_bounds(plan)._asdict()
     lived = [r.rewards for r in done]
     different = len(np.unique(np.concatenate([r.replay.displays for r in done]))) if len(done) > 1 else t
     # At half the error, so that a difference of two of them holds at the level asked for.
-    joint_value = repeated_interval(lived, lower=bounds.lower, upper=bounds.upper, alpha=alpha / 2, displays=different)
-    joint_logging = references.logging_value(plan, t, bounds=bounds, alpha=alpha / 2)
-    best = references.best(plan, arms, t, bounds=bounds, alpha=alpha / 2)
+    joint_value = repeated_interval(lived, **bounds, alpha=alpha / 2, displays=different)
+    joint_logging = references.logging_value(plan, t, alpha=alpha / 2)
+    best = references.best(plan, arms, t, alpha=alpha / 2)
     uplift, regret = difference(joint_value, joint_logging), scaled(difference(best.value, joint_value), t)
     of_logger = plan.sampler == "logged" and plan.propensities.kept_share < 1.0
-    value = repeated_interval(lived, lower=bounds.lower, upper=bounds.upper, alpha=alpha, displays=different)
+    value = repeated_interval(lived, **bounds, alpha=alpha, displays=different)
     costs = [r.costs for r in done if r.costs is not None]
+    expected = [r.accepted.expected for r in done if r.accepted is not None]
     labels = plan.log.labels
     trajectory = pa.concat_tables([r.trajectory for r in done])
     counts = np.bincount(to_numpy(trajectory["action"]), minlength=plan.log.n_actions)
@@ -218,7 +219,7 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         expected_value=None,
         regret=unknown(regret) if of_logger else regret,
         uplift=unknown(uplift) if plan.off_support else uplift,
-        logging_value=references.logging_value(plan, t, bounds=bounds, alpha=alpha),
+        logging_value=references.logging_value(plan, t, alpha=alpha),
         best_fixed_action=Reference(
             best.action,
             _named(best, labels),
@@ -230,7 +231,7 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         rounds=t,
         live_days=float("nan") if days is None else days,
         conversions_within=float("nan") if plan.cdf is None else float(plan.cdf(t)),
-        acceptance_expected=_expected_acceptance(done),
+        acceptance_expected=float(np.mean(expected)) if expected else float("nan"),
         ended_by=ended_by(plan, done),
         acceptance_rate=float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])),
         effective_sample_size=float(np.mean([r.effective_sample_size for r in done])),
@@ -270,11 +271,6 @@ def _named(best: BestFixedAction, labels: Sequence[str]) -> str:
         return labels[best.action] if best.action >= 0 else ""
     more = " > ..." if len(best.orders[0]) > _NAMED else ""
     return " > ".join(labels[k] for k in best.orders[0][:_NAMED]) + more
-
-
-def _expected_acceptance(done: list[RepeatEstimates]) -> float:
-    known = [r.accepted.expected for r in done if r.accepted is not None]
-    return float(np.mean(known)) if known else float("nan")
 
 
 def learned_by(plan: ReplayPlan, replay: Replay, references: References) -> LearnedPolicy:

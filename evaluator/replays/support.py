@@ -16,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evaluator.engine.log_replay import SamplerName
 from evaluator.escape import shortened
 from evaluator.findings import codes
 from evaluator.findings.codes import CONVERSION_GAP
@@ -81,27 +80,28 @@ def least_acceptance(matched: Thinning, usable: npt.NDArray[np.int64]) -> float:
     return min(least, 1.0)
 
 
-def leaves_out(survey: Survey, usable: npt.NDArray[np.int64], *, has_split: bool) -> str:
+def leaves_out(plan: ReplayPlan) -> str:
     """Return the option that leaves out the actions without a usable display.
 
     ``used`` where reading the log can tell which these are: they were never shown, or not followed for the attribution
-    window of the log itself. Else, and where a part of the log was put aside (`has_split`), the labels of the others.
+    window of the log itself. Else, and where a part of the log was put aside, the labels of the others.
     """
-    if not has_split and (survey.log.meta.attribution_window is not None or not survey.shown[usable == 0].any()):
+    survey, usable = plan.survey, plan.usable
+    if not plan.has_split and (survey.log.meta.attribution_window is not None or not survey.shown[usable == 0].any()):
         return "`actions='used'`"
     kept = [survey.log.labels[k] for k in np.flatnonzero(usable)]
     return f"`actions='{','.join(kept)}'`" if len(kept) <= _LISTED else "`actions` with the labels of the others"
 
 
-def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, has_split: bool) -> list[Finding]:
+def unusable_warning(plan: ReplayPlan) -> list[Finding]:
     """Return a warning if some action has no display that can be judged; otherwise none."""
-    labels = survey.log.labels
-    none = np.flatnonzero(usable == 0)
+    labels = plan.log.labels
+    none = np.flatnonzero(plan.usable == 0)
     if not len(none):
         return []
     one = len(none) == 1
     named = ", ".join(labels[k] for k in none[:_NAMED]) + (f" and {len(none) - _NAMED:,} more" * (len(none) > _NAMED))
-    young = int(survey.shown[none].sum())
+    young = int(plan.survey.shown[none].sum())
     why = (
         f"{young:,} displays of {'it' if one else 'them'} came too late in the log to be used"
         if young
@@ -112,27 +112,25 @@ def unusable_warning(survey: Survey, usable: npt.NDArray[np.int64], *, has_split
             f"Action{'' if one else 's'} {named} {'has' if one else 'have'} no usable display: {why}. Nothing is "
             f"known of {'its value' if one else 'their values'}, the best fixed action is that of the others, and a "
             f"policy that chooses {'it' if one else 'one of them'} waits in vain.",
-            f"{leaves_out(survey, usable, has_split=has_split)} leaves {'it' if one else 'them'} out.",
+            f"{leaves_out(plan)} leaves {'it' if one else 'them'} out.",
             about=labels[none[0]] if one else "",
             actions=len(none),
         )
     ]
 
 
-def rarest_warning(
-    survey: Survey,
-    matched: Thinning,
-    usable: npt.NDArray[np.int64],
-    *,
-    sampler: SamplerName,
-    contextual: bool,
-    horizon: int | None,
-) -> list[Finding]:
+def rarest_warning(plan: ReplayPlan) -> list[Finding]:
     """Return a warning if one action makes the rounds many times fewer than the other actions would; otherwise none.
 
     Of the sampler keep it is asked where the rounds that come all but surely are what policies are told or compared at.
-    `horizon` is the number of rounds that the user asked for; None where they asked for none.
     """
+    survey, matched, usable, sampler, horizon = (
+        plan.survey,
+        plan.matched,
+        plan.usable,
+        plan.sampler,
+        plan.options.horizon,
+    )
     if sampler == "logged" or np.count_nonzero(usable) < 3:
         return []
     n = int(usable.sum())
@@ -148,7 +146,7 @@ def rarest_warning(
         "queue": ", or ask for a `horizon`",
         "keep": ", or ask for a `horizon`",
         "rejection": ", or take a larger c by `accept_quantile`, at the price of bias"
-        if contextual
+        if plan.per_display
         else ", or use `sampler='keep'`, which waits for it only when it is chosen",
     }[sampler]
     known = sampler != "queue" and matched.propensities.rule is not None

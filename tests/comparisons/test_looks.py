@@ -10,9 +10,10 @@ import pytest
 from scipy.special import ndtri
 
 from evaluator import compare
+from evaluator.comparisons.rule import ANY_UPLIFT, Look, parse_look
 from evaluator.comparisons.study_file import read_study
 from evaluator.comparisons.variants import Line
-from evaluator.comparisons.verdict import ANY_UPLIFT, Look, Target, Verdict, decide, level_text, parse_look
+from evaluator.comparisons.verdict import Target, Verdict, decide, level_text
 from evaluator.errors import KeyOfFileError, ParameterError
 from evaluator.estimates.standard_errors import error_of_spread, widened_by
 from evaluator.reports.decision_words import planned_looks, rule_text, sentences

@@ -30,7 +30,8 @@ POLICY = as_description("linucb")
 def said(result: ReplayResult) -> list[object]:
     assert result.learned is not None
     content = result.learned.content()
-    return [json.dumps(result.to_dict()), result.resampled, repr(result.trajectory.to_pydict()), repr(content[2:])]
+    learned = repr((content.state, content.pending))
+    return [json.dumps(result.to_dict()), result.resampled, repr(result.trajectory.to_pydict()), learned]
 
 
 @pytest.fixture(scope="module")

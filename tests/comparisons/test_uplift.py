@@ -14,8 +14,9 @@ from evaluator import Log, compare
 from evaluator.arguments import as_descriptions
 from evaluator.comparisons.expected import Uplift, expected_difference, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.rule import ANY_UPLIFT
 from evaluator.comparisons.run import plan_comparison
-from evaluator.comparisons.verdict import ANY_UPLIFT, Condition, decide
+from evaluator.comparisons.verdict import Condition, decide
 from evaluator.estimates.confidence import ANYTIME, Interval
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.values.resampled import expected_differences

@@ -17,19 +17,11 @@ from evaluator import Log, check, compare, load
 from evaluator.arguments import as_descriptions
 from evaluator.comparisons.conditions import UNCHECKED, with_audit, with_checks
 from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.rule import ANY_UPLIFT, ShipRule, parse_ship_rule
 from evaluator.comparisons.run import execute_comparison, plan_comparison
 from evaluator.comparisons.variant_runs import FIRST, MOST, VariantRuns
 from evaluator.comparisons.variants import Line
-from evaluator.comparisons.verdict import (
-    ANY_UPLIFT,
-    Candidate,
-    Condition,
-    ConditionName,
-    Decision,
-    ShipRule,
-    decide,
-    parse_ship_rule,
-)
+from evaluator.comparisons.verdict import Candidate, Condition, ConditionName, Decision, decide
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval
 from evaluator.replays.options import ReplayOptions

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,6 +89,20 @@ def documented(body: list[ast.stmt]) -> Iterator[Documented]:
             yield from documented(node.body)
 
 
+@cache
+def fields_of_classes() -> dict[str, dict[str, str]]:
+    """Return the fields and parameters of every class of the package, by its name."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py"))
+    classes = (node for tree in trees for node in documented(tree.body) if isinstance(node, ast.ClassDef))
+    return {node.name: parameters(node) for node in classes}
+
+
+def inherited(node: Documented) -> dict[str, str]:
+    """Return the fields that a class has from those that it names as its bases."""
+    bases = [ast.unparse(base) for base in node.bases] if isinstance(node, ast.ClassDef) else []
+    return {name: kind for base in bases for name, kind in fields_of_classes().get(base, {}).items()}
+
+
 def faults(source: str) -> list[str]:
     """Return what is wrong with the sections of a module's docstrings."""
     if "----" not in source:
@@ -115,6 +130,7 @@ def faults(source: str) -> list[str]:
                 found.append(f"{of}: say which thing it is")
             if section != "Parameters":
                 continue
+            types = inherited(node) | types
             if FRAGMENTS.match(text):
                 found.append(f"{of}: begin with what it is, not with what it is of")
             if unknown := [name for name in names if name not in types]:

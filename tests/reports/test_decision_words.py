@@ -8,8 +8,9 @@ from itertools import pairwise
 import pytest
 
 from evaluator.comparisons.expected import LiveTest, Uplift
+from evaluator.comparisons.rule import parse_ship_rule
 from evaluator.comparisons.variants import Line
-from evaluator.comparisons.verdict import Candidate, Condition, Verdict, decide, parse_ship_rule
+from evaluator.comparisons.verdict import Candidate, Condition, Verdict, decide
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.decision_words import (
     candidate_rows,

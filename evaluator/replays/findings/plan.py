@@ -20,7 +20,7 @@ from evaluator.log.schema import POSITION, WEIGHT, is_target, to_numpy
 from evaluator.policies.base import Need
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan, of_conversions
-from evaluator.replays.rounds.clock import fit_on_clock, followed_for, share_within
+from evaluator.replays.rounds.clock import followed_for, seen_delays
 from evaluator.replays.rounds.propensity import NOT_AT_REST, Propensities
 from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.survey import Survey
@@ -72,15 +72,12 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> Itera
     """
     rarest: list[Finding] = []
     if plan.sampler != "keep" or (Need.HORIZON in plan.policy.needs and plan.options.horizon is None):
-        rarest = rarest_warning(
-            plan.survey, plan.matched, plan.usable, sampler=plan.sampler, contextual=plan.per_display,
-            horizon=plan.options.horizon,
-        )  # fmt: skip
+        rarest = rarest_warning(plan)
     if binding := binding_display(plan):
         cause = f"{binding.cause[0].upper()}{binding.cause[1:]}."
         yield codes.BINDING_PROPENSITY.found(cause, f"What helps is {binding.remedy}.")
         rarest = []
-    yield from unusable_warning(plan.survey, plan.usable, has_split=plan.has_split)
+    yield from unusable_warning(plan)
     yield from rarest
     if by_outcome := plan.log.meta.counts.get("quarantined_by_outcome"):
         yield codes.QUARANTINED_BY_OUTCOME.found(
@@ -298,9 +295,7 @@ def warn_of_refunds(plan: ReplayPlan) -> Iterator[Finding]:
 def _warn_of_late(plan: ReplayPlan, name: str, events: Ints, value: npt.NDArray[np.float64]) -> Iterator[Finding]:
     """Yield the warning of a window that events which take back come too late for."""
     survey = plan.survey
-    limit = None if survey.limit is None else survey.limit[events]
-    cdf = fit_on_clock(survey.delay[events], limit, plan.clock)
-    within = share_within(survey, plan.window, cdf, events)
+    within = seen_delays(survey, plan.clock, plan.window, events).share
     if not within < plan.tau_window - _FEWER:
         return
     late = events[plan.rounds.delay[events] > plan.window.rounds]

@@ -154,7 +154,7 @@ def no_rounds(plan: ReplayPlan, replay: Replay) -> NoRoundsError:
     chosen = replay.dry if plan.sampler == "queue" else replay.waiting
     usable = plan.usable
     n = len(plan.rounds)
-    out = leaves_out(plan.survey, usable, has_split=plan.has_split)
+    out = leaves_out(plan)
     said = f"{plan.policy.spec} lived no round of the {n:,} displays (sampler: {plan.sampler})"
     if chosen >= 0 and not usable[chosen]:
         why = "was never shown" if not plan.survey.shown[chosen] else "has young displays only, too young to be judged"
@@ -248,7 +248,7 @@ def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Ite
     in_vain = ended_by(plan, done)
     if t and in_vain:
         named = ", ".join(in_vain)
-        out = leaves_out(plan.survey, plan.usable, has_split=plan.has_split)
+        out = leaves_out(plan)
         yield codes.ENDED_BY_ACTION.found(
             f"After {t:,} rounds the policy chose action {named}, which has no usable display, and the replay "
             f"ended there: {out} leaves it out.",

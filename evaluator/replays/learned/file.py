@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from evaluator.errors import EvaluatorError, ParameterError, SourceError, Unknow
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import resolve
 from evaluator.policies.running import is_plain_python
-from evaluator.replays.learned.policy_metadata import Arrays, PolicyDescription, read_metadata, written
+from evaluator.replays.learned.policy_metadata import Arrays, PolicyContent, SavedWords, read_metadata, written
 
 _WAITING = ("due", "delay", "action", "value", "vector")
 # Of a file with compressed members, all together. A kilobyte of them may stand for a megabyte.
@@ -54,15 +54,6 @@ def refuse_unsavable(policy: Any) -> None:
         raise UsageError("logging follows its log and learns nothing to save.", remedy="take another policy.")
 
 
-class PolicyContent(NamedTuple):
-    """What a file holds: the policy's description, what is said of it, its state, and what it is still to be told."""
-
-    policy: Any
-    about: PolicyDescription
-    state: Any
-    pending: PendingConversions
-
-
 def fill_file(part: Path, content: PolicyContent) -> None:
     """Write a policy that can be saved (`refuse_unsavable`), with a state without NaN, to a file reserved for it."""
     arrays = arrays_of(content)
@@ -75,10 +66,10 @@ def arrays_of(content: PolicyContent) -> Arrays:
     arrays: Arrays = dict(state_arrays(content.state))
     refuse_nan(arrays)
     arrays |= {f"pending.{name}": column for name, column in _waiting(content.pending).items()}
-    cdf = content.about.setting.delay_cdf
+    cdf = content.setting.delay_cdf
     if cdf is not None:
         arrays |= {"delay_cdf.delays": cdf.delays, "delay_cdf.cdf": cdf.cdf}
-    arrays["about"] = np.frombuffer(written(content.about), np.uint8)
+    arrays["about"] = np.frombuffer(written(content), np.uint8)
     return arrays
 
 
@@ -100,16 +91,17 @@ def read_file(path: Path, policy: Policy | None) -> PolicyContent:
         )
     arrays = read_arrays(path)
     try:
-        about = read_metadata(arrays.pop("about").tobytes(), arrays)
-        description = _description(path, about) if policy is None else policy
-        if description.spec != about.policy or description.parameters != about.parameters:
-            told = reprlib.repr(about.parameters)
+        saved = read_metadata(arrays.pop("about").tobytes(), arrays)
+        description = _description(path, saved) if policy is None else policy
+        if description.spec != saved.spec or description.parameters != saved.parameters:
+            told = reprlib.repr(saved.parameters)
             raise ParameterError(
-                f"{path} holds {reprlib.repr(about.policy)} with {told}, not {description!r}.",
+                f"{path} holds {reprlib.repr(saved.spec)} with {told}, not {description!r}.",
                 remedy="give the policy with the parameters it was saved with.",
             )
-        pending = _calendar({name: arrays.pop(f"pending.{name}") for name in _WAITING}, about.rounds, about.setting)
-        state = restored(description, about.setting, arrays)
+        setting, waiting = saved.fields["setting"], {name: arrays.pop(f"pending.{name}") for name in _WAITING}
+        pending = _calendar(waiting, saved.fields["rounds"], setting)
+        state = restored(description, setting, arrays)
         if arrays:
             raise SourceError(
                 f"It also keeps {sorted(arrays)[0]!r}, which {description.name} of this version does not.",
@@ -121,27 +113,23 @@ def read_file(path: Path, policy: Policy | None) -> PolicyContent:
         raise SourceError(f"{path} lacks {error}: it is not a whole policy file.", remedy="save it again.") from error
     except SourceError as error:
         raise SourceError(f"{path}: {error.what}", remedy=error.remedy) from error
-    return PolicyContent(description, about, state, pending)
+    return PolicyContent(policy=description, state=state, pending=pending, **saved.fields)
 
 
-def _description(path: Path, about: PolicyDescription) -> Policy:
+def _description(path: Path, saved: SavedWords) -> Policy:
     """Return the description of a policy that is registered here."""
     try:
-        description = resolve(about.policy, files=False)
+        description = resolve(saved.spec, files=False)
     except UnknownNameError as error:
+        named = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in saved.parameters.items())
+        call = f"{saved.of_class or 'MyPolicy'}({named})"
         raise UnknownNameError(
-            f"{path} holds {reprlib.repr(about.policy)}, which is registered neither here nor by an installed package.",
-            remedy=f"it is a class of your own? load_policy({str(path)!r}, policy={_call(about)}).",
+            f"{path} holds {reprlib.repr(saved.spec)}, which is registered neither here nor by an installed package.",
+            remedy=f"it is a class of your own? load_policy({str(path)!r}, policy={call}).",
         ) from error
     refuse_unsavable(description)
     assert isinstance(description, Policy)
     return description
-
-
-def _call(about: PolicyDescription) -> str:
-    """Return what makes the description, as one writes it in Python."""
-    named = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in about.parameters.items())
-    return f"{about.of_class or 'MyPolicy'}({named})"
 
 
 def _waiting(pending: PendingConversions) -> Arrays:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from evaluator.engine.eligible_choice import NO_KEY, best_among
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, check_score, tie_key
-from evaluator.engine.pending import PendingConversions, nothing_pending, take
+from evaluator.engine.pending import nothing_pending, take
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
 from evaluator.escape import shortened
 from evaluator.log import Log
@@ -29,8 +29,8 @@ from evaluator.outputs.staging import writing
 from evaluator.policies import dispatch
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.running import blamed, has_random_ties, refuse_choosing_among, reward_unit
-from evaluator.replays.learned.file import PolicyContent, copied, fill_file, read_file, refuse_unsavable
-from evaluator.replays.learned.policy_metadata import LearnedFrom, PolicyDescription, summary
+from evaluator.replays.learned.file import copied, fill_file, read_file, refuse_unsavable
+from evaluator.replays.learned.policy_metadata import LearnedFrom, PolicyContent, summary
 from evaluator.replays.rounds.clock import ReplayWindow
 from evaluator.replays.rounds.stream import stated_actions
 
@@ -43,7 +43,7 @@ Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(eq=False, repr=False)
-class LearnedPolicy:
+class LearnedPolicy(PolicyContent):
     """A policy after the last round of its replay, ready for the next one.
 
     A decision is `choose`; once it has been shown, `displayed`; then `converted` for each conversion that comes, with
@@ -78,17 +78,6 @@ class LearnedPolicy:
         (`evaluator.engine.eligible_choice`); -2 before it is drawn.
     """
 
-    policy: Any
-    setting: Setting
-    labels: tuple[str, ...]
-    rounds: int
-    state: Any
-    prepared: bool
-    rng: np.random.Generator
-    pending: PendingConversions
-    encoder: ContextEncoder | None = None
-    learned_from: tuple[LearnedFrom, ...] = ()
-    tie_key: int = NO_KEY
     _asked: bool = False
     _open: bool = False
     _revealed: float = 0.0
@@ -281,20 +270,7 @@ class LearnedPolicy:
         """
         refuse_unsavable(self.policy)
         self.end_round()
-        about = PolicyDescription(
-            policy=self.policy.spec,
-            parameters=self.policy.parameters,
-            labels=self.labels,
-            rounds=self.rounds,
-            prepared=self.fresh,
-            rng=self.rng,
-            setting=self.setting,
-            encoder=self.encoder,
-            learned_from=self.learned_from,
-            of_class=type(self.policy).__name__,
-            tie_key=self.tie_key if self.fresh else NO_KEY,
-        )
-        return PolicyContent(self.policy, about, self.state, self.pending)
+        return replace(self, prepared=self.fresh, tie_key=self.tie_key if self.fresh else NO_KEY)
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
@@ -411,20 +387,7 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
     UnknownNameError, ParameterError
         The policy is not known here, or `policy` is another one.
     """
-    read = read_file(Path(path), policy)
-    return LearnedPolicy(
-        policy=read.policy,
-        setting=read.about.setting,
-        labels=read.about.labels,
-        rounds=read.about.rounds,
-        state=read.state,
-        prepared=read.about.prepared,
-        rng=read.about.rng,
-        pending=read.pending,
-        encoder=read.about.encoder,
-        learned_from=read.about.learned_from,
-        tie_key=read.about.tie_key,
-    )
+    return LearnedPolicy(**vars(read_file(Path(path), policy)))
 
 
 def told_eligible(policy: Any, setting: Setting, eligible: Eligible | None) -> Truths | None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF, DelayMoments
 from evaluator.engine.eligible_choice import NO_KEY
 from evaluator.engine.kernels.argmax import LOWEST_FIRST
+from evaluator.engine.pending import PendingConversions
 from evaluator.errors import DataError, ParameterError, SourceError
 from evaluator.escape import escape
 from evaluator.log.encoder import ContextEncoder, encoder_of
@@ -63,43 +64,52 @@ class LearnedFrom(NamedTuple):
         return self.displays == other.displays and self.end_display <= other.first_display
 
 
-@dataclass(frozen=True)
-class PolicyDescription:
-    """What a file says of a learned policy: spec, parameters by name, class, labels of the actions, setting and stream.
+@dataclass(eq=False, repr=False)
+class PolicyContent:
+    """What a file holds of a learned policy, and what this is made of; fields are those of `LearnedPolicy`.
 
-    The class is empty where nobody noted it. `prepared` says whether a round has begun whose choice nobody has asked
-    for yet; `tie_key` is the key of that round's order among equal scores, where it has been drawn. The encoder turns a
-    display into the context that the policy reads, None where it reads none or nobody noted it; `learned_from` are the
-    displays that each of its replays went through, empty where nobody noted it.
+    Where nobody noted it the encoder is None, and `learned_from` is empty.
     """
 
-    policy: str
-    parameters: dict[str, Any]
+    policy: Any
+    setting: Setting
     labels: tuple[str, ...]
     rounds: int
+    state: Any
     prepared: bool
     rng: np.random.Generator
-    setting: Setting
+    pending: PendingConversions
     encoder: ContextEncoder | None = None
     learned_from: tuple[LearnedFrom, ...] = ()
-    of_class: str = ""
     tie_key: int = NO_KEY
 
 
-def written(described: PolicyDescription) -> bytes:
+class SavedWords(NamedTuple):
+    """What a file says in words: the policy's spec, parameters by name and class, and fields of its `PolicyContent`.
+
+    The class is empty where nobody noted it. The fields are all but the policy, its state and what is pending.
+    """
+
+    spec: str
+    parameters: dict[str, Any]
+    of_class: str
+    fields: dict[str, Any]
+
+
+def written(content: PolicyContent) -> bytes:
     """Return what `read_metadata` reads."""
-    setting, cdf = described.setting, described.setting.delay_cdf
+    policy, setting, cdf = content.policy, content.setting, content.setting.delay_cdf
     about = {
         "schema": SCHEMA,
         "version": __version__,
-        "policy": described.policy,
-        "class": described.of_class,
-        "parameters": described.parameters,
-        "labels": list(described.labels),
-        "rounds": described.rounds,
-        "prepared": described.prepared,
-        "stream": described.rng.bit_generator.state,
-        **({} if described.tie_key == NO_KEY else {"tie_key": described.tie_key}),
+        "policy": policy.spec,
+        "class": type(policy).__name__,
+        "parameters": policy.parameters,
+        "labels": list(content.labels),
+        "rounds": content.rounds,
+        "prepared": content.prepared,
+        "stream": content.rng.bit_generator.state,
+        **({} if content.tie_key == NO_KEY else {"tie_key": content.tie_key}),
         "setting": {name: getattr(setting, name) for name in (*_SIZES, "reward_max", "reward_min")}
         | ({"playable": setting.playable} if setting.among else {}),
         "delay_cdf": None
@@ -110,13 +120,13 @@ def written(described: PolicyDescription) -> bytes:
             "start": cdf.start,
             "moments": cdf.moments and cdf.moments._asdict(),
         },
-        "encoder": described.encoder and described.encoder.to_dict(),
-        "learned_from": [source._asdict() for source in described.learned_from],
+        "encoder": content.encoder and content.encoder.to_dict(),
+        "learned_from": [source._asdict() for source in content.learned_from],
     }
     return json.dumps(about).encode()
 
 
-def read_metadata(text: bytes, arrays: Arrays) -> PolicyDescription:
+def read_metadata(text: bytes, arrays: Arrays) -> SavedWords:
     """Return what a file says, after checking every word; the arrays of its delay CDF are taken out of `arrays`.
 
     A word that is missing, of another type or out of range is a SourceError that names it; a missing array is a
@@ -136,19 +146,19 @@ def read_metadata(text: bytes, arrays: Arrays) -> PolicyDescription:
         raise SourceError("`labels` are not the names of actions.", remedy="save the policy again.")
     new = schema in _READ[:2]
     setting = _setting(_word(said, "setting", dict), len(labels), _delay_cdf(said, arrays))
-    return PolicyDescription(
-        policy=_word(said, "policy", str),
-        parameters=_word(said, "parameters", dict),
-        labels=tuple(labels),
-        rounds=_whole(said, "rounds"),
-        prepared=_word(said, "prepared", bool),
-        rng=_stream(_word(said, "stream", dict)),
-        setting=setting,
-        encoder=_encoder(_word(said, "encoder", dict, or_none=True), setting) if new else None,
-        learned_from=tuple(map(_learned_from, _word(said, "learned_from", list))) if new else (),
-        of_class=_word(said, "class", str) if new else "",
-        tie_key=_tie_key(said) if "tie_key" in said else NO_KEY,
-    )
+    spec, parameters = _word(said, "policy", str), _word(said, "parameters", dict)
+    fields = {
+        "labels": tuple(labels),
+        "rounds": _whole(said, "rounds"),
+        "prepared": _word(said, "prepared", bool),
+        "rng": _stream(_word(said, "stream", dict)),
+        "setting": setting,
+        "encoder": _encoder(_word(said, "encoder", dict, or_none=True), setting) if new else None,
+        "learned_from": tuple(map(_learned_from, _word(said, "learned_from", list))) if new else (),
+    }
+    of_class = _word(said, "class", str) if new else ""
+    fields["tie_key"] = _tie_key(said) if "tie_key" in said else NO_KEY
+    return SavedWords(spec, parameters, of_class, fields)
 
 
 def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Setting:

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -59,21 +60,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ReplayClock:
-    """The clock of a replay.
+    """The clock of a replay, ``traffic`` or ``wall``.
 
-    Parameters
-    ----------
-    kind
-        Kind of clock: ``traffic`` or ``wall``.
-    share
-        Number of rounds of the policy per display that delays count: the traffic share over the log's sampling rate, or
-        the acceptance rate on the wall clock.
-    rate
-        Number of such displays per tick; nan when all displays share one time.
-    tick_seconds
-        Length of a tick in seconds; None where the log counts rounds.
-    sampling_rate
-        Share of the traffic's displays that the clock counts.
+    `share` is the number of rounds of the policy per display that delays count: the traffic share over the log's
+    sampling rate, or the acceptance rate on the wall clock. `rate` is the number of such displays per tick, nan when
+    all displays share one time; `tick_seconds` the length of a tick, None where the log counts rounds; `sampling_rate`
+    the share of the traffic's displays that the clock counts.
     """
 
     kind: ClockName
@@ -133,16 +125,10 @@ def on_clock(displays: npt.NDArray[np.int64], clock: ReplayClock) -> npt.NDArray
 
 @dataclass(frozen=True)
 class ReplayWindow:
-    """Cut-off of the system.
+    """Cut-off of the system: no conversion is revealed after so many rounds on the replay's clock, `NO_WINDOW` without.
 
-    Parameters
-    ----------
-    rounds
-        Window m on the replay's clock, in rounds: no conversion is revealed later; `NO_WINDOW` without a cut-off.
-    ticks
-        Longest delay that is revealed, in ticks, where the cut-off is a duration; None where it is in rounds.
-    text
-        Text that the user asked for.
+    Where the cut-off is a duration, `ticks` is the longest delay that is revealed; None where it is in rounds. `text`
+    is what the user asked for.
     """
 
     rounds: int
@@ -227,72 +213,92 @@ def _of_duration(text: str, clock: ReplayClock, survey: Survey) -> ReplayWindow:
     return ReplayWindow(max(int(span[0]), 1), ticks, text)
 
 
-def fit_on_clock(delay: Ints, limit: Ints | None, clock: ReplayClock) -> DelayCDF | None:
-    """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock.
+@dataclass(frozen=True, eq=False)
+class SeenDelays:
+    """Delays of some conversions on a replay's clock, of which a window reveals a part.
 
-    Delays, and the longest that would have been seen (None where nothing was cut off), are in displays, shape (c,).
+    Of each conversion its delay and the longest one that could have been seen, None where nothing was cut off: in
+    displays of the traffic and in ticks, shape (c,) each; on a resampled log each as often as it is there.
     """
-    if not len(delay):
-        return None
-    rounds = on_clock(delay, clock)
-    if limit is None:
-        return product_limit(rounds)
-    # Rounding to rounds may put a conversion at the very end of its follow-up one round past it.
-    return product_limit(rounds, np.maximum(on_clock(limit, clock), rounds))
+
+    clock: ReplayClock
+    window: ReplayWindow
+    delay: Ints
+    limit: Ints | None
+    delay_ticks: Ints
+    limit_ticks: Ints | None
+
+    @cached_property
+    def cdf(self) -> DelayCDF | None:
+        """The delay CDF on the clock, on which it is estimated as it is used there; None without conversions."""
+        return self._fitted(slice(None))
+
+    @cached_property
+    def in_unit_of_window(self) -> DelayCDF | None:
+        """The delay CDF in the unit of the window: ticks where it is a duration, else rounds."""
+        if self.window.ticks is None or not len(self.delay):
+            return self.cdf
+        return product_limit(self.delay_ticks, self.limit_ticks)
+
+    @property
+    def share(self) -> float:
+        """Share of the conversions that come within the window, in its own unit; nan without conversions."""
+        cdf, ticks = self.in_unit_of_window, self.window.ticks
+        return float("nan") if cdf is None else float(cdf(min(self.window.rounds, 2**53) if ticks is None else ticks))
+
+    @property
+    def revealed(self) -> DelayCDF | None:
+        """The delay CDF that policies weigh their displays with; None where no conversion is revealed.
+
+        Where the window is a duration W it is P(D <= a rounds and D <= W in time): the CDF of the conversions within W,
+        times the share of them, so that no display is credited with a conversion that W cuts off.
+        """
+        if self.window.ticks is None:
+            return self.cdf
+        fitted = self._fitted(self.delay_ticks <= self.window.ticks)
+        if fitted is None:
+            return None
+        return DelayCDF(delays=fitted.delays, cdf=np.minimum(fitted.cdf * self.share, 1.0), source=fitted.source)
+
+    def _fitted(self, which: slice | npt.NDArray[np.bool_]) -> DelayCDF | None:
+        rounds = on_clock(self.delay[which], self.clock)
+        if not len(rounds):
+            return None
+        if self.limit is None:
+            return product_limit(rounds)
+        # Rounding to rounds may put a conversion at the very end of its follow-up one round past it.
+        return product_limit(rounds, np.maximum(on_clock(self.limit[which], self.clock), rounds))
 
 
-def told_delays(
-    survey: Survey,
-    known: KnownDelays | None,
-    clock: ReplayClock,
-    window: ReplayWindow,
-    even: slice | Ints,
-    *,
-    cdf: DelayCDF | None,
-    tau: float,
-    delays: str,
-    horizon: int,
-) -> DelayCDF | None:
+def seen_delays(survey: Survey, clock: ReplayClock, window: ReplayWindow, of: slice | Ints) -> SeenDelays:
+    """Return the delays of some of a log's conversions: their numbers, shape (e,), or a slice."""
+    limit_ticks = None if window.ticks is None else survey.limit_ticks()
+    return SeenDelays(
+        clock,
+        window,
+        survey.delay[of],
+        None if survey.limit is None else survey.limit[of],
+        survey.delay_ticks[of],
+        None if limit_ticks is None else limit_ticks[of],
+    )
+
+
+def told_delays(seen: SeenDelays, *, delays: str, horizon: int) -> DelayCDF | None:
     """Return the delay CDF that a policy is told; None where there are no conversions to fit one to.
 
-    The survey is of the log that delays are fitted to: the replayed one, or as much of it as was known when the
-    displays began that are left out for the final policy. `known` delays, those from before the log, are told in their
-    place where there are any. Of its conversions, `even` are an even sample of the traffic's: numbers, shape (e,), or a
-    slice; on a resampled log each as often as it is there. `cdf` and `tau` are their CDF on the clock, and their share
-    within the window; `delays` is the option of this name. A policy that is told of `horizon` rounds needs no longer
-    delays.
+    The delays seen are those of the log, of what was known of it when the displays began that are left out for the
+    final policy, or of before the log. `delays` is the option of this name, a law in their place. A policy that is told
+    of `horizon` rounds needs no longer delays.
     """
+    clock, window = seen.clock, seen.window
     reach = min(window.rounds, max(horizon, 1))
-    cut = window.ticks
-    if known is not None and cut is None:
-        given = fit_on_clock(known.delay, known.limit, clock)
-    elif known is not None and cut is not None:
-        within = known.delay_ticks <= cut
-        share = float(product_limit(known.delay_ticks, known.limit_ticks)(cut))
-        given = _revealed(known.delay[within], known.limit[within], clock, share)
-    elif delays == "log" and cut is None:
-        given = cdf
-    elif delays == "log" and cut is not None:
-        within = survey.delay_ticks[even] <= cut
-        limit = None if survey.limit is None else survey.limit[even][within]
-        given = _revealed(survey.delay[even][within], limit, clock, tau)
+    if delays == "log":
+        given = seen.revealed
     else:
-        if cut is not None:  # what a law gives away beyond the window's mean length would never be revealed
-            reach = min(reach, max(round(cut * clock.rate * clock.share), 1))
+        if window.ticks is not None:  # what a law gives away beyond the window's mean length would never be revealed
+            reach = min(reach, max(round(window.ticks * clock.rate * clock.share), 1))
         given = _known_cdf(delays, clock, reach)
     return None if given is None else told_cdf(given, reach)
-
-
-def _revealed(delay: Ints, limit: Ints | None, clock: ReplayClock, share: float) -> DelayCDF | None:
-    """Fit the delay CDF that policies weigh their displays with, where the window is a duration W.
-
-    It is P(D <= a rounds and D <= W in time): the CDF of the conversions within W, whose delays and limits in displays
-    these are, times the share of them, so that no display is credited with a conversion that W cuts off.
-    """
-    fitted = fit_on_clock(delay, limit, clock)
-    if fitted is None:
-        return None
-    return DelayCDF(delays=fitted.delays, cdf=np.minimum(fitted.cdf * share, 1.0), source=fitted.source)
 
 
 def _known_cdf(text: str, clock: ReplayClock, reach: int) -> DelayCDF:
@@ -330,6 +336,10 @@ class KnownDelays:
     delay_ticks: npt.NDArray[np.int64]
     limit_ticks: npt.NDArray[np.int64]
 
+    def on(self, clock: ReplayClock, window: ReplayWindow) -> SeenDelays:
+        """Return them on a replay's clock."""
+        return SeenDelays(clock, window, self.delay, self.limit, self.delay_ticks, self.limit_ticks)
+
     def drawn(self, rng: np.random.Generator) -> KnownDelays:
         """Return as many conversions, drawn from these with replacement."""
         c = len(self.delay)
@@ -356,33 +366,6 @@ def known_delays(survey: Survey, share: float) -> KnownDelays:
     whole = survey.limit_ticks()
     left_ticks = left_ticks if whole is None else np.minimum(left_ticks, whole)
     return KnownDelays(first, survey.delay[seen], limit, survey.delay_ticks[seen], left_ticks[seen])
-
-
-def share_within(
-    survey: Survey, window: ReplayWindow, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]
-) -> float:
-    """Return the share of the conversions that come within the window, in its own unit; nan without conversions.
-
-    `cdf` is the delay CDF of the log on the replay's clock, of the conversions `even`.
-    """
-    return share_by(window, in_unit_of_window(survey, window, cdf, even))
-
-
-def in_unit_of_window(
-    survey: Survey, window: ReplayWindow, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]
-) -> DelayCDF | None:
-    """Return the delay CDF in the unit of the window: ticks where it is a duration, else rounds."""
-    if cdf is None or window.ticks is None:
-        return cdf
-    limit = survey.limit_ticks()
-    return product_limit(survey.delay_ticks[even], None if limit is None else limit[even])
-
-
-def share_by(window: ReplayWindow, cdf: DelayCDF | None) -> float:
-    """Return the share of the conversions that come within a window, of their CDF in its unit; nan without any."""
-    if cdf is None:
-        return float("nan")
-    return float(cdf(min(window.rounds, 2**53) if window.ticks is None else window.ticks))
 
 
 def steps_of(cdf: DelayCDF | None) -> tuple[tuple[int, float], ...]:

@@ -78,7 +78,10 @@ def judge_maturity(survey: Survey, window: ReplayWindow, clock: ReplayClock, rul
         return Maturity(n, 0, None, True)
     last = min(follow_ups, key=lambda of: of.until - of.needed)
     in_displays = last.in_displays
-    mature = _followed(survey, last.until - last.needed - (0 if in_displays else _untold(survey)), in_displays)
+    # By so many ticks a display was perhaps followed more briefly than time stamps of minutes, hours, days say: one
+    # stamped Monday may be one of its last minute, and a log that ends on Tuesday may end in its first.
+    coarse = not in_displays and survey.stamp * (log.meta.tick_seconds or 0.0) >= COARSE_S
+    mature = _followed(survey, last.until - last.needed - (survey.stamp if coarse else 0), in_displays)
     if mature == 0:
         long = f"{last.needed:,} displays" if in_displays else ticks_words(last.needed, log.meta.tick_seconds)
         raise DataError(
@@ -100,14 +103,6 @@ def _follow_up(longest: int | None, window: ReplayWindow, clock: ReplayClock) ->
         return None, False
     # The most displays that are still rounded to m rounds.
     return (window.rounds if clock.share == 1.0 else int((window.rounds + 0.5) / clock.share)), True
-
-
-def _untold(survey: Survey) -> int:
-    """Return ticks by which a display was perhaps followed more briefly than time stamps of minutes, hours, days say.
-
-    A display stamped Monday may be one of its last minute, and a log that ends on Tuesday may end in its first.
-    """
-    return survey.stamp if survey.stamp * (survey.log.meta.tick_seconds or 0.0) >= COARSE_S else 0
 
 
 def _followed(survey: Survey, last: int, in_displays: bool) -> int:

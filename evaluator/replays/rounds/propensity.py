@@ -45,33 +45,17 @@ NOT_AT_REST = "the fit of the propensities did not come to rest, so they may be 
 
 @dataclass(frozen=True, eq=False)
 class Propensities:
-    """Propensity of each logged action.
+    """Propensity of each logged action: its kind (logged, uniform by design, estimated, absent), and what it rests on.
 
-    Where the log's displays are not an even sample of the traffic (`tilted`), the propensity p is made one of the
-    *logged* displays, p (mean weight) / weight / (kept share): accepting with a probability inverse to it gives rounds
-    of the traffic, and mean 1 / it by action is 1 as ever. It may exceed 1.
+    `rule` takes the columns of displays that it `reads` to their propensities, shape (n,), in (0, 1] unless tilted;
+    None when absent. `smallest` and `largest` are those of each action over the whole log, shape (K,); nan for actions
+    never shown. `fitted` is the c of propensities that were fitted to contexts, where the smallest is less, None for
+    all others; `settled` says whether that fit came to rest.
 
-    Parameters
-    ----------
-    kind
-        Kind of the propensities: logged, uniform (by design), estimated or absent.
-    assumption
-        Clause that says what an estimate that uses them rests on.
-    reads
-        Names of the columns of the displays that `rule` needs.
-    rule
-        Function from these columns to the propensities, shape (n,), in (0, 1] unless tilted; None when absent.
-    smallest, largest
-        Smallest and largest propensity of each action over the whole log, shape (K,); nan for actions never shown.
-    weights
-        Weights of the displays; None where all are alike.
-    kept_share
-        Share of the displays that were kept, as in `evaluator.log.LogMeta`; 1 where propensities are of the log's own
-        actions.
-    fitted
-        Number c of propensities that were fitted to contexts, where the smallest is less; None for all others.
-    settled
-        Whether the fit of propensities to contexts came to rest.
+    Where the log's displays are not an even sample of the traffic (`tilted`), by their `weights` (None where all are
+    alike) or as a `kept_share` of them was kept (1 where propensities are of the log's own actions), the propensity p
+    is made one of the *logged* displays, p (mean weight) / weight / (kept share): accepting with a probability inverse
+    to it gives rounds of the traffic, and mean 1 / it by action is 1 as ever. It may exceed 1.
     """
 
     kind: PropensityKind

@@ -26,30 +26,17 @@ _ROUNDING = 1e-9
 class RewardRange(NamedTuple):
     """Rewards of a log's displays, all conversions of a display together.
 
-    Parameters
-    ----------
-    largest
-        Largest sum of its conversions that a display can have at any time: the log's `reward_max`, else the largest
-        seen (and this where refunds come after more); 1 where nothing was earned, unless the log says that nothing can
-        be, and something can be lost: rewards are shares of the distance between the bounds, which is never 0.
-    known
-        Whether the log says the largest reward itself.
-    mean
-        Mean sum of the displays that earn something; nan without any.
-    alike
-        Whether many displays earn something, and all of them the same: conversions that are counted.
-    smallest
-        Smallest sum that a display can have at any time: the log's `reward_min`, else 0 or the smallest seen.
-    smallest_known
-        Whether the log says the smallest itself, or has no refunds.
-    taken_back
-        Largest sum of the refunds of one display; 0 without refunds.
-    sold
-        Largest sum of the sales of one display.
-    least_cost, most_cost
-        Smallest and largest cost of a display; 0 where costs are none of the objective.
-    of_told
-        Range of the events that policies are told of; None where these are all.
+    `largest` and `smallest` are the largest and smallest sum that a display can have at any time: the log's
+    `reward_max` and `reward_min`, else the extremes seen (and the largest seen where refunds come after more), the
+    smallest 0 at most. Where nothing was earned the largest is 1, unless the log says that nothing can be, and
+    something can be lost: rewards are shares of the distance between the bounds, which is never 0. `known` and
+    `smallest_known` say whether the log says them itself; a log without refunds knows its smallest.
+
+    `mean` is the mean sum of the displays that earn something, nan without any; `alike` says whether many do, and all
+    of them the same: conversions that are counted. `taken_back` and `sold` are the largest sums of the refunds and of
+    the sales of one display, 0 without refunds; `least_cost` and `most_cost` the smallest and largest cost of a
+    display, 0 where costs are none of the objective. `of_told` is the range of the events that policies are told of;
+    None where these are all.
     """
 
     largest: float

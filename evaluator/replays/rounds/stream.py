@@ -47,21 +47,14 @@ Ints = npt.NDArray[np.int64]
 class EligibleActions(NamedTuple):
     """The actions that could have been shown at some displays, where that differs from display to display.
 
-    Parameters
-    ----------
-    of
-        Number of each display's set, shape (n,).
-    word
-        Bits of each set, 64 actions at a time, the first the lowest bit, shape (sets, ceil(K / 64)). A loop reads them
-        where the log has them: most displays are decided by a few actions of their set.
-    playable
-        Bits of the actions that a policy may choose where they are eligible, shape (ceil(K / 64),).
-    row
-        Row of each display's first vector among those of the batch, shape (n,).
-    by_action
-        1 where action k has the k-th vector from there on, 0 where all share that one.
-    by_place
-        1 where the k-th eligible action, playable or not, has the k-th vector from there on.
+    `of` is the number of each display's set, shape (n,), and `word` the bits of each set, 64 actions at a time, the
+    first the lowest bit, shape (sets, ceil(K / 64)). A loop reads them where the log has them: most displays are
+    decided by a few actions of their set. `playable` are the bits of the actions that a policy may choose where they
+    are eligible, shape (ceil(K / 64),).
+
+    `row` is the row of each display's first vector among those of the batch, shape (n,). With `by_action` 1 action k
+    has the k-th vector from there on, and with `by_place` 1 the k-th eligible action, playable or not; with both 0 all
+    share that one.
     """
 
     of: npt.NDArray[np.int32]
@@ -75,23 +68,13 @@ class EligibleActions(NamedTuple):
 class Batch(NamedTuple):
     """Logged displays in replay order, as the loops read them.
 
-    Parameters
-    ----------
-    action
-        Logged action of each display, shape (n,); -1 where thinning has left the display out.
-    vectors
-        Vectors of each display, float32 or float64, shape (n, K, d) or (n, 1, d); (1, 1, 0) without contexts, when all
-        displays read the first. Where displays have their own eligible actions, shape (1, rows, d), whose rows these
-        name.
-    first_conversion
-        Place in `delay` and `value` of each display's first conversion, shape (n + 1,): those of display i are
-        first_conversion[i] to first_conversion[i + 1] (excluded).
-    delay
-        Delay of each conversion in rounds, shape (c,).
-    value
-        Value of each conversion in the log's own unit, shape (c,).
-    eligible
-        Eligible actions of each display; None where all always are.
+    `action` is the logged action of each display, shape (n,); -1 where thinning has left the display out. `vectors` are
+    those of each display, float32 or float64, shape (n, K, d) or (n, 1, d); (1, 1, 0) without contexts, when all
+    displays read the first. Where displays have their own eligible actions (`eligible`; None where all always are),
+    they have shape (1, rows, d), whose rows these name.
+
+    The conversions of display i are first_conversion[i] to first_conversion[i + 1] (excluded), shape (n + 1,): `delay`
+    in rounds and `value` in the log's own unit, shape (c,) each.
     """
 
     action: npt.NDArray[np.int32]
@@ -354,6 +337,7 @@ def _joined(several: list[LogPiece]) -> LogPiece:
     first, *rest = several
     if not rest:
         return first
+    counts = [np.diff(piece.first_vector) for piece in several if piece.first_vector is not None]
     return LogPiece(
         first.first,
         {name: _one([piece.displays[name] for piece in several]) for name in first.displays},
@@ -362,13 +346,8 @@ def _joined(several: list[LogPiece]) -> LogPiece:
             for name, own in first.vectors.items()
         },
         np.concatenate([first.first_conversion, *(piece.first_conversion[1:] for piece in rest)]),
-        _first_vectors_of(several),
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))]) if counts else None,
     )
-
-
-def _first_vectors_of(several: list[LogPiece]) -> npt.NDArray[np.int64] | None:
-    counts = [np.diff(piece.first_vector) for piece in several if piece.first_vector is not None]
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))]) if counts else None
 
 
 def _one(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -110,8 +110,7 @@ class Survey:
         end = int(self.marked_at[-1])
         inside = np.array([min(time, end)])
         count = traffic_until(self.log, inside)[0] if counted_by(self.log.schema) else self.displays_until(inside[0])
-        last = _Last(end, self.rate)
-        return int(_past_the_end(np.atleast_1d(count), np.array([time]), last)[0])
+        return int(_past_the_end(np.atleast_1d(count), np.array([time]), end, self.rate)[0])
 
     def displays_numbered_until(self, position: int) -> int:
         """Return how many displays have at most this number in the traffic: the first ones."""
@@ -162,7 +161,7 @@ class Survey:
         # As many displays came until then as the first later mark has before it.
         before = np.append(self.mark, self.mark[-1] + 1)
         count = before[np.searchsorted(self.marked_at, until, side="right")]
-        count = _past_the_end(count, until, _Last(int(self.marked_at[-1]), self.rate))
+        count = _past_the_end(count, until, int(self.marked_at[-1]), self.rate)
         return int((count - 1 - first).max())
 
     def shown_first(self, displays: int) -> npt.NDArray[np.int64]:
@@ -227,9 +226,8 @@ def survey(log: Log) -> Survey:
     kinds = reward_kinds(log)
     ends = _followed_until(log, kinds, shown_at)
     times += [] if ends is None else [ends]
-    last = _Last(end, rate)
     counted = traffic_until(log, *times)
-    followed = [_past_the_end(count, when, last) - 1 - position
+    followed = [_past_the_end(count, when, end, rate) - 1 - position
                 for count, when in zip(counted, times, strict=True)]  # fmt: skip
     if costs is not None:
         followed[0][costs] = 0  # at once, however many displays share the time
@@ -394,25 +392,19 @@ def _shown_until(log: Log, times: Sequence[npt.NDArray[np.int64]], traffic: Traf
     return out
 
 
-@dataclass(frozen=True)
-class _Last:
-    """The end of the displays: the time of the last, and the traffic rate."""
-
-    time: int
-    rate: float
-
-
-def _past_the_end(count: npt.NDArray[np.int64], when: npt.NDArray[np.int64], last: _Last) -> npt.NDArray[np.int64]:
+def _past_the_end(
+    count: npt.NDArray[np.int64], when: npt.NDArray[np.int64], end: int, rate: float
+) -> npt.NDArray[np.int64]:
     """Return the counts with the displays that the log's mean traffic rate would have brought after its last one."""
-    past = when > last.time
+    past = when > end
     if not past.any():
         return count
-    if not np.isfinite(last.rate):
+    if not np.isfinite(rate):
         raise LogError(
             "displays.time: all displays share one time: no traffic rate for the conversions that come later.",
             remedy="give the displays their times, or number them (unit = 'round').",
         )
-    beyond = np.where(past, np.floor((when - last.time) * last.rate), 0.0)
+    beyond = np.where(past, np.floor((when - end) * rate), 0.0)
     return count + beyond.astype(np.int64)
 
 

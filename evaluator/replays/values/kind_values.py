@@ -33,7 +33,7 @@ from evaluator.replays.options import Guardrail, Quantity, parse_guardrails
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import RewardBounds, evened, logged_rewards, reward_bounds
 from evaluator.results.json_documents import Finite, Positive
-from evaluator.results.tabular import COUNT, NUMBER, TEXT, arrow_table, interval_cells, interval_columns
+from evaluator.results.tabular import COUNT, NUMBER, TEXT, Columns, table_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -271,32 +271,28 @@ def _ratio(revenue: float, cost: float) -> float:
 
 def outcome_table(values: Iterable[OutcomeValue]) -> pa.Table:
     """Return one row an outcome: its values, each with its interval, and the number of rounds behind them."""
-    names = ("value", "uplift", "logging_value")
-    rows = (
-        {
-            "outcome": of.outcome,
-            **{key: cell for name in names for key, cell in interval_cells(name, getattr(of, name)).items()},
-            "n": of.value.n,
-            "level": of.value.level,
-        }
-        for of in values
-    )
-    return arrow_table({"outcome": TEXT, **interval_columns(*names), "n": COUNT, "level": NUMBER}, rows)
+    columns: Columns[OutcomeValue] = {
+        "outcome": (TEXT, lambda of: of.outcome),
+        "value": (None, lambda of: of.value),
+        "uplift": (None, lambda of: of.uplift),
+        "logging_value": (None, lambda of: of.logging_value),
+        "n": (COUNT, lambda of: of.value.n),
+        "level": (NUMBER, lambda of: of.value.level),
+    }
+    return table_of(columns, values)
 
 
 def guardrail_table(answers: Iterable[GuardrailAnswer]) -> pa.Table:
     """Return one row a guardrail: what it limits, the answer, and the interval that gave it."""
-    columns = {
-        "guardrail": TEXT, "outcome": TEXT, "quantity": TEXT, "limit": NUMBER, "answer": TEXT,
-        **interval_columns("estimate"), "n": COUNT, "level": NUMBER, "tests": COUNT,
-    }  # fmt: skip
-    rows = (
-        {
-            **{name: getattr(of, name) for name in ("guardrail", "outcome", "quantity", "limit", "answer", "tests")},
-            **interval_cells("estimate", of.interval),
-            "n": of.interval.n,
-            "level": of.interval.level,
-        }
-        for of in answers
-    )
-    return arrow_table(columns, rows)
+    columns: Columns[GuardrailAnswer] = {
+        "guardrail": (TEXT, lambda of: of.guardrail),
+        "outcome": (TEXT, lambda of: of.outcome),
+        "quantity": (TEXT, lambda of: of.quantity),
+        "limit": (NUMBER, lambda of: of.limit),
+        "answer": (TEXT, lambda of: of.answer),
+        "estimate": (None, lambda of: of.interval),
+        "n": (COUNT, lambda of: of.interval.n),
+        "level": (NUMBER, lambda of: of.interval.level),
+        "tests": (COUNT, lambda of: of.tests),
+    }
+    return table_of(columns, answers)

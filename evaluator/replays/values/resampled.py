@@ -48,7 +48,7 @@ from evaluator.policies.base import Need
 from evaluator.replays.findings.plan import few_clusters_warning
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.rounds.clock import KnownDelays, even_conversions, fit_on_clock, share_within, told_delays
+from evaluator.replays.rounds.clock import KnownDelays, even_conversions, seen_delays, told_delays
 from evaluator.replays.rounds.propensity import Thinning, resolve_propensities, thinning
 from evaluator.replays.rounds.stream import GatheredDisplays, LogOrder, LogPiece, blocks, gather
 from evaluator.replays.values.rewards import logged_rewards, observed_rewards
@@ -459,14 +459,10 @@ def told_anew(plan: ReplayPlan, known: KnownDelays | None, times: npt.NDArray[np
         when = plan.survey.shown_at + plan.survey.delay_ticks
         times = times[(plan.survey.display < len(survey.log)) & (when <= until)]
     even = np.arange(len(times))[even_conversions(survey.log, survey.display, plan.options.seed)]
-    drawn = np.repeat(even, times[even])
-    cdf = fit_on_clock(survey.delay[drawn], None if survey.limit is None else survey.limit[drawn], clock)
-    if cdf is None and known is None:
-        return None
-    return told_delays(
-        survey, known, clock, window, drawn,
-        cdf=cdf, tau=share_within(survey, window, cdf, drawn), delays="log", horizon=plan.setting.horizon,
-    )  # fmt: skip
+    seen = (
+        seen_delays(survey, clock, window, np.repeat(even, times[even])) if known is None else known.on(clock, window)
+    )
+    return told_delays(seen, delays="log", horizon=plan.setting.horizon)
 
 
 @dataclass(frozen=True, eq=False)

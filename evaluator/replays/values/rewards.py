@@ -47,13 +47,17 @@ def logged_rewards(plan: ReplayPlan, *, rounds: int) -> SparseRewards:
     would be revealed by round T.
     """
     if plan.options.reward == "observed":
-        return _summed(plan, _shown_in_time(plan, rounds), plan.rounds.used)
+        delay = plan.rounds.delay
+        seen = np.where(delay <= plan.window.rounds, np.maximum(rounds - delay, 0) / max(rounds, 1), 0.0)
+        return _summed(plan, seen, plan.rounds.used)
     return eventual_rewards(plan, used=plan.rounds.used)
 
 
 def eventual_rewards(plan: ReplayPlan, *, used: int) -> SparseRewards:
     """Return the reward of each of the first `used` displays, corrected where they are young and used all the same."""
-    share = _within_window(plan) if plan.rewards_end_with_window else None
+    share = None
+    if plan.rewards_end_with_window:  # a later conversion is seen of some displays only
+        share = (plan.rounds.delay <= plan.window.rounds).astype(np.float64)
     correction = plan.maturity.correction
     if correction is not None and sales(plan.log.conversions) is not None:
         weights = correction.weights_of_events(plan.survey)
@@ -135,21 +139,6 @@ def _distinct(ordered: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], np
     return ordered[first], first
 
 
-def _within_window(plan: ReplayPlan) -> npt.NDArray[np.float64]:
-    """Return which conversions are rewards, shape (c,).
-
-    Where displays are judged once followed for the policy's window, a later conversion is seen of some displays only.
-    """
-    return (plan.rounds.delay <= plan.window.rounds).astype(np.float64)
-
-
-def _shown_in_time(plan: ReplayPlan, t: int) -> npt.NDArray[np.float64]:
-    delay = plan.rounds.delay
-    if t == 0:
-        return np.zeros(len(delay))
-    return np.where(delay <= plan.window.rounds, np.maximum(t - delay, 0) / t, 0.0)
-
-
 @compiled
 def count_ranks(
     action: npt.NDArray[np.int32],
@@ -184,30 +173,24 @@ class References:
         """Return `logged_rewards`."""
         return self._once(("rewards", *_rewards_key(plan, rounds)), lambda: logged_rewards(plan, rounds=rounds))
 
-    def logging_value(self, plan: ReplayPlan, rounds: int, *, bounds: RewardBounds, alpha: float) -> Interval:
+    def logging_value(self, plan: ReplayPlan, rounds: int, *, alpha: float) -> Interval:
         """Return the interval of the logged displays' mean reward."""
         key = ("logging", alpha, *_rewards_key(plan, rounds))
 
         def interval() -> Interval:
             even = evened(plan.log, self.logged(plan, rounds), plan.options.seed)
-            return mean_interval(even, lower=bounds.lower, upper=bounds.upper, alpha=alpha)
+            return mean_interval(even, **reward_bounds(plan)._asdict(), alpha=alpha)
 
         return self._once(key, interval)
 
-    def best(
-        self, plan: ReplayPlan, arms: ArmSample, rounds: int, *, bounds: RewardBounds, alpha: float
-    ) -> BestFixedAction:
+    def best(self, plan: ReplayPlan, arms: ArmSample, rounds: int, *, alpha: float) -> BestFixedAction:
         """Return the best fixed action, by a sample of the arms that lives as long as these references."""
-        key = ("best", alpha, id(arms), *_rewards_key(plan, rounds))
-        of_logged = self.logged(plan, rounds)
-        seed = plan.options.seed
+        key, bounds = ("best", alpha, id(arms), *_rewards_key(plan, rounds)), reward_bounds(plan)
+        of_logged, seed = self.logged(plan, rounds), plan.options.seed
         if plan.sets is not None and plan.propensities.rule is not None:
             return self._once(("order", *key), lambda: _best_order(plan, of_logged, bounds, alpha))
         return self._once(
-            key,
-            lambda: best_fixed_action(
-                arms.arms(of_logged), lower=bounds.lower, upper=bounds.upper, alpha=alpha, seed=seed
-            ),
+            key, lambda: best_fixed_action(arms.arms(of_logged), **bounds._asdict(), alpha=alpha, seed=seed)
         )
 
     def sizes(self, plan: ReplayPlan, replay: Replay, shown: pa.Table) -> SetSizes:
@@ -260,7 +243,7 @@ def _best_order(plan: ReplayPlan, rewards: SparseRewards, bounds: RewardBounds, 
         if n <= 0:
             break
         sample.read(first, batch["action"][:n], plan.propensities.of(batch)[:n], batch[ELIGIBLE][:n])
-    return best_order(sample, rewards, upper=bounds.upper, lower=bounds.lower, alpha=alpha)
+    return best_order(sample, rewards, **bounds._asdict(), alpha=alpha)
 
 
 def _traffic_size(plan: ReplayPlan) -> float:

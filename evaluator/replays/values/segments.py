@@ -31,7 +31,7 @@ from evaluator.log.column import Column
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import RewardBounds, reward_bounds
 from evaluator.results.json_documents import Count
-from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, arrow_table, interval_cells, interval_columns
+from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, Columns, table_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -75,22 +75,21 @@ def _values(
         return made if plan.bounded else with_honest_kind(made)
 
     lived = group_sums(split, displays, rewards, bounds)
-    base = [sums_of(logged.taken(own), **bounds._asdict()) for own in _members(split, logged.n)]
+    code = split.code[: logged.n]
+    base = [sums_of(logged.taken(np.flatnonzero(code == g)), **bounds._asdict()) for g in range(len(split.labels))]
     uplifts = [(mean_of(x), mean_of(y, sign=-1)) for x, y in zip(lived, base, strict=True)]
-    groups = []
-    for label, x, y, uplift, n in zip(
-        split.labels, lived, base, uplifts, different_displays(split, displays), strict=True
-    ):
-        groups.append(
-            GroupValue(
-                label,
-                int(y.n),
-                value=interval([mean_of(x)], n, shift=bounds.lower),
-                uplift=interval(uplift, n, shift=0.0),
-                logging_value=interval([mean_of(y)], int(y.n), shift=bounds.lower),
-            )
+    of_groups = zip(split.labels, lived, base, uplifts, different_displays(split, displays), strict=True)
+    groups = tuple(
+        GroupValue(
+            label,
+            int(y.n),
+            value=interval([mean_of(x)], n, shift=bounds.lower),
+            uplift=interval(uplift, n, shift=0.0),
+            logging_value=interval([mean_of(y)], int(y.n), shift=bounds.lower),
         )
-    return SegmentValues(split.by, tuple(groups), split.pooled, test_of(split, uplifts, level=level))
+        for label, x, y, uplift, n in of_groups
+    )
+    return SegmentValues(split.by, groups, split.pooled, test_of(split, uplifts, level=level))
 
 
 def test_of(split: Column, groups: Sequence[Sequence[WeightedSum]], *, level: float) -> GroupTest:
@@ -117,12 +116,6 @@ def different_displays(split: Column, displays: Sequence[Ints]) -> list[int]:
     shown = displays[0] if len(displays) == 1 else np.unique(np.concatenate(displays))
     counts: list[int] = np.bincount(split.code[shown], minlength=len(split.labels)).tolist()
     return counts
-
-
-def _members(split: Column, n: int) -> list[Ints]:
-    """Return the displays of each group, in order, among the first n of the log."""
-    code = split.code[:n]
-    return [np.flatnonzero(code == g) for g in range(len(split.labels))]
 
 
 @dataclass(frozen=True)
@@ -206,22 +199,15 @@ class SegmentValues:
 
 def segment_table(splits: Iterable[SegmentValues]) -> pa.Table:
     """Return one row a group: column, group, displays, n, value, uplift and logged mean with ends, whether pooled."""
-    names = ("value", "uplift", "logging_value")
-    columns = {
-        "column": TEXT, "group": TEXT, "displays": COUNT, "n": COUNT, **interval_columns(*names), "level": NUMBER,
-        "pooled": FLAG,
-    }  # fmt: skip
-    rows = [
-        {
-            "column": split.column,
-            "group": group.label,
-            "displays": group.displays,
-            "n": group.value.n,
-            **{key: cell for name in names for key, cell in interval_cells(name, getattr(group, name)).items()},
-            "level": group.value.level,
-            "pooled": bool(split.pooled) and i == len(split.groups) - 1,
-        }
-        for split in splits
-        for i, group in enumerate(split.groups)
-    ]
-    return arrow_table(columns, rows)
+    columns: Columns[tuple[SegmentValues, int, GroupValue]] = {
+        "column": (TEXT, lambda row: row[0].column),
+        "group": (TEXT, lambda row: row[2].label),
+        "displays": (COUNT, lambda row: row[2].displays),
+        "n": (COUNT, lambda row: row[2].value.n),
+        "value": (None, lambda row: row[2].value),
+        "uplift": (None, lambda row: row[2].uplift),
+        "logging_value": (None, lambda row: row[2].logging_value),
+        "level": (NUMBER, lambda row: row[2].value.level),
+        "pooled": (FLAG, lambda row: bool(row[0].pooled) and row[1] == len(row[0].groups) - 1),
+    }
+    return table_of(columns, ((split, i, group) for split in splits for i, group in enumerate(split.groups)))
