@@ -16,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from evaluator.inputs.frame_roles import MadeFromFrames
+from evaluator.frame_roles import MadeFromFrames
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.version import __version__
 

@@ -18,13 +18,12 @@ from evaluator.comparisons.options import CompareOptions
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
 from evaluator.comparisons.study_file import read_study
-from evaluator.comparisons.variant_jobs import study_on
-from evaluator.comparisons.variant_runs import VariantRuns, execute_in_jobs, refuse_nothing_to_spread
+from evaluator.comparisons.variant_runs import VariantRuns, execute_in_jobs, refuse_nothing_to_spread, study_on
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log
 from evaluator.log.column import LIKE_USERS, source_columns
-from evaluator.options.declaration import under_own_names
+from evaluator.options.declaration import shows, under_own_names
 from evaluator.options.keywords import (
     AuditKeywords,
     CheckKeywords,
@@ -33,7 +32,6 @@ from evaluator.options.keywords import (
     ReplayKeywords,
     SimulateKeywords,
 )
-from evaluator.options.signatures import shows
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, overload
 
 from evaluator.errors import EvaluatorError, ParameterError, UsageError
-from evaluator.options import signatures
 from evaluator.options.declaration import Options
+from evaluator.options.declaration import refuse_unknown as refuse_no_option
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy, resolve, split_specs
 from evaluator.policies.user import UserPolicy
@@ -54,12 +54,12 @@ _ELSEWHERE["as_json"] = _ELSEWHERE["json"]
 
 
 def refuse_unknown(function: str, given: Mapping[str, object], *options: type[Options]) -> None:
-    """Raise if a keyword is none of a function's options; as `evaluator.options.signatures.refuse_unknown`."""
+    """Raise if a keyword is none of a function's options; as `evaluator.options.declaration.refuse_unknown`."""
     reading = {} if function == "simulate" else {name: given[name] for name in _READING & given.keys()}
     told = {
         name: f"it is one of the reading of a log: `load(..., {name}={value!r})`." for name, value in reading.items()
     }
-    signatures.refuse_unknown(function, given, *options, elsewhere=_ELSEWHERE | told)
+    refuse_no_option(function, given, *options, elsewhere=_ELSEWHERE | told)
 
 
 def as_descriptions(policies: PolicyLike | Sequence[PolicyLike]) -> list[Policy | UserPolicy | LearnedPolicy]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from evaluator.errors import WorkerError
 from evaluator.jobs.workers import this_worker
-from evaluator.outputs.checksums import checksum
+from evaluator.outputs.atomic import checksum
 from evaluator.policies.running import is_ours
 
 # More is no path.

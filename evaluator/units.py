@@ -9,16 +9,7 @@ from evaluator.errors import ParameterError
 from evaluator.escape import shortened
 
 Tick = Literal["ns", "us", "ms", "s", "min", "h", "d", "round"]
-SECONDS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-    "w": 604800.0,
-}
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 ROUND: Tick = "round"
 # A window no delay reaches.
 NO_WINDOW = 2**62

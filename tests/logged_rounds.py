@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.replays.rounds.batch import Batch, read_only_batch
-from evaluator.replays.rounds.stream import LogRounds
+from evaluator.replays.rounds.stream import Batch, LogRounds, read_only_batch
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ from evaluator.log import Log
 from evaluator.log.fingerprint import content_hash
 from evaluator.own_code import CodeOfPolicy
 from evaluator.policies.base import Setting
-from evaluator.replays.one_scan import compile_loops
 from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.run import compile_loops
 from evaluator.worlds.live_policy import LivePolicy, LiveSpan
 
 # Displays times policies that a worker of a cluster is given at a time: some seconds of work.

@@ -24,11 +24,7 @@ class AuditOptions(BareReplayOptions):
         at_least=10,
     )
     displays: int | None = option(
-        None,
-        "Displays of a twin. Default: as many as the log has",
-        example="1000000",
-        question=INTERVALS,
-        at_least=200,
+        None, "Displays of a twin. Default: as many as the log has", example="1000000", question=INTERVALS, at_least=200
     )
 
     def __post_init__(self) -> None:

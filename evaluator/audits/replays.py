@@ -21,11 +21,10 @@ from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
 from evaluator.log.schema import is_target, to_numpy
 from evaluator.policies.base import Setting
-from evaluator.replays.one_scan import ReplayRun, estimate_repeat, replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.run import shown_columns, summarise_repeats
+from evaluator.replays.run import ReplayRun, estimate_repeat, replay_all, shown_columns, summarise_repeats
 from evaluator.replays.values.rewards import References, observed_rewards, reward_bounds
 from evaluator.worlds.disk_column import mean_in_blocks
 from evaluator.worlds.estimand import ClaimsByLaw, MoneyClaim, claims_of
@@ -135,9 +134,7 @@ def replay_twin(
         found.append(shown)
         del estimate, result  # before the next one is made
     return TwinReplays(
-        told=tuple(told),
-        differences=tuple(measure(a, b, common) for a, b in combinations(found, 2)),
-        horizon=common,
+        told=tuple(told), differences=tuple(measure(a, b, common) for a, b in combinations(found, 2)), horizon=common
     )
 
 

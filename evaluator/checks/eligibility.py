@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from evaluator.checks.result import SERIOUS, TRIVIAL, Check, CheckResult, Verdict, not_applicable
 from evaluator.checks.tables import Tables
-from evaluator.estimates.martingales import log_tail
+from evaluator.estimates.confidence import log_tail
 from evaluator.log import Log
 from evaluator.log.contract import has_eligibility
 from evaluator.log.eligible import SetCodes, bits_of, members, sizes
 from evaluator.log.schema import ELIGIBLE
-from evaluator.replays.rounds.batch import read_sets
+from evaluator.replays.rounds.stream import read_sets
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

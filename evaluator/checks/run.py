@@ -16,7 +16,7 @@ from evaluator.checks.result import ALARMS, POWER_Z, CheckResult, Verdict, with_
 from evaluator.checks.tables import CheckInput, Tables, count, count_events, followed_displays
 from evaluator.checks.timeline import asked_of_timeline, follow_up, read_timeline
 from evaluator.errors import UnknownNameError, nearest
-from evaluator.estimates.enough import NEEDED, expected_rewards
+from evaluator.estimates.standard_errors import NEEDED, expected_rewards
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.column import read_clusters, read_users
@@ -46,8 +46,8 @@ class InReplay:
     rounds, conversions
         Expected number of rounds, and of the conversions of their displays.
     rewards
-        Number of rewards of equal weight that these conversions are worth (`evaluator.estimates.enough`): less where a
-        few are large.
+        Number of rewards of equal weight that these conversions are worth
+        (`evaluator.estimates.standard_errors`): less where a few are large.
     smallest_uplift
         Difference to the log's mean reward, as a share of it, that the mean of so many rounds tells on 80 % of such
         logs; nan where there is not `enough` for an interval.

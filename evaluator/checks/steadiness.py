@@ -13,7 +13,7 @@ from evaluator.checks.significance import p_words
 from evaluator.checks.tables import Tables
 from evaluator.log.schema import to_numpy
 from evaluator.log.times import dated
-from evaluator.replays.rounds.gaps_and_bursts import (
+from evaluator.replays.support import (
     BURSTY,
     ConversionGap,
     conversion_gaps,

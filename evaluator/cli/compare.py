@@ -61,8 +61,7 @@ def compare_command(
     from evaluator.comparisons.kept import KeptResults
     from evaluator.comparisons.log_places import place_of
     from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
-    from evaluator.comparisons.variant_jobs import study_on
-    from evaluator.comparisons.variant_runs import MOST, VariantRuns
+    from evaluator.comparisons.variant_runs import MOST, VariantRuns, study_on
     from evaluator.log.column import LIKE_USERS
     from evaluator.policies.static import LoggingPolicy
 

@@ -93,9 +93,9 @@ def compile_command(
     from evaluator.errors import EvaluatorError
     from evaluator.policies.base import Need
     from evaluator.policies.registry import POLICIES
-    from evaluator.replays.one_scan import compile_loops
     from evaluator.replays.options import ReplayOptions
     from evaluator.replays.planning import plan_replay
+    from evaluator.replays.run import compile_loops
 
     log = open_log(dataset, {}).log
     plans = []

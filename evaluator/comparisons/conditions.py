@@ -14,32 +14,34 @@ from typing import Any, NamedTuple
 
 from evaluator.checks.dependence import WEAR_OUT
 from evaluator.checks.steadiness import MANY_LOST, OUTAGES
-from evaluator.comparisons.assumed_bound import PlausibleDifferences
-from evaluator.comparisons.differences import FoundDifferences, Pair, why_none
-from evaluator.comparisons.expected import FIRST_PART, expected_difference
-from evaluator.comparisons.horizon import CommonHorizon
-from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
-from evaluator.comparisons.variants import line_of
+from evaluator.comparisons.differences import FoundDifferences, Pair, PlausibleDifferences, why_none
+from evaluator.comparisons.expected import (
+    FIRST_PART,
+    Uplift,
+    expected_difference,
+    expected_share,
+    find_uplift,
+    share_of_baseline,
+)
+from evaluator.comparisons.variants import CommonHorizon, line_of
 from evaluator.comparisons.verdict import Candidate, Condition, Harm, Look, ShipRule, Target, Verdict, decide, level_at
 from evaluator.estimates.confidence import Interval, with_honest_kind
-from evaluator.estimates.enough import NEEDED
+from evaluator.estimates.standard_errors import NEEDED
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
-from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.values.kind_values import GuardrailAnswer
 
 # Beyond so many times the log nobody plans.
 _MOST = 100.0
 _Z80 = 0.8416212335729143
 # How a bootstrap is asked for where none was wanted.
 _BOOTSTRAP = 200
-
 _BY_THE_RUN = "the number of rounds compared depended on the run", "a smaller `horizon`"
 _NO_FOLLOW_UP = (
     "nothing says how long conversions take, so that young displays may count as failures",
     "an attribution_window in the spec, or a `window`",
 )
-
 # Of a comparison in which no number decides, so that nothing is checked; and before the check that another one needs.
 UNCHECKED = Condition("checks", None, "the log was not checked")
 TO_CHECK = Condition("checks", None, "the log is to be checked")

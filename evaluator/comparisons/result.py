@@ -13,11 +13,9 @@ import pyarrow as pa
 
 from evaluator.checks.run import CheckReport
 from evaluator.comparisons.differences import Difference
-from evaluator.comparisons.horizon import CommonHorizon, VariantCurve, curve_table
-from evaluator.comparisons.ranking import Ranking, TestedDifference
 from evaluator.comparisons.segment_differences import SegmentDifferences, segment_difference_table
-from evaluator.comparisons.variants import VariantInputs
-from evaluator.comparisons.verdict import Verdict
+from evaluator.comparisons.variants import CommonHorizon, VariantCurve, VariantInputs, curve_table
+from evaluator.comparisons.verdict import Ranking, TestedDifference, Verdict
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.result import ReplayResult
 from evaluator.results.in_notebooks import ShownInNotebooks

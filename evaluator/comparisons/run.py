@@ -12,25 +12,32 @@ import numpy as np
 
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.run import check_log
-from evaluator.comparisons.assumed_bound import honest_difference, honest_ranking, plausible_differences
 from evaluator.comparisons.conditions import TO_CHECK, find_verdict, with_checks
-from evaluator.comparisons.differences import Difference, find_differences, to_widest_window
+from evaluator.comparisons.differences import (
+    Difference,
+    find_differences,
+    honest_difference,
+    plausible_differences,
+    to_widest_window,
+)
 from evaluator.comparisons.expected import at_horizon, expected_difference, reward_cut, why_not_expected
-from evaluator.comparisons.horizon import (
+from evaluator.comparisons.result import Comparison
+from evaluator.comparisons.segment_differences import harmed_groups, segment_differences
+from evaluator.comparisons.variant_runs import VariantRuns
+from evaluator.comparisons.variants import (
     CommonHorizon,
     FirstRounds,
+    Variants,
     asked_horizon,
+    assumed_by,
     common_horizon,
     comparable,
     draw_curve,
     first_rounds,
+    names_of,
+    pairs_of,
 )
-from evaluator.comparisons.ranking import rank, ranked_pairs
-from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.segment_differences import harmed_groups, segment_differences
-from evaluator.comparisons.variant_runs import VariantRuns
-from evaluator.comparisons.variants import Variants, assumed_by, names_of, pairs_of
-from evaluator.comparisons.verdict import ANY_UPLIFT, Look, ShipRule
+from evaluator.comparisons.verdict import ANY_UPLIFT, Look, ShipRule, rank, ranked_pairs
 from evaluator.errors import NoRoundsError, ParameterError, nearest
 from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS, ordered
 from evaluator.findings.finding import Finding
@@ -42,8 +49,8 @@ from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.support import rarest_warning
-from evaluator.replays.values.expected_values import ResampledValues
 from evaluator.replays.values.kind_values import kind_values
+from evaluator.replays.values.resampled import ResampledValues
 
 
 def plan_comparison(
@@ -199,8 +206,13 @@ def compare_results(
         horizon=horizon,
         baseline=baseline,
         differences=tuple(realised.between(i, baseline) for i in others),
-        ranking=honest_ranking(
-            unbounded, rank(values, [reward_cut(plan) for plan in plans], found, baseline, level=options.level)
+        ranking=rank(
+            values,
+            [reward_cut(plan) for plan in plans],
+            found,
+            baseline,
+            level=options.level,
+            rests_on=unbounded.rewards.ends_seen,
         ),
         window_costs=tuple(realised.between(*pair) for pair in costs),
         curves=tuple(curves),

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evaluator.comparisons.differences import IN_ORDER, IN_ORDERS, SAME, in_order, on_displays_of_both, why_none
 from evaluator.comparisons.expected import WeightedPairs
-from evaluator.comparisons.horizon import FirstRounds
+from evaluator.comparisons.variants import FirstRounds
 from evaluator.comparisons.verdict import Harm, Look, Target, level_at
 from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.paired import UNPAIRED, Contrast, RewardSums, contrast_of, shown_alone

@@ -30,7 +30,7 @@ from typing import Any
 
 from evaluator.comparisons.verdict import Look, ShipRule, parse_look, parse_ship_rule
 from evaluator.errors import EvaluatorError, KeyOfFileError, SourceError, nearest, nearest_file
-from evaluator.inputs.toml_file import NotTomlError, read_toml
+from evaluator.input_files import NotTomlError, read_toml
 from evaluator.options.declaration import Options, alternatives, kinds_of, several
 from evaluator.options.shared import POLICIES, WINDOWS
 from evaluator.policies.registry import resolve

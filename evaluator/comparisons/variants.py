@@ -1,4 +1,8 @@
-"""The variants of a study: every policy with every window, planned one by one on what all share, and their names."""
+"""The variants of a study: every policy with every window, their names, and the rounds at which they are compared.
+
+The number of rounds is the same for all, and no outcome moves it. Each variant has a curve up to there, whose bands of
+value and regret hold at all rounds at once.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,32 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluator.engine.log_replay import sure_rounds
+from evaluator.estimates.confidence import mean_sequence
 from evaluator.log import Log
+from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay, read_basis
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.support import least_acceptance
+from evaluator.replays.values.rewards import RewardBounds, observed_rewards, reward_bounds
 from evaluator.replays.warm_start import learned_among, numbered_as_learned
-from evaluator.results.json_documents import Count, omitted
+from evaluator.results.json_documents import Count, Positive, array_of, omitted
 
 Window = str | int | None
-
-
 P = TypeVar("P")
+Floats = npt.NDArray[np.float64]
+# Probability that any of the replays ends before the horizon: three standard deviations for a single one.
+_MISSED = 0.00135
+_CHECKPOINTS = 200
+_Listed = Annotated[Floats, *array_of(float, most=_CHECKPOINTS)]
 
 
 def pairs_of(
@@ -141,3 +157,179 @@ def window_text(result: ReplayResult) -> str:
     if window is None:
         return "none"
     return f"{window:,}" if ticks is None else str(result.plan["options"]["window"])
+
+
+@dataclass(frozen=True)
+class CommonHorizon:
+    """Rounds at which replays are compared.
+
+    Parameters
+    ----------
+    rounds
+        Number of rounds T of each replay that are compared.
+    fixed
+        Whether T was fixed before any outcome was seen, as the intervals assume.
+    why
+        Clause for reports that says why it is this number.
+    """
+
+    rounds: Count
+    fixed: bool
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRounds:
+    """What a replay showed in its first T rounds, and earned: one array a repeat, shape (T,) each."""
+
+    displays: tuple[npt.NDArray[np.int64], ...]
+    rewards: tuple[npt.NDArray[np.float64], ...]
+
+
+def common_horizon(plans: Sequence[ReplayPlan], results: Sequence[ReplayResult]) -> CommonHorizon:
+    """Return the common horizon of replays.
+
+    It is the one asked for, or as many rounds as each replay gets all but surely, whatever its policy does: rejection
+    and keep accept each of N displays with a probability of at least c, so floor(cN - z sqrt(cN(1 - c))), where z is 3
+    for one replay and grows with their number; queue stops by itself at the displays of the rarest action, logging
+    after all N. Should a replay end before that, the horizon is where the shortest one ended. Replays that are
+    not `comparable` are left out; one at least has a round.
+    """
+    from scipy.special import ndtri
+
+    asked = asked_horizon(plans)
+    lived = comparable(results)
+    z = -float(ndtri(_MISSED / sum(plans[i].options.repeats for i in lived)))
+    planned = asked or min(_rounds_before_any(plans[i], results[i], z) for i in lived)
+    last = min(lived, key=lambda i: results[i].rounds)
+    shortest = results[last].rounds
+    if planned > shortest or planned < 1:
+        short = (
+            f"short of the {planned:,} rounds {'asked for' if asked else 'fixed beforehand'}"
+            if planned > 0
+            else "and on this log no number of rounds is sure beforehand"
+        )
+        return CommonHorizon(
+            shortest,
+            False,
+            f"{names_of(results)[last]} ended there, {short}, so that the horizon depended on the run and the "
+            "intervals of the differences may be too short",
+        )
+    return CommonHorizon(planned, True, "as asked for" if asked else "fixed from the log alone, before any outcome")
+
+
+def asked_horizon(plans: Sequence[ReplayPlan]) -> int | None:
+    """Return the number of rounds that was asked for, if any: the logging policy's has none."""
+    return next((plan.options.horizon for plan in plans if plan.sampler != "logged"), None)
+
+
+def comparable(results: Sequence[ReplayResult]) -> list[int]:
+    """Return which replays are compared: those with rounds that no action without a usable display cut short, if any.
+
+    An action that nobody can replay decides nothing for the others.
+    """
+    lived = [i for i, result in enumerate(results) if result.rounds]
+    return [i for i in lived if not results[i].ended_by] or lived
+
+
+def first_rounds(plan: ReplayPlan, result: ReplayResult, rounds: int) -> FirstRounds:
+    """Return the first rounds of every repeat; rewards observed by the horizon are those observed by this one."""
+    table = result.trajectory
+    starts = np.searchsorted(to_numpy(table["repeat"]), np.arange(plan.options.repeats))
+    numbers = to_numpy(table["display_id"])
+    numbers = numbers - plan.before if plan.before else numbers
+    displays = tuple(numbers[start : start + rounds] for start in starts)
+    if plan.options.reward == "observed":
+        return FirstRounds(displays, tuple(observed_rewards(plan, of_repeat) for of_repeat in displays))
+    return FirstRounds(displays, tuple(to_numpy(table["reward"])[start : start + rounds] for start in starts))
+
+
+def _rounds_before_any(plan: ReplayPlan, result: ReplayResult, z: float) -> int:
+    n = len(plan.rounds)
+    if plan.sampler == "logged":
+        return n
+    if plan.sampler == "queue":
+        return result.rounds
+    return sure_rounds(n, least_acceptance(plan.matched, plan.usable), deviations=z)
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """A curve and its band, shape (k,) each; nan where it is not known."""
+
+    estimate: _Listed
+    low: _Listed
+    high: _Listed
+
+
+@dataclass(frozen=True, eq=False)
+class VariantCurve:
+    """A variant over the rounds of the common horizon.
+
+    Parameters
+    ----------
+    rounds
+        Checkpoints t, at most 200, shape (k,).
+    value
+        Mean reward of the first t rounds; the mean over repeats. Its band is the mean of theirs, at the level split
+        over them: unlike the interval at the end (`evaluator.estimates.paired`) it holds at all rounds at once.
+    regret
+        Total regret of the first t rounds against the best fixed action. Both bands are anytime-valid: the whole band
+        holds with the level's probability.
+    """
+
+    rounds: Annotated[npt.NDArray[np.int64], *array_of(Positive, most=_CHECKPOINTS)]
+    value: Band
+    regret: Band
+
+
+def checkpoints(rounds: int) -> npt.NDArray[np.int64]:
+    """Return at most 200 rounds, a tenth, a quarter, half and all of them included.
+
+    >>> checkpoints(10).tolist()
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    """
+    return np.unique(-(-np.arange(1, _CHECKPOINTS + 1) * rounds // _CHECKPOINTS))[-_CHECKPOINTS if rounds else 1 :]
+
+
+def draw_curve(plan: ReplayPlan, result: ReplayResult, lived: FirstRounds) -> VariantCurve:
+    """Return the curve of a variant.
+
+    The regret's reference, the value of the best fixed action, and its error are those of the replay's own result.
+    Where rewards are those observed by the horizon, this reference belongs to the horizon of the replay: the regret is
+    known only where that is the common one.
+    """
+    rounds = len(lived.displays[0])
+    at = checkpoints(rounds)
+    alpha = (1.0 - plan.options.level) / plan.options.repeats
+    bounds = reward_bounds(plan)
+    value = _mean_band(lived.rewards, at, bounds, alpha)
+    joint = _mean_band(lived.rewards, at, bounds, alpha / 2)
+    best = result.best_fixed_action.value
+    known = plan.options.reward == "eventual" or len(result.trajectory) == rounds * plan.options.repeats
+    times = at if known else np.full(len(at), np.nan)
+    regret = Band(
+        times * (best.estimate - joint.estimate), times * (best.low - joint.high), times * (best.high - joint.low)
+    )
+    return VariantCurve(at, value, regret)
+
+
+def curve_table(curves: Sequence[VariantCurve]) -> pa.Table:
+    """Return curves as a table: variant (from 0), round, value and regret with the ends of their bands."""
+    return pa.table(
+        {
+            "variant": pa.array(np.repeat(np.arange(len(curves), dtype=np.int32), [len(c.rounds) for c in curves])),
+            "round": np.concatenate([c.rounds for c in curves]),
+            **{
+                f"{what}{end}": np.concatenate([getattr(getattr(c, what), part) for c in curves])
+                for what in ("value", "regret")
+                for end, part in (("", "estimate"), ("_low", "low"), ("_high", "high"))
+            },
+        }
+    )
+
+
+def _mean_band(rewards: Sequence[Floats], at: npt.NDArray[np.int64], bounds: RewardBounds, alpha: float) -> Band:
+    ends = [mean_sequence(x, lower=bounds.lower, upper=bounds.upper, alpha=alpha, at=at) for x in rewards]
+    means = [np.cumsum(x)[at - 1] / at for x in rewards]
+    return Band(*(np.mean(part, axis=0) for part in (means, [low for low, _ in ends], [high for _, high in ends])))

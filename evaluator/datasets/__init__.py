@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from evaluator.options.declaration import refuse_unknown, shows
 from evaluator.options.keywords import ReadingKeywords
-from evaluator.options.signatures import refuse_unknown, shows
 from evaluator.reading.options import ReadingOptions
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from evaluator.delays.nonparametric import NonparametricFit
 from evaluator.delays.product_limit import Floats, Ints
 from evaluator.errors import DataError, ParameterError
 from evaluator.escape import shortened
-from evaluator.inputs.open_regular import open_regular
+from evaluator.input_files import open_regular
 from evaluator.outputs.atomic import whole_file
 from evaluator.outputs.staging import writing
 from evaluator.units import ROUND, parse_duration, without_ticks

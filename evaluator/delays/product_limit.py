@@ -206,9 +206,23 @@ def _countable(values: Ticks, rows: int = 0) -> bool:
     return values.dtype == np.int64 and values.max() < 4 * max(values.size, rows)
 
 
-def checked_delays(
-    delays: ArrayLike, limits: ArrayLike | None = None, *, whole: bool = True
-) -> tuple[Ticks, Ticks | None]:
+class Observed(NamedTuple):
+    """Delays of conversions, shape (n,), and the longest that could have been seen of each; None for no cut-off."""
+
+    delay: Ticks
+    limit: Ticks | None
+
+    def take(self, rows: NDArray[Any]) -> Observed:
+        """Return some of them, by their numbers or by whether they are wanted."""
+        return Observed(self.delay[rows], None if self.limit is None else self.limit[rows])
+
+    @property
+    def ends(self) -> Ticks:
+        """The limits; where nothing was cut off, the longest delay instead."""
+        return np.full(self.delay.shape, self.delay.max()) if self.limit is None else self.limit
+
+
+def checked_delays(delays: ArrayLike, limits: ArrayLike | None = None, *, whole: bool = True) -> Observed:
     """Return delays, shape (n,), and limits, shape (n,) or (), after checking them against each other, in ticks.
 
     A limit is the longest delay that could have been seen of its conversion, and at least the delay; None is no
@@ -227,7 +241,7 @@ def checked_delays(
             remedy="a conversion cannot precede its display: check which clicks and conversions were joined.",
         )
     if limits is None:
-        return delay, None
+        return Observed(delay, None)
     given = np.asarray(limits)
     limit = _ticks(np.full(delay.shape, given) if given.ndim == 0 else given, "Limit", whole)
     if limit.shape != delay.shape:
@@ -241,10 +255,10 @@ def checked_delays(
         )
     if delay.dtype != limit.dtype:
         delay, limit = delay.astype(np.float64), limit.astype(np.float64)
-    return delay, limit
+    return Observed(delay, limit)
 
 
-def seen_within(delay: Ticks, limit: Ticks | None, longest: float) -> tuple[Ticks, Ticks | None]:
+def seen_within(delay: Ticks, limit: Ticks | None, longest: float) -> Observed:
     """Return the delays of at most `longest`, shape (m,), and their limits, cut there too.
 
     Their law is F(a) / F(longest): that of delays which nobody could have seen later than `longest`. Raises
@@ -255,7 +269,7 @@ def seen_within(delay: Ticks, limit: Ticks | None, longest: float) -> tuple[Tick
         raise ParameterError(
             f"The shortest of {delay.size} delays is {delay.min()}, above longest={longest}.", remedy="raise `longest`."
         )
-    return delay[short], None if limit is None else np.minimum(limit[short], longest)
+    return Observed(delay[short], None if limit is None else np.minimum(limit[short], longest))
 
 
 def _ticks(values: ArrayLike, name: str, whole: bool) -> Ticks:

@@ -25,7 +25,7 @@ from evaluator.engine.kernels.intrinsics import (
     prefetch,
 )
 from evaluator.policies.dispatch import begin, begin_among, choose_among, choose_possible, score_among, scores
-from evaluator.replays.rounds.batch import Batch, EligibleActions
+from evaluator.replays.rounds.stream import Batch, EligibleActions
 
 # A key that is not drawn yet.
 NO_KEY = -2

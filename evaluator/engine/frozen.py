@@ -33,7 +33,7 @@ from evaluator.engine.kernels.intrinsics import borrowed
 from evaluator.options.shared import FinalPolicyName
 from evaluator.policies.dispatch import begin, estimate, has_estimates, holds_choice
 from evaluator.policies.running import blamed, has_random_ties, is_plain_python, loop_for
-from evaluator.replays.rounds.batch import EligibleActions, read_only, read_only_sets
+from evaluator.replays.rounds.stream import EligibleActions, read_only, read_only_sets
 from evaluator.streams import Stream, random_stream, seed_stream
 
 FrozenKind = Literal["greedy", "exploring", "posterior sampling"]
@@ -159,7 +159,7 @@ class FrozenPolicy:
 
         They do not depend on how the displays are cut into batches.
 
-        `vectors` are as in `evaluator.replays.rounds.batch.Batch`: shape (n, K, d), (n, 1, d), or (1, ...) for all.
+        `vectors` are as in `evaluator.replays.rounds.stream.Batch`: shape (n, K, d), (n, 1, d), or (1, ...) for all.
 
         Raises
         ------

@@ -37,7 +37,7 @@ from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose
 from evaluator.policies.running import blamed, has_random_ties, loop_for, reward_unit
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.rounds.batch import Batch, read_only_batch
+from evaluator.replays.rounds.stream import Batch, read_only_batch
 from evaluator.streams import Stream, random_stream
 
 BATCH = 65_536

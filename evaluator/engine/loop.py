@@ -35,7 +35,7 @@ from evaluator.policies.dispatch import (
     told_sum,
     wins,
 )
-from evaluator.replays.rounds.batch import Batch, EligibleActions
+from evaluator.replays.rounds.stream import Batch, EligibleActions
 
 Choices = npt.NDArray[np.int32]
 

@@ -31,7 +31,7 @@ round earns at least as much, and the sign is known again. So
 is one martingale in the order of the log, and one interval holds for its end: nothing is spent on a second one, and the
 errors of the two sides add like the sides of a right angle, not as widths. Each repeat reads the log in an order of its
 own, which both replays share. With the means over the repeats of their sums and of their V the interval holds at their
-end, whatever the repeats have in common, and at no further error (`evaluator.estimates.repeated`).
+end, whatever the repeats have in common, and at no further error (see *Repeats*).
 
 A display shown by one replay alone adds its reward, in [a, b] with b - a = 1, or takes it away. With a prediction Y^_i
 in the same range, |Y_i - Y^_i| <= 1, so that both M and -M, with V = sum (Y_i - Y^_i)^2, stay below the boundary of
@@ -42,12 +42,36 @@ Why no shorter, normal interval, though T is fixed: V is not. Two policies cease
 enough, and that stops the sum as a peeking analyst would. Of equal pairs that differ only until one looks worse by two
 standard errors, a normal 95 % interval misses several times as many as it says (`tests/estimates/test_contrast.py`).
 
+*Repeats.* One interval holds for the mean over several replays of the same log, no wider than that of one. Repeat r
+plays T_r rounds. Let S_r be the sum of its rewards minus their conditional means, each given the repeat's own past, and
+V_r the variation of `evaluator.estimates.confidence.mean_sequence`. For every lambda in [0, 1), exp(lambda S_r -
+psi(lambda) V_r) at the end of the repeat has mean at most 1: it is a supermartingale in the repeat's own filtration,
+begins at 1, and the repeat ends at a stopping time of it. The repeats show the same displays, so they depend on each
+other in ways that nobody knows, and have no common filtration. But exp is convex: with the means over the repeats S, V
+and T,
+
+    E exp(lambda S - psi(lambda) V) <= mean over r of E exp(lambda S_r - psi(lambda) V_r) <= 1,
+
+whatever their dependence. So is the mean over lambda, the mixture m(S, V) of `gamma_exponential_boundary`, and by
+Markov's inequality P(m(S, V) >= 1/alpha) <= alpha. The interval
+
+    mean reward of all rounds +- (b / T) u(V / b^2),    u = `gamma_exponential_boundary` at alpha/2,
+
+holds with probability 1 - alpha for the mean, over all rounds of all repeats, of the expected reward given the past.
+It is that of a single repeat with their mean variation: not wider, as a union bound over repeats would be; nor
+narrower, although the mean varies less, for how much less depends on that unknown dependence.
+
+The price: Ville's inequality, which holds at all times at once, is Markov's here. The interval holds where the repeats
+ended, not all along.
+
 References
 ----------
 Howard, Ramdas, McAuliffe, Sekhon. Time-uniform, nonparametric, nonasymptotic confidence sequences. Annals of Statistics
-49(2), 2021: the boundary and the interval of each sum. Zhang, Janson, Murphy. Inference for batched bandits. NeurIPS
-2020: why estimates from adaptive choices are not normal. The union bound over the two sums, and the order in which both
-runs are one martingale, are ours.
+49(2), 2021: the boundary, the interval of each sum, and the supermartingales. Zhang, Janson, Murphy. Inference for
+batched bandits. NeurIPS 2020: why estimates from adaptive choices are not normal. Vovk, Wang. E-values: calibration,
+combination and applications. Annals of Statistics 49(3), 2021: the mean of e-values of any dependence is one. The union
+bound over the two sums, the order in which both runs are one martingale, and that the mean may be taken inside exp are
+ours.
 """
 
 from __future__ import annotations
@@ -67,6 +91,7 @@ from evaluator.estimates.confidence import (
     gamma_exponential_boundary,
     interval_ends,
     log_mixture,
+    mean_interval,
     middle,
     mixture_rho,
 )
@@ -75,6 +100,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 PAIRED = f"paired, {ANYTIME}"
 UNPAIRED = f"unpaired, {ANYTIME}"
+REPEATED = "empirical Bernstein for the mean of repeats, at their end (Howard et al. 2021; Vovk, Wang 2021)"
 # Beyond this a p-value is called 10^-300.
 _LARGEST_THRESHOLD = 300 * np.log(10.0)
 _HALVINGS = 50
@@ -174,7 +200,7 @@ def difference_of_sums(
     a, b
         Sums of the rewards of the displays that only A and that only B showed, from `discordant`; or, where rewards of
         one display differ between the two, of all their rounds, which gives the longer, unpaired interval. For several
-        repeats, their mean (`evaluator.estimates.repeated`). Both have the same number of rounds, so that the smallest
+        repeats, their mean (`evaluator.estimates.paired`). Both have the same number of rounds, so that the smallest
         reward, which they count from, cancels.
     rounds, alpha
         Number of rounds T > 0 of A; probability that the interval fails.
@@ -335,12 +361,12 @@ def _signed(
     return kinds
 
 
-# No independence is used: an interval at level 1 - a and one at level 1 - b both hold with probability 1 - a - b,
-# and then so does what is computed from their ends.
-
-
 def difference(a: Interval, b: Interval) -> Interval:
-    """Return the interval of a - b; its level is 1 minus both errors."""
+    """Return the interval of a - b; its level is 1 minus both errors.
+
+    No independence is used: an interval at level 1 - a and one at level 1 - b both hold with probability 1 - a - b, and
+    then so does what is computed from their ends.
+    """
     return Interval(
         estimate=a.estimate - b.estimate,
         low=a.low - b.high,
@@ -359,3 +385,30 @@ def unknown(a: Interval) -> Interval:
 def scaled(a: Interval, factor: float) -> Interval:
     """Return the interval of a times a positive factor."""
     return replace(a, estimate=a.estimate * factor, low=a.low * factor, high=a.high * factor)
+
+
+def mean_sums(of: Sequence[RewardSums]) -> RewardSums:
+    """Return the mean over repeats of their sums; those of one repeat as they are."""
+    if len(of) == 1:
+        return of[0]
+    return RewardSums(*(np.mean([getattr(each, name) for each in of], axis=0) for name in RewardSums._fields))
+
+
+def repeated_interval(
+    rewards: Sequence[Floats], *, upper: float, lower: float = 0.0, alpha: float, displays: int
+) -> Interval:
+    """Return the mean reward of all rounds of several repeats, with an interval, which fails with probability `alpha`.
+
+    Rewards of the rounds of each repeat are in order, shape (T_r,), in [`lower`, `upper`]. Should one have no rounds,
+    nothing is known. Of a single repeat the interval is that of `mean_interval`. Its n is the number of different
+    displays that the repeats showed.
+    """
+    if len(rewards) == 1:
+        return mean_interval(rewards[0], upper=upper, lower=lower, alpha=alpha)
+    if not all(len(x) for x in rewards):
+        return mean_interval([], upper=upper, lower=lower, alpha=alpha)
+    width = upper - lower
+    of = mean_sums([sums_of(x, upper=upper, lower=lower) for x in rewards])
+    low, high = (lower + end for end in interval_ends(of.total, of.variation, of.n, upper=width, alpha=alpha))
+    estimate = float(lower + width * of.total / of.n)
+    return Interval(estimate, float(low), float(high), displays, 1.0 - alpha, REPEATED)

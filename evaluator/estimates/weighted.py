@@ -16,7 +16,7 @@ often the more precise of the first two.
 
 Intervals are normal, shifted by the skewness of the terms (Hall 1983): rare rewards are missed on one side more often
 than on the other, and the shift makes good for that. They are given where enough rewards count, and not otherwise
-(`evaluator.estimates.enough`), and without an interval there is no estimate: both are nan.
+(`evaluator.estimates.standard_errors`), and without an interval there is no estimate: both are nan.
 
 IPS and DR are linear in pi: drawn choices in the place of exact probabilities leave them unbiased, however few the
 draws, if each display has its own; what the draws add to the variance is then part of the standard error.
@@ -45,13 +45,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.enough import NEEDED, equal_rewards, missing
-from evaluator.estimates.standard_errors import cluster_sums, clustered_error, clusters_text, effective, too_few
+from evaluator.estimates.standard_errors import (
+    NEEDED,
+    cluster_sums,
+    clustered_error,
+    clusters_text,
+    effective,
+    equal_rewards,
+    missing,
+    too_few,
+)
 from evaluator.results.json_documents import Count, NotNegative
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
-
 NORMAL = "asymptotic normal, shifted for skewness"
 # A mean weight this many standard errors from 1 is no accident.
 CALIBRATED = 4.0
@@ -64,8 +71,8 @@ class WeightedValue:
     Parameters
     ----------
     value
-        Estimate with its interval: right at one time only, and given from `evaluator.estimates.enough.NEEDED` rewards
-        on; nan below. Not cut at the rewards' range.
+        Estimate with its interval: right at one time only, and given from
+        `evaluator.estimates.standard_errors.NEEDED` rewards on; nan below. Not cut at the rewards' range.
     standard_error
         Standard error of the estimate; nan where the estimate is.
     skewness

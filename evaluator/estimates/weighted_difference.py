@@ -16,10 +16,11 @@ the normal interval's and the shifted one's: the two reach s g (1 + 2 z²) / (6 
 tail, g the skewness of the n terms. An interval that is shifted is not symmetrical. Where displays hang together, s and
 g are those of sums over clusters, n is their number, and the law is Student's.
 
-*When there is one.* From `evaluator.estimates.enough.NEEDED` rewards on, counted on the weights of each policy. Not on
-the differences z: most of these are of displays that neither policy makes heavy, and a count of them promises much. Of
-money, whose large values are the rare ones, the end on the side of the long tail is hardly known below
-`NEEDED_OF_MONEY` rewards: the largest values have perhaps not been seen yet. Nothing is to be concluded from it then.
+*When there is one.* From `evaluator.estimates.standard_errors.NEEDED` rewards on, counted on the weights of each
+policy. Not on the differences z: most of these are of displays that neither policy makes heavy, and a count of them
+promises much. Of money, whose large values are the rare ones, the end on the side of the long tail is hardly known
+below `NEEDED_OF_MONEY` rewards: the largest values have perhaps not been seen yet. Nothing is to be concluded from it
+then.
 
 References
 ----------
@@ -37,8 +38,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.estimates.confidence import Interval
-from evaluator.estimates.enough import NEEDED, equal_rewards, missing
-from evaluator.estimates.standard_errors import cluster_sums, clustered_error, clusters_text, effective, too_few
+from evaluator.estimates.standard_errors import (
+    NEEDED,
+    cluster_sums,
+    clustered_error,
+    clusters_text,
+    effective,
+    equal_rewards,
+    missing,
+    too_few,
+)
 from evaluator.estimates.weighted import CALIBRATED, Codes, Floats, WeightedValue
 from evaluator.results.json_documents import ShareOrNull
 
@@ -79,8 +88,9 @@ class WeightedDifference(WeightedValue):
 class Influence:
     """A policy's value, nan where no display has weight, and how much each display moves it, of mean 0, shape (n,).
 
-    `rewards` is the number of rewards of equal weight that the value rests on (`evaluator.estimates.enough`); `off` a
-    clause that says that the weights are not those of the policy, as their mean tells; empty where they may be.
+    `rewards` is the number of rewards of equal weight that the value rests on (`evaluator.estimates.standard_errors`);
+    `off` is a clause that says that the weights are not those of the policy, as their mean tells; empty where they may
+    be.
     """
 
     value: float

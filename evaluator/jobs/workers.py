@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from evaluator.errors import WorkerError
-from evaluator.outputs.checksums import checksum
+from evaluator.outputs.atomic import checksum
 from evaluator.version import __version__
 
 K = TypeVar("K")

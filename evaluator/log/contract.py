@@ -42,7 +42,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.errors import LogError, UnknownNameError, nearest
-from evaluator.inputs.frame_roles import MadeFromFrames
+from evaluator.frame_roles import MadeFromFrames
 from evaluator.log.breaches import PARTS, find_breaches
 from evaluator.log.eligible import SetCodes, members
 from evaluator.log.log_tables import (

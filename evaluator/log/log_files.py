@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluator.errors import EvaluatorError, SourceError
-from evaluator.inputs.open_regular import NotRegularError, open_regular, refuse_irregular
+from evaluator.input_files import NotRegularError, open_regular, refuse_irregular
 from evaluator.log.schema import is_sets
 
 # Ranges nearer than this are fetched as one, with what lies between: a question costs as much as so many bytes.

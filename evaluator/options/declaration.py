@@ -18,18 +18,19 @@ evaluator.errors.ParameterError: `count=0` is out of range. Hint: take a whole n
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import numbers
 import textwrap
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from evaluator.errors import ParameterError, nearest
+from evaluator.errors import ParameterError, UnknownOptionError, nearest
 from evaluator.escape import shortened
 
 T = TypeVar("T", bound="Options")
@@ -42,48 +43,23 @@ _KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """The declaration of an option, or of a parameter of a policy.
+    """The declaration of an option, or of a parameter of a policy."""
 
-    Parameters
-    ----------
-    default
-        Value of the option if the user gives none.
-    help, more
-        Phrase that says what the option does, for the command line and the docstrings; sentences that only these add.
-    example
-        Value of the option as one writes it on the command line; empty where `help` shows a value.
-    panel, question
-        Heading under which ``--help-all`` lists the option; the user's question that it answers, under which ``--help``
-        lists it, empty if only ``--help-all`` does.
-    flags
-        Further names on the command line, such as ``-w``; a name with a slash is a pair of switches and replaces the
-        option's own name.
-    singular, plural
-        Second name of an option that takes several values, under which one value may be given; second name, on the
-        command line, of an option that takes one value where other commands take several. Empty without one.
-    above, at_least, below, at_most
-        Range of a number; `above` and `below` exclude the bound. None for no such bound.
-    bits
-        Number of bits of a whole number without a sign.
-    origin
-        Declaration from which this one is derived; None if it is derived from none.
-    """
-
-    default: Any
-    help: str
-    more: str = ""
-    example: str = ""
-    panel: str = ""
-    question: str = ""
-    flags: tuple[str, ...] = ()
-    singular: str = ""
-    plural: str = ""
-    above: float | None = None
+    default: Any  # if the user gives none
+    help: str  # phrase that says what the option does, for the command line and the docstrings
+    more: str = ""  # sentences that only docstrings add
+    example: str = ""  # value as one writes it on the command line; empty where `help` shows a value
+    panel: str = ""  # heading under which --help-all lists the option
+    question: str = ""  # of the user, under which --help lists it; empty if only --help-all does
+    flags: tuple[str, ...] = ()  # further names such as -w; one with a slash is a pair of switches
+    singular: str = ""  # second name of an option that takes several values, under which one value may be given
+    plural: str = ""  # second name, on the command line, where other commands take several values
+    above: float | None = None  # range of a number; None for no such bound
     at_least: float | None = None
     below: float | None = None
     at_most: float | None = None
-    bits: int = 63
-    origin: Option | None = None
+    bits: int = 63  # of a whole number without a sign
+    origin: Option | None = None  # declaration from which this one is derived
 
     def field(self) -> Any:
         """Return a field of a dataclass with this declaration."""
@@ -139,13 +115,7 @@ class Options:
     """Base of all dataclasses of options: it checks type, range and choice of every field."""
 
     def __post_init__(self) -> None:
-        """Check every option.
-
-        Raises
-        ------
-        ParameterError
-            A value is wrong; the message names the option, the value, and the values that the option takes.
-        """
+        """Check every option; ParameterError names a wrong one, its value, and the values that it takes."""
         kinds = kinds_of(type(self))
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -371,3 +341,60 @@ def documented(cls: type[T]) -> type[T]:
     if cls.__doc__ is not None:
         cls.__doc__ = f"{cls.__doc__.rstrip()}\n\nParameters\n----------\n{parameter_docs(cls)}\n"
     return cls
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PLACE = "**options\n    See below."
+
+
+def shows(*options: type[Options], leave_out: Sequence[str] = ()) -> Callable[[F], F]:
+    """Return a decorator that replaces ``**options`` by the fields of dataclasses, but those left out.
+
+    The signature lists each option with its default and type, and the docstring says what it does, so that ``help`` and
+    editors show them. A field that several dataclasses have is the first one's.
+    """
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function, eval_str=False)
+        out: list[tuple[type[Options], Sequence[str]]] = []
+        names = [*leave_out]
+        for cls in options:
+            out.append((cls, tuple(names)))
+            names += [field.name for field in dataclasses.fields(cls)]
+        listed = [keyword for one in out for keyword in _keywords(*one)]
+        named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = signature.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
+        if function.__doc__ is not None:
+            docs = "\n".join(parameter_docs(cls, leave_out=names) for cls, names in out)
+            # Before Python 3.13 the lines of a docstring keep the indentation of the source.
+            function.__doc__ = inspect.cleandoc(function.__doc__).replace(_PLACE, docs.rstrip("\n"))
+        return function
+
+    return decorate
+
+
+def _keywords(cls: type[Options], leave_out: Sequence[str]) -> Iterator[inspect.Parameter]:
+    """Yield the keywords of a dataclass; an option that takes several values also has its singular."""
+    for field in dataclasses.fields(cls):
+        if field.name not in leave_out:
+            kind, singular = kinds_of(cls)[field.name], declaration(field).singular
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            yield inspect.Parameter(field.name, keyword, default=field.default, annotation=kind)
+            if singular:
+                yield inspect.Parameter(singular, keyword, default=None, annotation=several(kind) | None)
+
+
+def refuse_unknown(
+    function: str, given: Iterable[str], *options: type[Options], elsewhere: Mapping[str, str] | None = None
+) -> None:
+    """Raise UnknownOptionError if a keyword is not an option of a function, nor the singular of one.
+
+    The message says where it belongs, by the hints for options that are `elsewhere`, or which option is nearest.
+    """
+    fields = [field for cls in options for field in dataclasses.fields(cls)]
+    known = {name for field in fields for name in (field.name, declaration(field).singular) if name}
+    for name in given:
+        if name not in known:
+            remedy = (elsewhere or {}).get(name) or nearest(name, known)
+            raise UnknownOptionError(f"`{name}` is no option of `{function}`.", remedy=remedy)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypedDict
 
 from evaluator.errors import OutputExistsError, UsageError
 from evaluator.outputs.staging import aside, collect, hidden_folder, put_file, put_folder, sync, writing
@@ -228,3 +230,25 @@ def take_rights_inside(new: Path, old: Path) -> None:
 def _set_mode(path: Path, mode: int) -> None:
     if stat.S_IMODE(path.stat().st_mode) != mode:  # file systems without modes refuse any change
         path.chmod(mode)
+
+
+class FileChecksum(TypedDict):
+    """Size of a file in bytes, and the SHA-256 of its content in hexadecimal digits."""
+
+    bytes: int
+    sha256: str
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal digits; memory does not grow with the size of the file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def described(files: Path | Iterable[Path]) -> dict[str, FileChecksum]:
+    """Return size and checksum of each file, by its name, in the order of names; of a folder, not its subfolders."""
+    paths = [path for path in files.iterdir() if path.is_file()] if isinstance(files, Path) else files
+    return {
+        path.name: {"bytes": path.stat().st_size, "sha256": checksum(path)}
+        for path in sorted(paths, key=lambda path: path.name)
+    }

@@ -229,7 +229,11 @@ def _finish(
         spec,
         counts=counts,
         kinds=[of.kind for of in counted],
-        notes=[*plan.notes, *outcomes.notes, *filter(None, [passed_over, left_out_note(breaches, by_outcome)])],
+        notes=[
+            *plan.notes,
+            *(note for of in counted for note in of.notes),
+            *filter(None, [passed_over, left_out_note(breaches, by_outcome)]),
+        ],
         propensities=kept.propensities,
         encoder=None if vectors is None else vectors.encoder(lambda column: missing_values(spec.source, column)),
     )
@@ -251,6 +255,7 @@ def _count_events(
 ) -> tuple[Outcomes, dict[str, float]]:
     """Return the events of a kind that count, and what was counted on the way; adds to `breaches`."""
     counts: dict[str, float] = {}
+    beyond = 0
     if second is not None:
         found, beyond = second.converted(found, limited=plan.limit is not None)
         breaches.append(second.breaches)
@@ -266,7 +271,7 @@ def _count_events(
     events = find_outcomes(
         sound, plan.spec, rules, late,
         times=lambda: (frame[TIME].to_numpy() for frame in intake.spool.frames()),
-        last=intake.last_time, window=None if rules.kind.name else plan.asked.attribution_window,
+        last=intake.last_time, window=None if rules.kind.name else plan.asked.attribution_window, without=beyond,
     )  # fmt: skip
     if not plan.listed:
         late.refuse()

@@ -17,7 +17,7 @@ from evaluator.log.column import BETWEEN, CROSS, label_of_part, parts_of
 from evaluator.log.delay_rows import DelayRows, delays_hash
 from evaluator.log.times import stamp_of
 from evaluator.reading.cells import Kind
-from evaluator.reading.frames import Chunks, column_names
+from evaluator.reading.frames import UNPARSED, Chunks, column_names
 from evaluator.reading.options import UNITS, DelayFileOptions, share_of
 from evaluator.reading.row_breaches import Breaches, CheckedRows
 from evaluator.reading.row_rules import check_cells, left_out_note, refuse_many
@@ -26,6 +26,16 @@ from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec_sections import Source
 from evaluator.store_addresses import refuse_secret
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole
+
+# Names of a column that says, beside durations, whether the event came, and the value of rows that were censored.
+_EVENTS = {
+    **dict.fromkeys(("event", "events", "observed", "event_observed", "converted", "conversion", "status"), 0),
+    **dict.fromkeys(("censored", "is_censored", "cens", "right_censored"), 1),
+}
+_AS_LOG = (
+    "such rows had no conversion for so long: read them as displays of a log, whose spec says indicator = '{}', 1 "
+    "where one came, and delay = '{}'"
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,8 @@ class DelayReading:
 def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     """Read a CSV, TSV, Parquet or IPC file with the delay of one conversion a row.
 
-    Bad rows are those without a delay between 0 and its limit. Raises LogError for such rows, or for more than the
+    Bad rows are those without a delay between 0 and its limit, and censored ones, where a column of 0 and 1 beside the
+    delays says whether a conversion came. Raises LogError for such rows, or for more than the
     share that may be left out, with their line numbers; SourceError if the file cannot be read or lacks a column;
     ParameterError or UsageError if the options do not fit the file, or one another.
     """
@@ -61,14 +72,20 @@ def read_delay_file(path: str | Path, asked: DelayFileOptions) -> DelayReading:
     kinds |= dict.fromkeys(groups, "text")
     if of_row is not None:
         kinds[of_row] = "int"
+    events = [name for name in names if name not in kinds and name.strip().lower() in _EVENTS]
     breaches = Breaches(files, listed=asked.on_error == "quarantine")
-    frame = Chunks(files, source, kinds).collect()
+    read: dict[str, Kind] = {**dict.fromkeys(events, "flag"), **kinds}
+    frame = Chunks(files, source, read, optional=frozenset(events)).collect()
     if not frame.height:
         raise SourceError(f"{files[0].name}: no rows.", remedy="check the export.")
     limit = frame[of_row] if of_row else pl.repeat(constant, frame.height, dtype=pl.Int64, eager=True)
     checked = breaches.check(frame)
     check_cells(checked, frame, kinds)
     _check(frame, column, groups, of_row, limit, checked)
+    for event in events:
+        if UNPARSED + event not in frame.columns:  # other cells than flags are no survival form
+            checked.add(event, checked.sound & (frame[event] == _EVENTS[event.strip().lower()]),
+                        "a row that is censored, which is no conversion", _AS_LOG.format(event, column))  # fmt: skip
     sound = pl.Series(checked.close())
     if asked.on_error == "stop":
         breaches.refuse()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluator.errors import UsageError
-from evaluator.inputs.toml_file import Value, toml_comment, toml_key, toml_value
+from evaluator.input_files import Value, toml_comment, toml_key, toml_value
 
 NO_ANSWER = "none"
 

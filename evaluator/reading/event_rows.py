@@ -7,7 +7,7 @@ from typing import Literal
 
 import polars as pl
 
-from evaluator.errors import SpecError, UsageError
+from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log.log_tables import EventKind
 from evaluator.reading.cells import Cells, Kind, parse
 from evaluator.reading.options import Deduplicate
@@ -16,7 +16,7 @@ from evaluator.reading.row_rules import BEYOND, beyond_clocks
 from evaluator.reading.spec import Conversion, FileSpec
 from evaluator.reading.spec_sections import Time
 from evaluator.reading.zones import Cell, ZonedCells, first_of_each
-from evaluator.units import MOST_VALUE
+from evaluator.units import MOST_VALUE, ROUND, SECONDS, duration_ticks
 
 REWARDS = "conversion"
 # Errors name a cell of a file, where there is one, before a date of the spec.
@@ -29,8 +29,8 @@ class EventRules:
     """Rules that make rows of a spec's tables events of a kind that count.
 
     The `kind` is as the log has it, and how long it was followed is known once its events are read; `observed_until`
-    (ticks) and `attribution_window` are as the spec says; `deduplicate` and `attributed_only` are the spec's rules, or
-    those of the call.
+    (ticks), `attribution_window` and `min_delay` (ticks) are as the spec says; `deduplicate` and `attributed_only` are
+    the spec's rules, or those of the call.
     """
 
     kind: EventKind
@@ -39,6 +39,7 @@ class EventRules:
     attribution_window: str | int | None
     deduplicate: Deduplicate
     attributed_only: bool
+    min_delay: int
 
     @property
     def table(self) -> str:
@@ -49,6 +50,11 @@ class EventRules:
     def log_table(self) -> str:
         """Name of the table that says how long they were followed: ``log``, or their own."""
         return self.table if self.kind.name else "log"
+
+    @property
+    def by_user(self) -> bool:
+        """Whether events are joined to displays by user and time."""
+        return self.columns.source is not None and self.columns.source.user is not None
 
     @property
     def word(self) -> str:
@@ -80,6 +86,7 @@ def event_kinds(spec: FileSpec, deduplicate: Deduplicate | None, attributed_only
     rewards = EventRules(
         kind=kind, columns=c, observed_until=_until(spec, "log", spec.log.observed_until, c),
         attribution_window=spec.log.attribution_window, deduplicate=rule, attributed_only=only,
+        min_delay=_min_delay(spec, "conversion", c),
     )  # fmt: skip
     return [rewards, *(_outcome(spec, name) for name in spec.outcomes)]
 
@@ -104,7 +111,12 @@ def _outcome(spec: FileSpec, name: str) -> EventRules:
         attribution_window=spec.log.attribution_window if of.attribution_window is None else of.attribution_window,
         deduplicate=of.deduplicate,
         attributed_only=of.attributed_only,
+        min_delay=_min_delay(spec, f"outcomes.{name}", of),
     )
+
+
+def _min_delay(spec: FileSpec, table: str, columns: Conversion) -> int:
+    return spec_delay(columns.min_delay, spec.tick, name=spec.name, key=f"{table}.min_delay") or 0
 
 
 def _until(spec: FileSpec, table: str, given: int | str, columns: Conversion) -> int | Literal["end", "complete"]:
@@ -120,6 +132,30 @@ def _until(spec: FileSpec, table: str, given: int | str, columns: Conversion) ->
     if ticks is None:
         raise no_such_time(spec, f"{table}.observed_until", given, "end", "complete")
     return ticks
+
+
+def spec_delay(given: str | int | None, tick: str, *, name: str, key: str = "attribution_window") -> int | None:
+    """Return a delay that a `key` of a spec gives, in ticks.
+
+    Raises SpecError for a duration where the log counts rounds, or for one shorter than a tick.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str) and given.strip().isdecimal():
+        given = int(given)
+    if isinstance(given, int):
+        if not 0 <= given < 2**63:
+            raise SpecError(f"{name}: {key} = {given} is no delay.", remedy="give ticks, from 0 on.")
+        return given
+    if tick == ROUND:
+        raise SpecError(f"{name}: {key} = {given!r}, but times are rounds.", remedy="give it as a number of rounds.")
+    try:
+        ticks = duration_ticks(given, SECONDS[tick])
+    except ParameterError as error:
+        raise SpecError(f"{name}: {key} = {given!r} is no duration.", remedy=error.remedy) from None
+    if 0 < ticks < 1:
+        raise SpecError(f"{name}: {key} = {given!r} is less than a tick of the log ({tick}).", remedy="give more.")
+    return round(ticks)
 
 
 def ticks_of_date(spec: FileSpec, text: str) -> int | None:
@@ -197,7 +233,8 @@ def event_rows(table: pl.DataFrame, shown: pl.DataFrame, rules: EventRules, rows
         time = time + shown["shown"]
     sound = happened & rows.sound
     if clock is not None:
-        rows.add(clock, sound & time.is_null() & shown["shown"].is_not_null(), f"{a} {word} without a time",
+        has_display = pl.Series([rules.by_user]) | shown["shown"].is_not_null()
+        rows.add(clock, sound & time.is_null() & has_display, f"{a} {word} without a time",
                  "fill it, or quarantine the row")  # fmt: skip
         rows.add(clock, sound & (time < shown["shown"]), f"{word} earlier than its display",
                  "check the time columns and their unit")  # fmt: skip

@@ -22,14 +22,14 @@ from evaluator.reading.spec_file import KEYS, parse_spec
 
 DISPLAYS, CONVERSIONS = "displays", "conversions"
 # What roles of events say of a frame of their own.
-_OF_SOURCE = ("display", "where")
+_OF_SOURCE = ("display", "user", "action", "where")
 # Frames that say which actions were eligible.
 OF_SETS = ("candidates", "calendar")
 # Keys of a spec whose keywords have other names than theirs.
 _KEYWORDS = {
     "conversion.time": "conversion_time",
     "conversion.source": CONVERSIONS,
-    "conversion.source.where": "conversion_where",
+    **{f"conversion.source.{key}": f"conversion_{key}" for key in ("where", "user", "action")},
     "candidates.display": "candidate_display",
     "candidates.action": "candidate_action",
     "candidates.propensity": "candidate_propensity",
@@ -43,7 +43,7 @@ _KEYWORDS = {
     "leakage.columns": "leakage",
 }
 _KEY = re.compile(
-    r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|candidates|calendar|log|context|target|action_set|leakage)[.]([a-z_]+(?:(?<=source)[.](?:where))?))"
+    r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|candidates|calendar|log|context|target|action_set|leakage)[.]([a-z_]+(?:(?<=source)[.](?:where|user|action))?))"
 )
 _TABLE_KEY = re.compile(r"\b(unit|format|timezone|offset|keep) = (?=[\"{])")
 _TABLES = re.compile(r"(format|timezone|offset|keep) = \{ (.+?\") \}")
@@ -106,7 +106,7 @@ def _file_spec(given: dict[str, Any], frames: Collection[str], of_outcomes: Coll
         data[section] = {k: v for k, v in keys.items() if v is not None} if isinstance(keys, dict) else keys
     none = data["source"]["none"]
     joined = [name for name in (CONVERSIONS, OF_SETS[0]) if name in frames] + ["outcomes"] * bool(of_outcomes)
-    if joined and "id" not in data["display"]:
+    if joined and not {"id", "user"} & data["display"].keys():
         raise UsageError(f"`{joined[0]}` are joined to displays by an id.", remedy="name its column: id='...'.")
     data["source"]["files"] = DISPLAYS
     kinds = {CONVERSIONS: data["conversion"], **{f"outcomes[{name!r}]": of for name, of in data["outcomes"].items()}}
@@ -114,7 +114,9 @@ def _file_spec(given: dict[str, Any], frames: Collection[str], of_outcomes: Coll
     for name, of in kinds.items():
         own = {key: of.pop(key) for key in _OF_SOURCE if key in of}
         if name in apart:
-            own = {"display": data["display"].get("id")} | own
+            if own.get("display") is None and own.get("user") is None:
+                own["display"] = data["display"].get("id")
+                own["user"] = None if own["display"] else data["display"].get("user")
             of["source"] = {"files": name, "none": none} | {key: said for key, said in own.items() if said is not None}
         elif stray := [key for key, said in own.items() if said is not None and key != "display"]:
             key = f"conversion_{stray[0]}" if name == CONVERSIONS else stray[0]

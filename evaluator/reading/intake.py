@@ -11,7 +11,7 @@ import polars as pl
 from evaluator.reading.candidate_sets import SET, SET_PROPENSITY, SetSource
 from evaluator.reading.contexts import ContextCodes
 from evaluator.reading.event_rows import REWARDS, EventRules, event_rows
-from evaluator.reading.join_by_id import DisplayIds, SeenIds, hashed
+from evaluator.reading.join_by_id import DisplayIds, SeenIds, hashed, joined
 from evaluator.reading.labels import KEPT, Labels
 from evaluator.reading.per_action_columns import PolicyActions
 from evaluator.reading.reading_plan import ReadingPlan
@@ -159,9 +159,9 @@ class Intake:
             plan.per_action.check(rows, frame)
         frame = frame if self.sets is None else self.sets.check(rows, frame)
         self.rows += frame.height
-        ids = None
+        hashes: dict[tuple[str, ...], pl.DataFrame] = {}
         if spec.display.id is not None and self.ids is not None:
-            self.ids.add(ids := hashed(frame[spec.display.id]))
+            self.ids.add(hashes.setdefault((spec.display.id,), hashed(frame[spec.display.id])))
         own = {
             rules.table: self._own(frame, rows, rules) for rules in plan.events if rules.table not in self.display_ids
         }
@@ -172,14 +172,13 @@ class Intake:
             return None
         number = self._sound + np.cumsum(sound) - 1
         self._sound += int(sound.sum())
-        if ids is not None and self.display_ids:
-            place = {"display": number, "shown": frame[spec.display.time], "sound": sound}
-            ids = ids.hstack(pl.DataFrame(place))
+        place = pl.DataFrame({"display": number, "shown": frame[spec.display.time], "sound": sound})
         found = []
         for rules in plan.events:
-            if rules.table in self.display_ids:
-                assert ids is not None
-                found.append(self.display_ids[rules.table].wanted(ids))
+            if rules.table in self.display_ids and (source := rules.columns.source) is not None:
+                by = tuple(spec.joined(source))
+                hashes[by] = hashes[by] if by in hashes else hashed(joined(frame, by))
+                found.append(self.display_ids[rules.table].wanted(hashes[by].hstack(place)))
                 continue
             at = own[rules.table]["display"].to_numpy()
             # A row may have broken a rule of a later kind.

@@ -6,7 +6,7 @@ displays that they may name are joined by id, those of some hashes at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -32,7 +32,7 @@ BITS = 2**27
 # So many rows, and displays that they may name, are joined in memory.
 JOINED_ROWS = 1_000_000
 ROW, PLACE = "row", "place"
-ID, HASH = "id", "hash"
+ID, HASH, TIME = "id", "hash", "at"
 # So many hashes are sorted in memory.
 SORTED_HASHES = 4_000_000
 # Files that hashes are distributed into.
@@ -113,15 +113,17 @@ class SecondTable:
     ) -> None:
         source = rules.columns.source
         assert source is not None
-        self._rules, self._time, self._column, self._new_spool = rules, time, source.display, new_spool
-        self._kinds: dict[str, Kind] = merged_kinds(event_columns(rules, time), {source.display: "text"})
+        self._rules, self._time, self._columns, self._new_spool = rules, time, source.joined, new_spool
+        key: dict[str, Kind] = {str(source.display or source.user): "text"}
+        key |= {source.action: "category"} if source.action else {}
+        self._kinds: dict[str, Kind] = merged_kinds(event_columns(rules, time), key)
         self.breaches = Breaches(files, listed=listed)
         self.rows = 0
         self._spool, self.ids = new_spool(), BloomFilter()
         chunks = Chunks(files, source, self._kinds, time=time, zones=zones)
         self._empty = chunks.empty()
         for frame in chunks:
-            self.ids.add(hashed(frame[source.display])[HASH].drop_nulls())
+            self.ids.add(hashed(joined(frame, self._columns))[HASH].drop_nulls())
             self._spool.add(frame)
             self.rows += frame.height
         self._place = np.zeros(0, np.int64)
@@ -143,9 +145,15 @@ class SecondTable:
         self._place = np.full(self.rows, -1, np.int64)
         for some, rows in self._parts(asked):
             some = some.select(ID, pl.Series(PLACE, place[some[ASKED].to_numpy()])).filter(pl.col(PLACE) >= 0)
-            named[some.join(rows, on=ID, how="semi")[PLACE].to_numpy()] = True
-            # Of displays listed twice the first one counts.
-            found = rows.join(some.unique(ID, keep="first", maintain_order=True), on=ID)
+            if self._rules.by_user:
+                at = pl.col(PLACE)
+                some = some.with_columns(displays["shown"].gather(some[PLACE]), displays["display"].gather(some[PLACE]))
+                found = _of_last_displays(rows, some.drop_nulls("shown").sort("shown", "display", at))
+                named[found[PLACE].to_numpy()] = True
+            else:
+                named[some.join(rows, on=ID, how="semi")[PLACE].to_numpy()] = True
+                # Of displays listed twice the first one counts.
+                found = rows.join(some.unique(ID, keep="first", maintain_order=True), on=ID)
             self._place[found[ROW].to_numpy()] = found[PLACE].to_numpy()
         asked.discard()
         self._sample = asked.sample
@@ -157,7 +165,8 @@ class SecondTable:
         """Yield the ids of displays and those of rows, equal ones together, as many at a time as fit into memory."""
         both = [asked.frames(), self._row_ids()]
         parts = min((asked.rows + self.rows) // JOINED_ROWS + 1, MOST_PARTS)
-        empty = [pl.DataFrame(schema={ID: pl.String, name: pl.Int64}) for name in (ASKED, ROW)]
+        of_rows = (ROW, TIME) if self._rules.by_user else (ROW,)
+        empty = [pl.DataFrame(schema={ID: pl.String, **dict.fromkeys(of, pl.Int64)}) for of in ((ASKED,), of_rows)]
         if parts == 1:
             some, rows = (_whole(frames, none) for frames, none in zip(both, empty, strict=True))
             yield some, rows
@@ -169,15 +178,21 @@ class SecondTable:
                 spool.discard()
 
     def _row_ids(self) -> Iterator[pl.DataFrame]:
-        """Yield the ids of the rows that have one, with their hashes and the number of the row."""
+        """Yield the ids of the rows that have one, with their hashes, the number of the row and, by user, the time.
+
+        That is the latest time at which their display was shown.
+        """
         first = 0
         for frame in self._spool.frames():
             number = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True)
             first += frame.height
-            yield hashed(frame[self._column]).with_columns(number.alias(ROW)).drop_nulls()
+            of = hashed(joined(frame, self._columns)).with_columns(number.alias(ROW))
+            if self._rules.by_user:
+                of = of.with_columns((frame[self._rules.clock] - self._rules.min_delay).alias(TIME))
+            yield of.drop_nulls()
 
     def converted(self, displays: pl.DataFrame, *, limited: bool) -> tuple[pl.DataFrame, int]:
-        """Return the rows that hold an event of a display, and how many have none because of a limit.
+        """Return the rows that hold an event of a display, and how many have none, by a limit or by user and time.
 
         `displays` are all that are `named`: ``display`` (number), ``shown`` (time in ticks), ``sound``. Where only the
         first displays were read (`limited`), some events belong to none of them.
@@ -192,12 +207,13 @@ class SecondTable:
             shown = _gathered(displays, self._place[first : first + frame.height]).hstack(frame.select(FILE, LINE))
             first += frame.height
             lost = shown["display"].is_null()
-            without += int(lost.sum())
-            if not limited:
+            without += 0 if self._rules.by_user else int(lost.sum())
+            if not limited and not self._rules.by_user:
                 remedy = f"check {self._rules.table}.source.display" + side_by_side("displays", self._sample)
-                rows.add(self._column, lost, f"{self._rules.word} without display", remedy)
+                rows.add(self._columns[0], lost, f"{self._rules.word} without display", remedy)
             events = event_rows(frame, shown, self._rules, rows)
             rows.close()
+            without += events["display"].null_count() if self._rules.by_user else 0
             found.append(events.filter(pl.col("display").is_not_null()))
         self._spool.discard()
         self._place = np.zeros(0, np.int64)
@@ -212,6 +228,25 @@ def _gathered(displays: pl.DataFrame, places: npt.NDArray[np.int64]) -> pl.DataF
     """Return the displays at some places, shape (n,), nulls where a place is -1."""
     at = pl.Series(places)
     return displays.select(pl.all().gather(at.set(at < 0, None)))
+
+
+def _of_last_displays(rows: pl.DataFrame, displays: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that have a display of their id at or before their time, with the `PLACE` of the last such one.
+
+    The displays are in the order of the log.
+    """
+    found = rows.sort(TIME).join_asof(displays, left_on=TIME, right_on="shown", by=ID, check_sortedness=False)
+    return found.drop_nulls(PLACE)
+
+
+def joined(frame: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    """Return what identifies displays: a column, or the text of several, missing where one is."""
+    if len(columns) == 1:
+        return frame[columns[0]]
+    # The length of the first one tells ("a", "bc") from ("ab", "c").
+    first, second = (value_texts(frame[column]) for column in columns)
+    parts = pl.DataFrame([first.str.len_bytes().cast(pl.String).alias("n"), first.alias("a"), second.alias("b")])
+    return parts.select(pl.concat_str("n", "a", "b", separator=" "))["n"]
 
 
 def hashed(ids: pl.Series) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from evaluator.errors import EvaluatorError
 from evaluator.log.log_files import LogFile, damaged, opened, size_of
-from evaluator.outputs.checksums import checksum
+from evaluator.outputs.atomic import checksum
 from evaluator.reading.sources.objects import ObjectFile
 from evaluator.reading.sources.stores import Store, StoredObject, open_store
 from evaluator.store_addresses import as_given, is_address

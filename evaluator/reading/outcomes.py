@@ -20,19 +20,20 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evaluator.errors import ParameterError, SpecError, UsageError
+from evaluator.errors import ParameterError, UsageError
 from evaluator.log import Log
 from evaluator.log.log_tables import EventKind, beyond_bound, bounds_of, merge_events, with_kind
 from evaluator.log.schema import EVENTS, to_numpy
 from evaluator.log.times import with_date
-from evaluator.reading.event_rows import EventRules, deduplicated
+from evaluator.reading.event_rows import EventRules, deduplicated, spec_delay
 from evaluator.reading.row_breaches import Breaches
 from evaluator.reading.spec import FileSpec
 from evaluator.units import ROUND, SECONDS, duration_ticks, parse_whole, ticks_words
 
 Ints = npt.NDArray[np.int64]
-# Count of the conversions that were cut.
-CUT = "conversions_beyond_attribution_window"
+# Counts of the conversions that were cut, of those before `min_delay`, and of those whose user has no display.
+CUT, SOONER = "conversions_beyond_attribution_window", "conversions_before_min_delay"
+WITHOUT = "conversions_without_display"
 Floats = npt.NDArray[np.float64]
 # So many conversions may be strays.
 _MOST_STRAYS = 10
@@ -71,24 +72,41 @@ def find_outcomes(
     times: Callable[[], Iterable[Ints]],
     last: int,
     window: str | int | None,
+    without: int = 0,
 ) -> Outcomes:
     """Return the events that count; those that break a rule are recorded in `breaches`.
 
     Rows that hold an event have ``display``, ``shown``, ``time``, ``value``, and where in the files they are. `times`
     gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time; `last` is that of the
-    last one. What comes later than a `window`, a duration or ticks in place of the spec's, is no breach, but cut.
+    last one. What comes later than a `window`, a duration or ticks in place of the spec's, is no breach, but cut. Of
+    events joined by user and time, so many are `without` a display, and those are that came later than their window.
     """
     tick = spec.tick
-    stated = spec_window(rules.attribution_window, tick, name=spec.name)
+    stated = spec_delay(rules.attribution_window, tick, name=spec.name)
     cut = asked_window(window, tick)
+    dropped: dict[str, float] = {}
+    notes: tuple[str, ...] = ()
+    if rules.by_user:
+        longest = stated if cut is None else cut
+        near = found if longest is None else found.filter(found["time"] - found["shown"] <= longest)
+        without += found.height - near.height
+        found, dropped = near, {WITHOUT: without}
+        within = "" if longest is None else f" within {rules.attribution_window if cut is None else window}"
+        notes = (f"{without:,} {rules.word}s have no display of their user before them{within}: they count for none.",)
+    elif rules.min_delay:
+        late = found.filter(found["time"] - found["shown"] >= rules.min_delay)
+        few = found.height - late.height
+        found, dropped = late, {SOONER: few}
+        notes = (f"{few:,} {rules.word}s sooner than {rules.columns.min_delay} after their display are none of it.",)
+    notes = notes if any(dropped.values()) else ()
     found, until = _followed(found, spec, rules, breaches, times=times, last=last, stated=stated, cut=cut)
     rewards, counts = deduplicated(found, rules)
-    notes: tuple[str, ...] = ()
+    counts |= dropped
     delay = rewards["time"] - rewards["shown"]
     if cut is not None and window is not None:
         kept = rewards.filter(delay <= cut)
         counts[CUT] = rewards.height - kept.height
-        notes = (cut_note(rewards.height - kept.height, window, tick),) if kept.height < rewards.height else ()
+        notes += (cut_note(rewards.height - kept.height, window, tick),) if kept.height < rewards.height else ()
         rewards = kept
     elif stated is not None:
         rows = breaches.check(rewards)
@@ -195,34 +213,6 @@ def event_table(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]) 
         kept = {name: pa.array(column[number >= 0], EVENTS[name]) for name, column in columns.items()}
         parts.append(with_kind(pa.table(kept), of.kind.name))
     return merge_events(*parts)
-
-
-def spec_window(window: str | int | None, tick: str, *, name: str) -> int | None:
-    """Return the window of a spec in ticks.
-
-    Raises SpecError for a duration where the log counts rounds, or for one shorter than a tick.
-    """
-    if window is None:
-        return None
-    if isinstance(window, str) and window.strip().isdecimal():
-        window = int(window)
-    if isinstance(window, int):
-        if not 0 <= window < 2**63:
-            raise SpecError(f"{name}: attribution_window = {window} is no delay.", remedy="give ticks, from 0 on.")
-        return window
-    if tick == ROUND:
-        raise SpecError(
-            f"{name}: attribution_window = {window!r}, but times are rounds.", remedy="give it as a number of rounds."
-        )
-    try:
-        ticks = duration_ticks(window, SECONDS[tick])
-    except ParameterError as error:
-        raise SpecError(f"{name}: attribution_window = {window!r} is no duration.", remedy=error.remedy) from None
-    if 0 < ticks < 1:
-        raise SpecError(
-            f"{name}: attribution_window = {window!r} is less than a tick of the log ({tick}).", remedy="give more."
-        )
-    return round(ticks)
 
 
 def asked_window(window: str | int | None, tick: str) -> int | None:

@@ -201,6 +201,12 @@ def plan_reading(
         spec = spec.model_copy(update={"time": Time(unit="round", ties="file")})
     events = event_kinds(spec, asked.deduplicate, asked.attributed_only)
     asked_window(asked.attribution_window, spec.tick)
+    if asked.limit is not None and (by_user := [rules for rules in events if rules.by_user]):
+        raise UsageError(
+            f"`limit={asked.limit}`, but [{by_user[0].table}.source] joins by user and time: which display is the last "
+            "one before an event is known when all are read.",
+            remedy="leave `limit` out.",
+        )
     features, per_action = choose_features(spec, asked.features), None
     if spec.target is not None or spec.action_set is not None:
         per_action = find_per_action(spec, files)
@@ -259,6 +265,7 @@ def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
         (spec.display.action, "category"),
         *((role.column(spec), "float") for role in ROLES),
         (spec.display.id, "text"),
+        (spec.display.user, "text"),
         (spec.display.eligible, "labels"),
     ]
     kinds = merged_kinds(kinds, spec.time.kinds_of(spec.display.time))

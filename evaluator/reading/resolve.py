@@ -15,8 +15,8 @@ from typing import NamedTuple, Unpack
 
 from evaluator.errors import EvaluatorError, SourceError, UnknownNameError, UsageError, nearest, nearest_file
 from evaluator.log import Log
+from evaluator.options.declaration import shows
 from evaluator.options.keywords import ReadingKeywords
-from evaluator.options.signatures import shows
 from evaluator.reading.adapter import Reading, read_tables
 from evaluator.reading.canonical import is_canonical, open_canonical, write_canonical
 from evaluator.reading.locate import bundled_logs, bundled_names, needs_spec
@@ -372,7 +372,7 @@ def spec_tables(spec: FileSpec) -> dict[str, SpecTable]:
     found[DISPLAYS] = SpecTable(spec.source, tuple(filter(None, [spec.display.id])), DISPLAYS)
     for name, of in spec.events().items():
         if of.source is not None:
-            found[name] = SpecTable(of.source, (of.source.display, *of.key), f"{name}.source")
+            found[name] = SpecTable(of.source, (*of.source.joined, *of.key), f"{name}.source")
     for name, policy in ({} if spec.target is None else spec.target.named).items():
         if policy.source is not None:
             section = f"target.{name}.source"

@@ -52,6 +52,9 @@ class Display(Section):
         str | None,
         Field(min_length=1, description="between the labels of a text that lists them; JSON arrays when absent"),
     ] = None
+    user: Annotated[
+        Name | None, Field(description="identifies the user, where conversions are joined to displays by user and time")
+    ] = None
     cost: Annotated[
         Name | None, Field(description="what showing the display cost, 0 or more, in the unit of the values")
     ] = None
@@ -80,7 +83,30 @@ class Display(Section):
 class EventSource(Table):
     """A table of its own that holds the conversions, or the events of an outcome."""
 
-    display: Annotated[Name, Field(description="column that holds the id of the display")]
+    display: Annotated[Name | None, Field(description="column that holds the id of the display")] = None
+    user: Annotated[
+        Name | None,
+        Field(
+            description="instead of the id, the column of the user: an event is of the last display of that user at or "
+            "before its time, within attribution_window"
+        ),
+    ] = None
+    action: Annotated[
+        Name | None, Field(description="beside user, the column of the action: the last display of both")
+    ] = None
+
+    @property
+    def joined(self) -> list[str]:
+        """Columns by which its rows find their display."""
+        return [column for column in (self.display, self.user, self.action) if column is not None]
+
+    @model_validator(mode="after")
+    def _one_way(self) -> EventSource:
+        if (self.display is None) == (self.user is None):
+            raise ValueError("give exactly one of display and user: by which events find their display")
+        if self.action is not None and self.user is None:
+            raise ValueError("action goes with user: the last display of both")
+        return self
 
 
 class Conversion(Section):
@@ -92,6 +118,10 @@ class Conversion(Section):
     time: Name | None = None
     delay: Annotated[Name | None, Field(description="delay in ticks, instead of the time")] = None
     immediate: Annotated[bool, Field(description="rewards carry no time: delay 0")] = False
+    min_delay: Annotated[
+        str | int | None,
+        Field(description="shortest delay: '30s', or ticks; what comes sooner is no event of its display, and counted"),
+    ] = None
     value: Annotated[
         str | Annotated[float, Field(ge=-MOST_VALUE, le=MOST_VALUE)],
         Field(description="column, or the value of every conversion"),
@@ -112,6 +142,10 @@ class Conversion(Section):
             raise ValueError("give exactly one of time, delay and immediate = true")
         if self.immediate and self.indicator is None:
             raise ValueError("immediate = true needs indicator = '<column>'")
+        if self.immediate and self.min_delay is not None:
+            raise ValueError("min_delay is of a time or a delay, and immediate = true has none")
+        if self.source is not None and self.source.user is not None and self.time is None:
+            raise ValueError("source.user joins by user and time: name the column of the time, time = '<column>'")
         if self.deduplicate != "all" and not self.key:
             raise ValueError(f"deduplicate = '{self.deduplicate}' needs key = ['<column>', ...]")
         if self.attributed_only and self.attributed is None:
@@ -273,8 +307,9 @@ class FileSpec(Heading):
             if name in NO_OUTCOMES:
                 raise ValueError(f"[outcomes.{name}] has a name of what a log has by itself: rename it")
         for table, events in self.events().items():
-            if events.source is not None and self.display.id is None:
-                raise ValueError(f"[{table}.source] joins on display.id: name that column")
+            by = None if events.source is None else "id" if events.source.user is None else "user"
+            if by is not None and getattr(self.display, by) is None:
+                raise ValueError(f"[{table}.source] joins on display.{by}: name that column")
             if events.source is not None and events.immediate:
                 raise ValueError(f"immediate = true reads the displays' own table: drop [{table}.source]")
         for name, policy in ({} if self.target is None else self.target.named).items():
@@ -326,6 +361,12 @@ class FileSpec(Heading):
         """Return the tables of the spec that give events, by their names: ``conversion``, ``outcomes.NAME``."""
         return {"conversion": self.conversion, **{f"outcomes.{name}": of for name, of in self.outcomes.items()}}
 
+    def joined(self, source: EventSource) -> list[str]:
+        """Return the columns of the displays by which rows of a table of events find theirs, as `source.joined`."""
+        d = self.display
+        by = [d.id if source.user is None else d.user, *([d.action] if source.action else [])]
+        return [column for column in by if column is not None]
+
     def _one_source_of_sets(self) -> None:
         d, c, named = self.display, self.candidates, self.sets
         if len(named) > 1:
@@ -357,6 +398,8 @@ class FileSpec(Heading):
         found[d.time] = NoFeature("is the time of the display, ever new (derive the hour or the weekday)", True)
         if d.id is not None:
             found[d.id] = NoFeature("identifies the display", False)
+        if d.user is not None:
+            found[d.user] = NoFeature("identifies the user", True)
         if d.propensity_column is not None:
             found[d.propensity_column] = NoFeature("is the chance of the action that was shown", False)
         if d.weight is not None:

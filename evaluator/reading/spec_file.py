@@ -10,7 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evaluator.errors import SpecError, nearest, nearest_file
 from evaluator.escape import shortened
-from evaluator.inputs.toml_file import NotTomlError, read_toml
+from evaluator.input_files import NotTomlError, read_toml
 from evaluator.reading.spec import FileSpec, ScenarioSpec, Spec
 from evaluator.worlds.scenarios.scenario import Scenario
 

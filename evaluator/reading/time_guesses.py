@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evaluator.inputs.toml_file import toml_value
+from evaluator.input_files import toml_value
 from evaluator.reading.spec_sections import Time
 from evaluator.reading.zones import EPOCH, instants, unplaced
 

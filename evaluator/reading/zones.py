@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import polars as pl
 
 from evaluator.errors import LogError, nearest
-from evaluator.inputs.toml_file import toml_value
+from evaluator.input_files import toml_value
 
 _MICROS_A_MINUTE = 60_000_000
 _SIGNED = r"^\s*([+-])(\d{2}):?(\d{2})\s*$"

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.log_replay import Replay
-from evaluator.estimates.martingales import combined, log_evidence, log_tail
+from evaluator.estimates.confidence import combined, log_evidence, log_tail
 from evaluator.findings import codes
 from evaluator.findings.finding import Finding
 from evaluator.replays.plan import ReplayPlan

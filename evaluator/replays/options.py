@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +40,13 @@ GUARDRAILS = Option(
     singular="guardrail",
     panel=ESTIMATE,
     question=DECIDES,
+)
+Quantity = Literal["value", "uplift", "relative uplift"]
+_GRAMMAR = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*([<>])\s*([+-]?)((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
+_HOW = (
+    "write an outcome (or sales, refunds, revenue, cost), < or >, and a limit: 'unsubscribe < +0.001' (at most so much "
+    "more per display than the logging policy), 'unsubscribe < +5%' (than its value), or 'unsubscribe < 0.02' (the "
+    "value itself)."
 )
 
 SamplerName = Literal["rejection", "keep", "queue"]
@@ -229,8 +238,6 @@ class ReplayOptions(BareReplayOptions):
 
         super().__post_init__()
         if self.guardrails:
-            from evaluator.replays.guardrails import parse_guardrails
-
             parse_guardrails(self.guardrails)
         columns_of(self.by)
         if self.warm_start is not None:
@@ -253,6 +260,61 @@ class ReplayOptions(BareReplayOptions):
 
         named = [column for name in (self.cluster_by, *columns_of(self.by)) for column in source_columns(name)]
         return list(dict.fromkeys([*super().keeps, *named]))
+
+
+@dataclass(frozen=True)
+class Guardrail:
+    """A limit that an outcome, or another kind of events, must keep, with the words that state it.
+
+    What is limited is the value per display, its difference to the logging policy's, or that difference as a share of
+    the logging policy's; the limit is a share where the words give per cent. The quantity must stay `below` it, or
+    above.
+    """
+
+    text: str
+    outcome: str
+    quantity: Quantity
+    below: bool
+    limit: float
+
+
+def parse_guardrail(text: str) -> Guardrail:
+    """Return a guardrail from its words.
+
+    Raises
+    ------
+    ParameterError
+        They are no guardrail; says how one is written.
+
+    Examples
+    --------
+    >>> parse_guardrail("unsubscribe < +5%")
+    Guardrail(text='unsubscribe < +5%', outcome='unsubscribe', quantity='relative uplift', below=True, limit=0.05)
+    """
+    found = _GRAMMAR.fullmatch(text)
+    if found is None:
+        raise ParameterError(f"`guardrails` {text!r} is no guardrail.", remedy=_HOW)
+    outcome, side, sign, number, percent = found.groups()
+    limit = float(sign + number)
+    if percent and not sign:
+        raise ParameterError(
+            f"`guardrails` {text!r}: {number}% of what?",
+            remedy=f"'{outcome} {side} +{number}%' is relative to the logging policy; a value has a plain number.",
+        )
+    if not math.isfinite(limit):
+        raise ParameterError(f"`guardrails` {text!r}: the limit is no number.", remedy=_HOW)
+    quantity: Quantity = "relative uplift" if percent else "uplift" if sign else "value"
+    return Guardrail(text.strip(), outcome, quantity, side == "<", limit / 100.0 if percent else limit)
+
+
+def parse_guardrails(texts: Sequence[str] | None) -> list[Guardrail]:
+    """Return guardrails from their words, none for None; errors as of `parse_guardrail`, or one is there twice."""
+    found = [parse_guardrail(text) for text in texts or ()]
+    limits = [(one.outcome, one.quantity, one.below, one.limit) for one in found]
+    for one, limit in zip(found, limits, strict=True):
+        if limits.count(limit) > 1:
+            raise ParameterError(f"`guardrails` {one.text!r} is there twice.", remedy="state each once.")
+    return found
 
 
 def held_out(used: int, text: str) -> int:

@@ -21,13 +21,11 @@ from evaluator.log.schema import is_target
 from evaluator.options.shared import ClockName
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.policy_delays import KnownDelays, followed_for
-from evaluator.replays.rounds.batch import EligibleSets
-from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow
+from evaluator.replays.rounds.clock import KnownDelays, ReplayClock, ReplayWindow, followed_for
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.propensity import Propensities, Thinning
 from evaluator.replays.rounds.reward_range import RewardEnd, RewardRange
-from evaluator.replays.rounds.stream import LogRounds
+from evaluator.replays.rounds.stream import EligibleSets, LogRounds
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.warm_start import WarmStart
 from evaluator.results.in_notebooks import ShownInNotebooks
@@ -450,3 +448,16 @@ def with_label(spec: str, labels: Sequence[str]) -> str:
     if _BARE.fullmatch(label):
         return f"fixed:action={label}"
     return f"fixed:action={index}" if label == str(index) else f"fixed:action={index} ({label})"
+
+
+def of_conversions(followed: str | None) -> str:
+    """Return of what such a share is one, where `followed_for` says how long the log looked.
+
+    Examples
+    --------
+    >>> of_conversions(None)
+    'of the conversions'
+    >>> of_conversions("30 d")
+    'of the conversions that come within 30 d (the log looked no longer)'
+    """
+    return "of the conversions" + (f" that come within {followed} (the log looked no longer)" if followed else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.engine.log_replay import SamplerName, choose_sampler, sure_rounds
-from evaluator.errors import DataError, ParameterError, PropensityError
+from evaluator.errors import DataError, ParameterError, PropensityError, UnknownNameError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
 from evaluator.log.column import Column, read_clusters, read_groups
@@ -20,6 +20,8 @@ from evaluator.log.reward_kinds import (
     cost_events,
     events_of,
     has_costs,
+    may_be_below_0,
+    name_kind,
     refuse_counted,
     with_bounds,
     with_cap,
@@ -31,24 +33,24 @@ from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.findings.assumptions import assumptions
-from evaluator.replays.findings.plan import check_clusters, describe_clusters, warn_of_kind, warnings
-from evaluator.replays.guardrails import limited_kinds, parse_guardrails, refuse_on_a_choice
-from evaluator.replays.learned.policy import LearnedPolicy
-from evaluator.replays.options import ObjectiveName, ReplayOptions, held_out, known_share
+from evaluator.replays.findings.plan import assumptions, check_clusters, describe_clusters, warn_of_kind, warnings
+from evaluator.replays.learned.policy import LearnedPolicy, displays_of
+from evaluator.replays.options import Guardrail, ObjectiveName, ReplayOptions, held_out, known_share, parse_guardrails
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.policy_delays import (
+from evaluator.replays.rounds.clock import (
     KnownDelays,
+    ReplayClock,
+    ReplayWindow,
     even_conversions,
     fit_on_clock,
     in_unit_of_window,
     known_delays,
+    resolve_window,
     share_by,
+    start_clock,
     steps_of,
     told_delays,
 )
-from evaluator.replays.rounds.batch import EligibleSets, read_sets
-from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow, resolve_window, start_clock
 from evaluator.replays.rounds.maturity import Maturity, correct_by, judge_maturity
 from evaluator.replays.rounds.propensity import (
     Propensities,
@@ -59,10 +61,10 @@ from evaluator.replays.rounds.propensity import (
     thinning,
 )
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
-from evaluator.replays.rounds.stream import LogRounds, vectors_of
+from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, vectors_of
 from evaluator.replays.rounds.survey import Survey, survey
 from evaluator.replays.support import least_acceptance
-from evaluator.replays.warm_start import WarmStart, displays_of, warm_start
+from evaluator.replays.warm_start import WarmStart, warm_start
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,7 +370,7 @@ class Basis:
 
 def read_basis(log: Log, options: ReplayOptions) -> Basis:
     """Return what all replays of a log share, or of what `delays_from` leaves of it."""
-    limited = limited_kinds(log, parse_guardrails(options.guardrails)) if options.guardrails else []
+    limited = _limited_kinds(log, parse_guardrails(options.guardrails)) if options.guardrails else []
     capped = None
     log = with_bounds(log, least=options.reward_min, most=options.reward_max)
     if options.cap is not None:
@@ -434,7 +436,7 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
             raise ParameterError(f"{name} averages over all displays of log {log.meta.name!r}, which {cause}.",
                                  remedy=remedy)  # fmt: skip
     if not weighted:
-        refuse_on_a_choice(log, parse_guardrails(options.guardrails))
+        _refuse_on_a_choice(log, parse_guardrails(options.guardrails))
         if options.by:
             raise ParameterError(
                 f"`by` compares groups with the logging policy, whose displays in log {log.meta.name!r} are no even "
@@ -457,3 +459,40 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
             f"`bootstrap` cannot estimate the propensities of log {log.meta.name!r} anew, which {cause}.",
             remedy="give the logged propensities, or leave the bootstrap out.",
         )
+
+
+def _limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[str]:
+    """Return the names of the kinds of events that guardrails limit, each once.
+
+    Raise UnknownNameError if the log does not have a kind, ParameterError if a share is limited of what may be below 0.
+    """
+    kinds = []
+    for one in guardrails:
+        try:
+            kinds.append(name_kind(log, one.outcome))
+        except UnknownNameError as error:
+            raise UnknownNameError(f"`guardrails` {one.text!r}: {error.what}", remedy=error.remedy) from None
+        if one.quantity == "relative uplift" and may_be_below_0(log, one.outcome):
+            raise ParameterError(
+                f"`guardrails` {one.text!r}: values of {one.outcome} may be below 0, and no share of them is defined.",
+                remedy=f"limit the difference itself: '{one.outcome} {'< +' if one.below else '> -'}0.001'.",
+            )
+    return list(dict.fromkeys(kinds))
+
+
+def _refuse_on_a_choice(log: Log, guardrails: Sequence[Guardrail]) -> None:
+    """Raise ParameterError at limits relative to the logging policy where propensities of kept actions vary.
+
+    On a choice of actions whose propensities depend on the display, a replay is valued on the traffic, the logging
+    policy where it showed a kept action: of a policy that does what the logging policy did, that difference is not 0,
+    and no interval of it answers what was asked.
+    """
+    for one in guardrails:
+        if one.quantity != "value":
+            raise ParameterError(
+                f"`guardrails` {one.text!r} compares with the logging policy, whose displays in log {log.meta.name!r} "
+                "are no even sample of those that a replay is valued on: the log keeps the displays of some actions, "
+                "with propensities that depend on the context.",
+                remedy=f"limit the value itself, '{one.outcome} {'<' if one.below else '>'} 0.02'; or replay the log "
+                "with all actions.",
+            )

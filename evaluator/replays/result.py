@@ -11,11 +11,10 @@ import pyarrow as pa
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import Finding, WithFindings
-from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.plan import PlanFacts, with_label
 from evaluator.replays.values.final import FinalValue
-from evaluator.replays.values.kind_values import Money, OutcomeValue, guardrail_table, outcome_table
+from evaluator.replays.values.kind_values import GuardrailAnswer, Money, OutcomeValue, guardrail_table, outcome_table
 from evaluator.replays.values.segments import SegmentValues, segment_table
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import (
@@ -94,7 +93,7 @@ class ReplayResult(JsonDocument, ShownInNotebooks, WithFindings):
         Days of live traffic these rounds stand for; nan on a log of rounds.
     conversions_within
         Share of the conversions that come within T rounds of their display, of those that come as long as the log
-        looked (`evaluator.replays.policy_delays`).
+        looked (`evaluator.replays.rounds.clock`).
     acceptance_rate, effective_sample_size, clipped
         Share of displays accepted, effective sample size and share clipped of the sampler, mean over repeats.
     generated, delivered, expired, pending

@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-
 from evaluator.engine.eligible_choice import NO_KEY
 from evaluator.engine.log_replay import Begun
 from evaluator.errors import ParameterError, UsageError
 from evaluator.findings.codes import OUTSIDE_LEARNED_REWARDS, UNKNOWN_TRAINING
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
-from evaluator.log.schema import to_numpy
 from evaluator.log.vectors_of_displays import in_order
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.file import content_hash
@@ -214,26 +211,6 @@ class WarmStart:
                 )
             )
         return said
-
-
-def displays_of(log: Log, before: int, read: int, window: ReplayWindow) -> LearnedFrom | None:
-    """Return which displays a replay goes through that reads so many of a log; None where it reads none.
-
-    So many displays of the whole log come `before` it.
-    """
-    if not read:
-        return None
-    first, last = to_numpy(log.take(np.array([0, read - 1]), ["time"])["time"]).tolist()
-    return LearnedFrom(
-        log=log.meta.name,
-        fingerprint=log.meta.fingerprint,
-        displays=before + len(log),
-        first_display=before,
-        end_display=before + read,
-        first_time=first,
-        last_time=last,
-        window=window.text,
-    )
 
 
 def _vectors(setting: Setting) -> str:

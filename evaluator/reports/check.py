@@ -10,7 +10,7 @@ from evaluator.checks.dependence import WEAR_OUT
 from evaluator.checks.propensities import OVERLAP
 from evaluator.checks.result import FOUND, POWER, CheckResult, Verdict
 from evaluator.checks.run import CheckReport, InReplay
-from evaluator.estimates.enough import missing
+from evaluator.estimates.standard_errors import missing
 from evaluator.reports.document import (
     Block,
     Bullets,

@@ -10,12 +10,12 @@ import altair as alt
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.comparisons.horizon import checkpoints
+from evaluator.comparisons.variants import checkpoints
 from evaluator.errors import LogError
 from evaluator.estimates.confidence import Interval
 from evaluator.log import Log
 from evaluator.log.times import dated, time_words
-from evaluator.replays.policy_delays import of_conversions
+from evaluator.replays.plan import of_conversions
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.chart_parts import (
     CORRECTED,

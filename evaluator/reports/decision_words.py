@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from evaluator.comparisons.expected import LiveTest
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.segment_differences import SegmentDifferences
-from evaluator.comparisons.uplift import LiveTest
 from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import EARNS, Candidate, Decision, Verdict, level_text
 from evaluator.escape import escape, shortened

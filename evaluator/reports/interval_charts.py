@@ -10,8 +10,9 @@ import altair as alt
 import numpy as np
 
 from evaluator.estimates.confidence import Interval
-from evaluator.replays.guardrails import GuardrailAnswer, parse_guardrail
+from evaluator.replays.options import parse_guardrail
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.values.kind_values import GuardrailAnswer
 from evaluator.reports.chart_parts import CORRECTED, GREY, NAIVE, drawable, drawn_names, finished, titled
 from evaluator.reports.document import Spec
 from evaluator.reports.numbers import interval_text

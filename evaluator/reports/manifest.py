@@ -18,9 +18,9 @@ from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import SourceError
-from evaluator.inputs.open_regular import open_regular
+from evaluator.input_files import open_regular
 from evaluator.log.times import dated, time_words
-from evaluator.outputs.checksums import FileChecksum, described
+from evaluator.outputs.atomic import FileChecksum, described
 from evaluator.reading.options import ReadingOptions
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.warm_start import WarmStart

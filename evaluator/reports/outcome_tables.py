@@ -9,8 +9,8 @@ from itertools import chain
 from evaluator.comparisons.segment_differences import GroupDifference, SegmentDifferences
 from evaluator.comparisons.variants import names_of
 from evaluator.estimates.confidence import Interval
-from evaluator.replays.guardrails import GuardrailAnswer
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.values.kind_values import GuardrailAnswer
 from evaluator.replays.values.segments import GroupTest
 from evaluator.reports.document import (
     Cell,

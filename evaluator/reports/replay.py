@@ -13,8 +13,7 @@ from evaluator.estimates.standard_errors import clusters_text
 from evaluator.estimates.weighted import ESTIMATORS, NORMAL, WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.log.times import dated, time_words
-from evaluator.replays.plan import ReplayPlan, with_label
-from evaluator.replays.policy_delays import of_conversions
+from evaluator.replays.plan import ReplayPlan, of_conversions, with_label
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING
 from evaluator.replays.values.final import FinalValue

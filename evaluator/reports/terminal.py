@@ -14,9 +14,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.comparisons.ranking import percent
-from evaluator.comparisons.uplift import LiveTest
-from evaluator.comparisons.verdict import Verdict, level_text
+from evaluator.comparisons.expected import LiveTest
+from evaluator.comparisons.verdict import Verdict, level_text, percent
 from evaluator.escape import escape
 from evaluator.estimates.confidence import Interval
 from evaluator.reports.document import (

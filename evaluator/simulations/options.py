@@ -15,12 +15,7 @@ class SimulateOptions(Options):
     """Options of a simulation."""
 
     runs: int = option(
-        100,
-        "Independent runs of each policy",
-        example="400",
-        question=INTERVALS,
-        flags=("-n", "--repeats"),
-        at_least=1,
+        100, "Independent runs of each policy", example="400", question=INTERVALS, flags=("-n", "--repeats"), at_least=1
     )
     horizon: int | None = HORIZON.but(help="Rounds of a run. Default: the scenario's", panel="", question=TRIED).field()
     window: str | int | None = WINDOW.but(

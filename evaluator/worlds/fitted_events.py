@@ -19,14 +19,7 @@ from evaluator.log.reward_kinds import RewardKind, has_costs, sales
 from evaluator.log.schema import to_numpy
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.survey import Survey
-from evaluator.worlds.event_laws import (
-    DelayLaws,
-    EventLaw,
-    LogCosts,
-    TwinMoney,
-    own_or_all,
-    pools_of,
-)
+from evaluator.worlds.event_laws import DelayLaws, EventLaw, LogCosts, TwinMoney, own_or_all, pools_of
 from evaluator.worlds.rates import rates_by_action
 
 # Refunds of an action from which its own are drawn; of fewer, its sales come back by the share of all. Of as few sales

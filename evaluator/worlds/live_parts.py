@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.compiling import inlinable
-from evaluator.replays.rounds.batch import read_only
+from evaluator.replays.rounds.stream import read_only
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -18,7 +18,7 @@ from evaluator.policies.base import Setting
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
-from evaluator.replays.rounds.batch import EligibleActions, eligible_actions, read_only_sets
+from evaluator.replays.rounds.stream import EligibleActions, eligible_actions, read_only_sets
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.estimand import ClaimsByLaw, claims_of

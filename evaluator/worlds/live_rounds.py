@@ -22,7 +22,7 @@ from evaluator.engine.kernels.compiling import LoopCall, inlinable
 from evaluator.engine.pending import nothing_pending
 from evaluator.policies.base import Setting
 from evaluator.policies.running import blamed, has_random_ties, loop_for, reward_unit
-from evaluator.replays.rounds.batch import Batch, EligibleActions
+from evaluator.replays.rounds.stream import Batch, EligibleActions
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.live_parts import (
     Floats,

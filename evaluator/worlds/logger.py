@@ -14,9 +14,9 @@ from evaluator.log import Log
 from evaluator.log.eligible import Bits, pack, to_bits, unpack
 from evaluator.log.schema import ELIGIBLE, is_uneven, to_numpy
 from evaluator.log.vectors_of_displays import display_vectors
-from evaluator.replays.rounds.batch import EligibleSets
 from evaluator.replays.rounds.fitted import choice_weights, context_model
 from evaluator.replays.rounds.propensity import Propensities
+from evaluator.replays.rounds.stream import EligibleSets
 
 Floats = npt.NDArray[np.float64]
 

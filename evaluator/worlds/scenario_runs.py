@@ -17,7 +17,7 @@ from evaluator.errors import ParameterError
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.running import refuse_choosing_among
-from evaluator.replays.rounds.batch import EligibleActions, stated_actions
+from evaluator.replays.rounds.stream import EligibleActions, stated_actions
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
 from evaluator.worlds.live_parts import FreshVectors, LiveWorld, Regrets

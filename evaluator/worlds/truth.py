@@ -22,13 +22,7 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import Basis, plan_replay, read_basis
 from evaluator.replays.values.rewards import logged_rewards
 from evaluator.units import ROUND
-from evaluator.worlds.arrivals import (
-    DisplayTimes,
-    HourFactors,
-    converted_and_shown,
-    fit_hours,
-    read_traffic,
-)
+from evaluator.worlds.arrivals import DisplayTimes, HourFactors, converted_and_shown, fit_hours, read_traffic
 from evaluator.worlds.disk_column import taken
 from evaluator.worlds.event_laws import DelayLaws, TwinMoney
 from evaluator.worlds.fitted_events import (

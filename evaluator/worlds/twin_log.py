@@ -15,12 +15,7 @@ import pyarrow as pa
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import members
 from evaluator.log.log_tables import CONVERSION, merge_events, with_kind
-from evaluator.log.schema import (
-    COST,
-    ELIGIBLE,
-    fixed_size_lists,
-    uneven_lists,
-)
+from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists, uneven_lists
 from evaluator.log.stored import BatchedLog
 from evaluator.streams import Stream, child_streams, seed_sequence
 from evaluator.worlds.arrivals import DisplayTimes

@@ -67,7 +67,7 @@ def bootstraps(rng: np.random.Generator) -> None:
     for name in FAMILIES:
         if name == "geometric":
             continue
-        unit = BootstrapsJob(fit_sample(tested.sample(tested.delay), name), 0, BOOTSTRAPS)
+        unit = BootstrapsJob(fit_sample(tested.sample(tested.seen.delay), name), 0, BOOTSTRAPS)
 
         def drawn(jobs: int, unit: BootstrapsJob = unit) -> float:
             return seconds(lambda: list(in_threads(lambda item: unit.one(tested, item), unit.items, jobs)))

@@ -17,9 +17,10 @@ import numpy as np
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.changes import delay_drift
 from evaluator.delays.study.fitting import compare_families
-from evaluator.delays.study.goodness import goodness_of_fit
-from evaluator.delays.study.heterogeneity import heterogeneity
-from evaluator.delays.study.tail import tail_index
+from evaluator.delays.study.goodness import delays_under_test, goodness_of_fit
+from evaluator.delays.study.heterogeneity import grouped_delays, heterogeneity
+from evaluator.delays.study.likelihood import sample_of
+from evaluator.delays.study.tail import tail_delays, tail_index
 from tests.bench.spread import Spread, add_options, spread_by
 from tests.delays import ends as worlds
 from tests.delays import joint_logs, lengthening
@@ -41,7 +42,7 @@ def picked_of(logs: int, name: str) -> tuple[tuple[str, int], ...]:
     picked: dict[str, int] = {}
     for _ in range(logs):
         delays, limits = truncated_draws(rng, name, displays=14_000)
-        best = compare_families(delays[:10_000], limits[:10_000], families=rivals).best
+        best = compare_families(sample_of(delays[:10_000], limits[:10_000]), families=rivals).best
         picked[best] = picked.get(best, 0) + 1
     return tuple(picked.items())
 
@@ -180,11 +181,12 @@ def _drawn(rng: np.random.Generator, name: str, stamp: int) -> tuple[np.ndarray,
 
 def verdicts_of(name: str, stamp: int, logs: int, seed: int) -> tuple[bool, ...]:
     delay, limit, time, groups, ends, heavy = _logs(name, stamp, logs)[seed]
-    differ = heterogeneity(delay, limit, groups=groups, permutations=99, seed=seed).p <= 0.05
+    differ = heterogeneity(grouped_delays(delay, limit, groups=groups, seed=seed), permutations=99).p <= 0.05
     drifts = delay_drift(delay, limit, days=time // DAY, false_alarms=0.05, permutations=99, seed=seed).changed
     # As a study does: in stamps.
-    refuted = goodness_of_fit(delay // stamp, limit // stamp, family="exponential", bootstraps=19, seed=seed)
-    tail = tail_index(heavy[heavy <= ends], ends[heavy <= ends], threshold=1.0)
+    tested = delays_under_test(delay // stamp, limit // stamp, seed=seed)
+    refuted = goodness_of_fit(tested, family="exponential", bootstraps=19, seed=seed)
+    tail = tail_index(tail_delays(heavy[heavy <= ends], ends[heavy <= ends]), threshold=1.0)
     return differ, drifts, refuted.anderson_darling_p <= 0.05, tail.low <= 0.7 <= tail.high
 
 

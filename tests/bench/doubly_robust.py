@@ -2,7 +2,7 @@
 
 A row is a kind of log of known truth (`tests.statistical.few_rewards`). Of all its intervals, those too that a result
 would withhold: how many hold, the value of the accepted rounds too (which is another target); how many are given, and
-how many are given and miss. Rows are in the order of the number that decides, `evaluator.estimates.enough`.
+how many are given and miss. Rows are in the order of the number that decides, `evaluator.estimates.standard_errors`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluator.estimates.enough import NEEDED
+from evaluator.estimates.standard_errors import NEEDED
 from tests.bench.spread import add_options, spread_by
 from tests.bench.tables import Row, print_table
 from tests.statistical.few_rewards import Logger, World, frozen_of, learning_of

@@ -19,7 +19,7 @@ from evaluator.api import plan
 from evaluator.log import Log
 from evaluator.log.eligible import packed
 from evaluator.log.schema import fixed_size_lists, uneven_lists
-from evaluator.replays.one_scan import replay_all
+from evaluator.replays.run import replay_all
 from tests.logs import build_log
 
 SIZE, D = 10, 5

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from evaluator.comparisons.variant_jobs import FEWEST, LANES, WORK
+from evaluator.comparisons.variant_runs import FEWEST, LANES, WORK
 from tests.bench.convert_large import ACTIONS
 from tests.bench.convert_parts import Source, made
 from tests.bench.full_size_replay import measured

@@ -39,7 +39,7 @@ from evaluator.errors import EvaluatorError, WorkerError
 from evaluator.jobs.addresses import workers_at
 from evaluator.jobs.run_jobs import Job, Results, as_text, from_text, run_jobs
 from evaluator.jobs.workers import software, this_worker
-from evaluator.outputs.checksums import checksum
+from evaluator.outputs.atomic import checksum
 from evaluator.outputs.kept_folder import KeptJobs
 
 # Calls of a job.

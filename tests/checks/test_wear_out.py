@@ -17,7 +17,7 @@ from evaluator.checks.registry import number_tested
 from evaluator.comparisons.verdict import Verdict
 from evaluator.log import Log
 from evaluator.log.column import read_users
-from evaluator.replays.findings.assumptions import UNWORN
+from evaluator.replays.findings.plan import UNWORN
 from tests.checks.visits import Visits
 from tests.logs import bernoulli_log
 from tests.reading.sources import dataset

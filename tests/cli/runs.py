@@ -16,7 +16,7 @@ import pytest
 
 from evaluator.cli import app as cli
 from evaluator.cli import options
-from evaluator.outputs.checksums import described
+from evaluator.outputs.atomic import described
 
 
 @dataclass(frozen=True)

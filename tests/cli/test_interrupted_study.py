@@ -19,10 +19,10 @@ WORDS = ("compare", "-p", "ucb1,linucb", "-b", "ucb1", "-w", "50,none", *REST)
 SLOW = """
 import sys, time
 from evaluator.cli import options
-from evaluator.comparisons import variant_jobs
+from evaluator.comparisons import variant_runs
 from evaluator.comparisons import kept
 
-variant_jobs.LANES = 4
+variant_runs.LANES = 4
 keep = kept.KeptResults.keep
 calls = []
 def counted(*arguments):

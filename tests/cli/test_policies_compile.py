@@ -12,7 +12,7 @@ import pytest
 
 from evaluator.engine.kernels.compiling import LoopCall
 from evaluator.policies.registry import POLICIES
-from evaluator.replays import one_scan
+from evaluator.replays import run as replaying
 from tests.cli.runs import evaluate
 
 
@@ -37,7 +37,7 @@ def test_all_policies_are_compiled_but_what_the_log_has_no_columns_for(monkeypat
     def named(calls: Iterable[LoopCall], *, least: int) -> list[str]:
         return [call.name for call in calls]
 
-    monkeypatch.setattr(one_scan, "compile_ahead", named)
+    monkeypatch.setattr(replaying, "compile_ahead", named)
     run = evaluate("policies", "compile")
     assert run.out == f"Compiled for {', '.join(name for name in POLICIES if name not in ('columns', 'target'))}.\n"
     assert "Left out: columns needs the column 'target'" in run.err

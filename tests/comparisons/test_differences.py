@@ -11,13 +11,13 @@ import pytest
 from evaluator import compare
 from evaluator.arguments import as_description
 from evaluator.comparisons.differences import to_widest_window
-from evaluator.comparisons.horizon import common_horizon
-from evaluator.comparisons.ranking import ranked_pairs
 from evaluator.comparisons.run import execute_comparison, plan_comparison
+from evaluator.comparisons.variants import common_horizon
+from evaluator.comparisons.verdict import ranked_pairs
 from evaluator.policies.base import Policy
-from evaluator.replays.one_scan import replay_all
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.run import replay_all
 from tests.logs import bernoulli_log, build_log
 from tests.replays.test_scan import softmax_log
 

@@ -15,7 +15,7 @@ from evaluator.arguments import as_description
 from evaluator.comparisons.kept import FoundResults, KeptResults
 from evaluator.comparisons.run import plan_comparison
 from evaluator.errors import OutputError, OutputExistsError, OutputInUseError
-from evaluator.outputs.checksums import checksum
+from evaluator.outputs.atomic import checksum
 from evaluator.outputs.kept_folder import RESULT, kept_beside, kept_name
 from evaluator.outputs.locks import locked
 from evaluator.replays.options import ReplayOptions

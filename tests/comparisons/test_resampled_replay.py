@@ -12,10 +12,9 @@ import pytest
 
 from evaluator import replay
 from evaluator.arguments import as_description
-from evaluator.comparisons import kept, variant_jobs
+from evaluator.comparisons import kept, variant_runs
 from evaluator.comparisons.kept import KeptResults
-from evaluator.comparisons.variant_jobs import DrawsJob
-from evaluator.comparisons.variant_runs import execute_in_jobs
+from evaluator.comparisons.variant_runs import DrawsJob, execute_in_jobs
 from evaluator.errors import NoRoundsError, UsageError
 from evaluator.outputs.kept_folder import kept_beside
 from evaluator.replays.options import ReplayOptions
@@ -41,13 +40,13 @@ def alone() -> list[object]:
 
 @pytest.fixture(autouse=True)
 def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variant_jobs, "TOGETHER", 6)
-    monkeypatch.setattr(variant_jobs, "WORK", 3 * 2 * 1500)
-    monkeypatch.setattr(variant_jobs, "FEWEST", 1)
+    monkeypatch.setattr(variant_runs, "TOGETHER", 6)
+    monkeypatch.setattr(variant_runs, "WORK", 3 * 2 * 1500)
+    monkeypatch.setattr(variant_runs, "FEWEST", 1)
 
 
 def test_workers_replay_the_resampled_logs(alone: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
-    variant_jobs._opened.clear()
+    variant_runs._opened.clear()
     computed: list[str] = []
     compute = DrawsJob.compute
     monkeypatch.setattr(DrawsJob, "compute", lambda job, *on: computed.append(job.name) or compute(job, *on))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator import compare, replay
-from evaluator.comparisons.assumed_bound import plausible_maximum
+from evaluator.comparisons.differences import plausible_maximum
 from evaluator.comparisons.verdict import Verdict
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import ANYTIME, UNKNOWN

@@ -12,14 +12,13 @@ import pytest
 
 from evaluator import Log, compare
 from evaluator.arguments import as_descriptions
-from evaluator.comparisons.expected import expected_difference
+from evaluator.comparisons.expected import Uplift, expected_difference, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.run import plan_comparison
-from evaluator.comparisons.uplift import Uplift, expected_share, find_uplift, share_of_baseline
 from evaluator.comparisons.verdict import ANY_UPLIFT, Condition, decide
 from evaluator.estimates.confidence import ANYTIME, Interval
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.values.expected_values import expected_differences
+from evaluator.replays.values.resampled import expected_differences
 from evaluator.reports.terminal import stakes
 from tests.comparisons.test_verdict import BASELINE, by_name, candidate, shown
 from tests.logs import build_log

@@ -16,11 +16,10 @@ import pytest
 
 from evaluator import Comparison, compare
 from evaluator.arguments import as_description, loaded_by
-from evaluator.comparisons import variant_jobs
+from evaluator.comparisons import variant_runs
 from evaluator.comparisons.log_places import LogPlace, at_a_place
 from evaluator.comparisons.run import plan_comparison
-from evaluator.comparisons.variant_jobs import ReplayJob, study_on
-from evaluator.comparisons.variant_runs import VariantRuns
+from evaluator.comparisons.variant_runs import ReplayJob, VariantRuns, study_on
 from evaluator.datasets import convert, load
 from evaluator.errors import UsageError, WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
@@ -44,9 +43,9 @@ class Mine:
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executor]:
     """Threads as they take any function, so that jobs are as small as on a cluster."""
-    monkeypatch.setattr(variant_jobs, "WORK", 6_000)
-    monkeypatch.setattr(variant_jobs, "FEWEST", 1)
-    variant_jobs._opened.clear()
+    monkeypatch.setattr(variant_runs, "WORK", 6_000)
+    monkeypatch.setattr(variant_runs, "FEWEST", 1)
+    variant_runs._opened.clear()
     with ThreadPoolExecutor(2) as pool:
         yield pool
 
@@ -81,7 +80,7 @@ class Pickled(ThreadPoolExecutor):
 
 
 def test_jobs_are_plain_values_and_small_whatever_the_log_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variant_jobs, "WORK", 60_000)
+    monkeypatch.setattr(variant_runs, "WORK", 60_000)
     with Pickled() as pool:
         found = compare(LOG, POLICIES, executor=pool, **OPTIONS)
     assert said(found) == said(compare(LOG, POLICIES, **OPTIONS))
@@ -109,7 +108,7 @@ def computed(job: ReplayJob) -> Any:
 
 @pytest.fixture
 def job(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplayJob]:
-    variant_jobs._opened.clear()
+    variant_runs._opened.clear()
     with at_a_place(LOG, None, {}) as (_, place):
         yield first_job(place, POLICIES, ReplayOptions(horizon=60))
 
@@ -132,12 +131,12 @@ def test_a_worker_that_plans_otherwise_is_refused(job: ReplayJob) -> None:
 def test_a_worker_with_another_policy_under_the_name_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    variant_jobs._opened.clear()
+    variant_runs._opened.clear()
     (tmp_path / "mine.py").write_text(MINE)
     with at_a_place(LOG, None, {}) as (_, place):
         own = first_job(place, [f"{tmp_path}/mine.py:Mine"], ReplayOptions(horizon=60))
         assert computed(own)
-        variant_jobs._opened.clear()
+        variant_runs._opened.clear()
         (tmp_path / "mine.py").write_text(MINE.replace("self.of = of", "self.of = 1"))
         with pytest.raises(WorkerError, match=r"refused: what Mine consists of is another there"):
             computed(own)
@@ -147,7 +146,7 @@ def test_a_worker_that_imported_a_module_before_it_changed_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its policy would be loaded anew, and what that imports would not: other numbers without a word."""
-    variant_jobs._opened.clear()
+    variant_runs._opened.clear()
     monkeypatch.syspath_prepend(str(tmp_path))
     spec = f"{tmp_path}/mine.py:Mine"
     (tmp_path / "beside_mine.py").write_text("ACTION = 1\n")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.comparisons import kept, variant_jobs
+from evaluator.comparisons import kept, variant_runs
 from evaluator.comparisons.conditions import pairs_to_expect
 from evaluator.comparisons.kept import FoundResults, KeptResults
 from evaluator.comparisons.run import plan_comparison
@@ -38,14 +38,14 @@ def at_once() -> list[tuple[str, tuple[float, ...], str]]:
 
 @pytest.fixture(autouse=True)
 def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variant_jobs, "LANES", 4)
-    monkeypatch.setattr(variant_jobs, "TOGETHER", 6)
+    monkeypatch.setattr(variant_runs, "LANES", 4)
+    monkeypatch.setattr(variant_runs, "TOGETHER", 6)
 
 
 def test_jobs_of_any_size_add_up_to_the_same(at_once: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
     assert said(VariantRuns(PLANS).run()) == at_once
-    monkeypatch.setattr(variant_jobs, "LANES", 64)
-    monkeypatch.setattr(variant_jobs, "TOGETHER", 1)
+    monkeypatch.setattr(variant_runs, "LANES", 64)
+    monkeypatch.setattr(variant_runs, "TOGETHER", 1)
     assert said(VariantRuns(PLANS).run()) == at_once
 
 
@@ -95,7 +95,7 @@ def test_what_decides_goes_on_after_any_stop_and_tells_of_no_more_than_was_to_co
     total = sum(whole.totals.values())
     whole.run(told.append)
     assert 0.9 * total < sum(told) <= total
-    monkeypatch.setattr(variant_jobs, "TOGETHER", 40)
+    monkeypatch.setattr(variant_runs, "TOGETHER", 40)
     write, written = kept.write_kept, Counter[str]()
 
     def killed(*arguments: object) -> None:
@@ -127,12 +127,12 @@ def test_what_decides_goes_on_after_any_stop_and_tells_of_no_more_than_was_to_co
 def test_results_that_are_kept_are_written_after_scans_of_bounded_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(variant_jobs, "LANES", 64)
+    monkeypatch.setattr(variant_runs, "LANES", 64)
     plans = plan_comparison(LOG, POLICIES, [50, None], ReplayOptions(horizon=60, repeats=2))
     own = KeptResults(tmp_path, POLICIES)
     own.find(plans, LOG)
     assert sum(VariantRuns(plans, kept=own).totals.values()) == len(LOG)
-    monkeypatch.setattr(variant_jobs, "KEPT_WORK", 4 * len(LOG))
+    monkeypatch.setattr(variant_runs, "KEPT_WORK", 4 * len(LOG))
     assert sum(VariantRuns(plans).totals.values()) == len(LOG)
     written: list[int] = []
     found = VariantRuns(plans, kept=own).run(lambda displays: written.append(len(list(tmp_path.glob("*.kept")))))

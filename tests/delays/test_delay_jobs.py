@@ -236,15 +236,15 @@ def test_a_worker_with_another_log_is_refused(tmp_path: Path, small_jobs: None) 
 def test_bootstraps_are_those_of_one_stream_drawn_in_order() -> None:
     delays, limits = truncated_draws(np.random.default_rng(2), "lognormal", displays=900)
     tested = delays_under_test(delays, limits, rows=200, seed=5)
-    fit = fit_sample(tested.sample(tested.delay), "lognormal", seed=5)
+    fit = fit_sample(tested.sample(tested.seen.delay), "lognormal", seed=5)
     rng = seed_stream(5)
     chosen = rng.choice(len(delays), 200, replace=False)
-    assert np.array_equal(delays[chosen], tested.delay)
+    assert np.array_equal(delays[chosen], tested.seen.delay)
     distances = []
     for _ in range(6):
-        drawn = fit.draw(rng, tested.limit, 200)
+        drawn = fit.draw(rng, tested.seen.limit, 200)
         again = fit_sample(tested.sample(drawn), "lognormal", start=tuple(fit.parameters.values()))
-        distances.append(goodness._distances(again, drawn, tested.limit))
+        distances.append(goodness._distances(again, drawn, tested.seen.limit))
     assert [BootstrapsJob(fit, 2, 6).compute(tested, at) for at in range(2, 6)] == distances[2:]
 
 
@@ -276,11 +276,11 @@ def test_permutations_are_those_of_one_stream_drawn_in_order(
 def slowly(
     sample: permuted_groups.GroupedDelays, pair: Any, permutations: int, enough: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    of, k = np.arange(sample.delay.size), len(sample.labels)
+    of, k = np.arange(sample.codes.size), len(sample.labels)
     codes = sample.codes
     if pair is not None:
         of, k, codes = rng.choice(np.flatnonzero(np.isin(codes, pair)), 300, replace=False), 2, codes == pair[1]
-    ready = permutable(sample.delay[of], None if sample.limit is None else sample.limit[of])
+    ready = permutable(sample.seen.take(of))
     group = codes[of][ready.kept].astype(np.int64)
     pool, taken = np.empty(group.size, np.int64), np.empty(group.size, np.int64)
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from evaluator.delays.product_limit import Observed
 from evaluator.delays.study.changes import DelayScores, delay_drift
 from evaluator.errors import DataError, ParameterError
 from tests.delays.lengthening import World
@@ -88,7 +89,7 @@ def test_what_could_be_shown_shrinks_with_the_conversions() -> None:
 def test_the_ratio_of_stretched_delays_is_found(ratio: float) -> None:
     rng = np.random.default_rng(6)
     limits = rng.integers(200, 1000, 20_000)
-    law = DelayScores.of(*_seen(rng.weibull(0.8, 20_000) * 300, limits))
+    law = DelayScores.of(Observed(*_seen(rng.weibull(0.8, 20_000) * 300, limits)))
     delays, followed = _seen(ratio * rng.weibull(0.8, 20_000) * 300, limits // 2)
     mean, variance = law.moments(followed, followed.size, ratio=ratio)
     total = float(law.scores(delays).sum())
@@ -97,7 +98,7 @@ def test_the_ratio_of_stretched_delays_is_found(ratio: float) -> None:
 
 
 def test_no_ratio_is_found_where_delays_are_too_long_for_any() -> None:
-    law = DelayScores.of(np.arange(100), None)
+    law = DelayScores.of(Observed(np.arange(100), None))
     assert law.ratio_of(np.full(5, 60), 5, float(law.scores(np.full(5, 60)).sum())) is None
 
 

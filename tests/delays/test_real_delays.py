@@ -9,8 +9,9 @@ import pytest
 
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.study.fitting import compare_families
-from evaluator.delays.study.goodness import goodness_of_fit
-from evaluator.delays.study.heterogeneity import heterogeneity
+from evaluator.delays.study.goodness import delays_under_test, goodness_of_fit
+from evaluator.delays.study.heterogeneity import grouped_delays, heterogeneity
+from evaluator.delays.study.likelihood import sample_of
 from evaluator.errors import DataError
 
 FILE = Path(__file__).parents[3] / "shared" / "data" / "criteo_search_delays.csv"
@@ -37,7 +38,7 @@ def test_rows_without_a_delay_are_refused(rows: tuple[np.ndarray, np.ndarray]) -
 def test_arms_differ(rows: tuple[np.ndarray, np.ndarray]) -> None:
     arms, delays = rows
     kept = delays >= 0
-    test = heterogeneity(delays[kept], LIMIT, groups=arms[kept])
+    test = heterogeneity(grouped_delays(delays[kept], LIMIT, groups=arms[kept]))
     assert test.p == 1 / 1000
     assert len(test.groups) == 10
     assert len(test.pairs) == 45
@@ -52,9 +53,9 @@ def test_arms_differ(rows: tuple[np.ndarray, np.ndarray]) -> None:
 def test_one_exponential_is_rejected_and_a_mixture_fits_best(rows: tuple[np.ndarray, np.ndarray]) -> None:
     _, delays = rows
     delays = delays[delays >= 0]
-    comparison = compare_families(delays, LIMIT)
+    comparison = compare_families(sample_of(delays, LIMIT))
     assert comparison.best.startswith("lognormal-mixture")
     exponential = next(fit for fit in comparison.fits if fit.family == "exponential")
     assert exponential.aic - comparison.best_fit.aic > 1000
-    test = goodness_of_fit(delays, LIMIT, family="exponential", bootstraps=99)
+    test = goodness_of_fit(delays_under_test(delays, LIMIT), family="exponential", bootstraps=99)
     assert test.anderson_darling_p == test.kolmogorov_smirnov_p == 0.01

@@ -9,8 +9,7 @@ import pytest
 
 from evaluator.engine.log_replay import begin
 from evaluator.policies import resolve
-from evaluator.replays.rounds.batch import Batch, read_only, read_only_batch
-from evaluator.replays.rounds.stream import NO_VECTORS
+from evaluator.replays.rounds.stream import NO_VECTORS, Batch, read_only, read_only_batch
 from tests.policies.rounds import random_rounds, setting_for
 
 ROUNDS = random_rounds("none", 50)

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from evaluator.estimates.martingales import combined, log_evidence, log_tail
+from evaluator.estimates.confidence import combined, log_evidence, log_tail
 
 
 @pytest.mark.parametrize("n", [1, 7, 300])

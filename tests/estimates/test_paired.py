@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from evaluator.estimates import paired
 from evaluator.estimates.confidence import gamma_exponential_boundary, mean_interval
-from evaluator.estimates.paired import RewardSums, difference_of_sums, discordant, p_values, rounds_of, sums_of
-from evaluator.estimates.repeated import mean_sums
+from evaluator.estimates.paired import (
+    RewardSums,
+    difference_of_sums,
+    discordant,
+    mean_sums,
+    p_values,
+    rounds_of,
+    sums_of,
+)
 
 ALPHA = 0.05
 

@@ -8,8 +8,7 @@ import pytest
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.best_fixed import best_fixed_action
 from evaluator.estimates.confidence import SparseRewards, mean_interval, mean_sequence
-from evaluator.estimates.paired import contrast, difference_of_sums, discordant
-from evaluator.estimates.repeated import repeated_interval
+from evaluator.estimates.paired import contrast, difference_of_sums, discordant, repeated_interval
 
 RNG = np.random.default_rng(5)
 # Mostly nothing, now and then a sale, more seldom a loss.

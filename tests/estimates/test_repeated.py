@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.estimates.confidence import interval_ends, mean_interval
-from evaluator.estimates.paired import sums_of
-from evaluator.estimates.repeated import REPEATED, mean_sums, repeated_interval
+from evaluator.estimates.paired import REPEATED, mean_sums, repeated_interval, sums_of
 
 
 def test_one_repeat_is_as_it_was() -> None:

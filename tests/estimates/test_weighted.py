@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.errors import DataError, ParameterError
-from evaluator.estimates.enough import NEEDED, equal_rewards
+from evaluator.estimates.standard_errors import NEEDED, equal_rewards
 from evaluator.estimates.weighted import doubly_robust, ips, mean_value, snips, weights_of
 
 K = 5

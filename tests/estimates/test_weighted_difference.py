@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.estimates.enough import NEEDED
+from evaluator.estimates.standard_errors import NEEDED
 from evaluator.estimates.weighted import snips
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, Influence, influence, paired_values
 from tests.bench.weighted_differences import World

@@ -27,10 +27,10 @@ STUDY = ("compare", *(word for policy in POLICIES for word in ("-p", policy)), "
 # Small jobs, so that there are many.
 RUN = """
 import sys
-from evaluator.comparisons import variant_jobs
+from evaluator.comparisons import variant_runs
 from evaluator.audits import audit_jobs
 from evaluator.delays.study import goodness, tail
-variant_jobs.WORK, variant_jobs.FEWEST, audit_jobs.WORK = 20_000, 2, 9_000
+variant_runs.WORK, variant_runs.FEWEST, audit_jobs.WORK = 20_000, 2, 9_000
 goodness._OF_MIXTURES, tail._WORK = 2, 5_000
 from evaluator.cli.app import main
 main()

@@ -14,7 +14,7 @@ from evaluator.errors import DataError, LogError
 from evaluator.log import Log, StoredLog
 from evaluator.log.delay_rows import delay_rows
 from evaluator.log.schema import to_numpy
-from evaluator.replays.policy_delays import known_delays
+from evaluator.replays.rounds.clock import known_delays
 from evaluator.replays.rounds.survey import position_of, survey, traffic_until
 from tests.logs import bernoulli_log, build_log
 from tests.parts import converted, part_of, stored

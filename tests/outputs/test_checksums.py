@@ -3,7 +3,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from evaluator.outputs.checksums import checksum, described
+from evaluator.outputs.atomic import checksum, described
 
 
 def test_checksum_is_that_of_the_content(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ HEADINGS = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
 FEWEST_WORDS = 3
 # What begins so is a part of a phrase whose subject is left out: "Of the log.", "As above.", "Shape (n,)."
 FRAGMENTS = re.compile(r"(Of|As|By|In|At|To|With|From|For|Where|When|Whose|Shape|The same|Same|See|Its|Their)\b")
-# Options of public functions are put in the place of this when they are imported (`evaluator.options.signatures`).
+# Options of public functions are put in the place of this when they are imported (`evaluator.options.declaration`).
 PLACEHOLDER = ("**options", "See below.")
 ARRAY = r"NDArray|ArrayLike|\bFloats\b|\bInts\b"
 NAMED_ARRAY = re.compile(r"^(\w+)(?:: TypeAlias)? = (?:npt\.)?NDArray", re.MULTILINE)

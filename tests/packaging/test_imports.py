@@ -14,13 +14,12 @@ import evaluator
 PACKAGE = Path(evaluator.__file__).parent
 
 # Rooms that serve all others, as the files outside of all rooms do: errors, units, streams and so on.
-SERVE_ALL = {"findings", "inputs", "jobs", "options", "outputs", "results"}
+SERVE_ALL = {"findings", "jobs", "options", "outputs", "results"}
 # What each room may import of the package besides them. What a room holds within itself it may import; a room that is
 # named here by its path is one of its own.
 ALLOWED: dict[str, set[str] | None] = {
     "jobs": set(),
     "findings": set(),
-    "inputs": set(),
     "options": set(),
     "outputs": set(),
     "results": set(),
@@ -237,7 +236,7 @@ def test_pages_of_results_import_no_reader() -> None:
     """A page of results that are there reads no log: polars and the readers would cost it 30 MB."""
     modules = loaded_by("import evaluator.reports.result_files")
     assert "evaluator.comparisons.result" in modules
-    assert not modules & {"polars", "evaluator.comparisons.variant_jobs", "evaluator.reading.intake"}
+    assert not modules & {"polars", "evaluator.comparisons.variant_runs", "evaluator.reading.intake"}
 
 
 def test_replay_does_not_import_scipy_stats() -> None:

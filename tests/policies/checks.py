@@ -23,7 +23,7 @@ from evaluator.options.shared import FinalPolicyName
 from evaluator.policies import describe, dispatch, resolve
 from evaluator.policies.base import Policy
 from evaluator.policies.registry import as_policy
-from evaluator.replays.rounds.batch import read_only
+from evaluator.replays.rounds.stream import read_only
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import Layout, random_rounds, setting_for
 from tests.policies.variants import CDFS

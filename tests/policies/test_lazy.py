@@ -18,7 +18,7 @@ from evaluator.engine.pending import nothing_pending
 from evaluator.policies import delayed_ucb, dispatch, naive_ucb, resolve
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.indices import largest_index, touch_all
-from evaluator.replays.rounds.batch import Batch, read_only
+from evaluator.replays.rounds.stream import Batch, read_only
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import random_rounds, setting_for
 from tests.policies.variants import CDFS, DELAYED, LINEAR, WAITING, WINDOWED

@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.comparisons.study_file import read_study
 from evaluator.errors import SourceError, SpecError
-from evaluator.inputs.open_regular import NotRegularError, open_regular, refuse_irregular
+from evaluator.input_files import NotRegularError, open_regular, refuse_irregular
 from evaluator.reading.sources.files import find_files
 from evaluator.reading.spec_file import read_spec
 from evaluator.reading.spec_sections import Source

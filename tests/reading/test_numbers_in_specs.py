@@ -12,10 +12,9 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from evaluator import load
+from evaluator import input_files, load
 from evaluator.comparisons.study_file import READING, REPLAYING, read_study
 from evaluator.errors import ParameterError, SourceError, SpecError
-from evaluator.inputs import open_regular, toml_file
 from evaluator.reading.locate import bundled_folder
 from evaluator.reading.spec import FileSpec, ScenarioSpec
 from evaluator.reading.spec_file import parse_spec, read_spec
@@ -160,7 +159,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, read: Any, monkeypatch: pytes
     def forbidden(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(open_regular, "open", forbidden, raising=False)
+    monkeypatch.setattr(input_files, "open", forbidden, raising=False)
     with pytest.raises((SpecError, SourceError), match="Permission denied"):
         read(tmp_path / "x")
 
@@ -169,7 +168,7 @@ def test_a_mark_and_windows_line_ends_are_no_harm(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_bytes(b'\xef\xbb\xbfpolicies = ["random"]\r\nlimit = 5\r\n')
     assert read_study(file).reading == {"limit": 5}
-    assert toml_file.read_toml(file) == {"policies": ["random"], "limit": 5}
+    assert input_files.read_toml(file) == {"policies": ["random"], "limit": 5}
 
 
 @pytest.mark.parametrize(
@@ -192,10 +191,10 @@ def test_a_mark_and_windows_line_ends_are_no_harm(tmp_path: Path) -> None:
 def test_a_duration_needs_no_quotes(tmp_path: Path, text: str, said: dict[str, Any] | None) -> None:
     (tmp_path / "spec.toml").write_bytes(text.encode())
     if said is None:
-        with pytest.raises(toml_file.NotTomlError, match="not valid TOML"):
-            toml_file.read_toml(tmp_path / "spec.toml")
+        with pytest.raises(input_files.NotTomlError, match="not valid TOML"):
+            input_files.read_toml(tmp_path / "spec.toml")
     else:
-        assert toml_file.read_toml(tmp_path / "spec.toml") == said
+        assert input_files.read_toml(tmp_path / "spec.toml") == said
 
 
 @pytest.mark.parametrize("place", ["log", "outcomes.click"])

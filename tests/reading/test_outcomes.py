@@ -223,7 +223,7 @@ def test_a_row_that_breaks_a_rule_of_an_outcome_takes_its_conversion_along(tmp_p
         ('[outcomes."a b"]\nindicator = "clicked"\nimmediate = true\n', r"`\$\.outcomes\.a b`: expected text that"),
         (CLICK + "value = -1.0\n", r"click`: value is below 0: count"),
         ('[outcomes.click]\ntime = "at"\n[outcomes.click.source]\nfiles = "e.csv"\n',
-         r"`\$\.outcomes\.click\.source\.display` is missing"),
+         r"at `\$\.outcomes\.click\.source`: give exactly one of display and user"),
         ('[outcomes.refunds]\nindicator = "clicked"\nimmediate = true\n',
          r"\[outcomes\.refunds\] has a name of what a log has by itself: rename it"),
         ('[context]\ncolumns = ["clicked"]\n' + CLICK, r"'clicked', which is known only after the outcome"),

@@ -13,7 +13,7 @@ from evaluator.log.eligible import packed
 from evaluator.log.schema import BATCH
 from evaluator.reading.facts import NamedActions
 from evaluator.reading.summary import set_facts
-from evaluator.replays.rounds.batch import read_sets
+from evaluator.replays.rounds.stream import read_sets
 from tests.cli.runs import evaluate, validate
 from tests.log.test_eligible import N, random_sets, with_sets
 from tests.logs import build_log

@@ -20,7 +20,7 @@ from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.run import execute
 from evaluator.replays.values import resampled as bootstrap
-from evaluator.replays.values.expected_values import expected_differences
+from evaluator.replays.values.resampled import expected_differences
 from evaluator.replays.values.rewards import observed_rewards
 from tests.logs import bernoulli_log, build_log
 from tests.replays.test_scan import VARIANTS, softmax_log

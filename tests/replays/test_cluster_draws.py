@@ -16,8 +16,7 @@ from evaluator.log import Log
 from evaluator.log.column import Column
 from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.values import resampled as bootstrap
-from evaluator.replays.values.expected_values import expected_differences
-from evaluator.replays.values.resampled import ClusterDraws
+from evaluator.replays.values.resampled import ClusterDraws, expected_differences
 from tests.logs import bernoulli_log
 
 N = 6000

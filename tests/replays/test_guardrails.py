@@ -17,9 +17,9 @@ from evaluator.comparisons.study_file import read_study
 from evaluator.errors import KeyOfFileError, ParameterError, UnknownNameError
 from evaluator.estimates.confidence import ANYTIME, Interval
 from evaluator.reading.canonical import write_canonical
-from evaluator.replays.guardrails import Guardrail, parse_guardrail, relative
-from evaluator.replays.options import ReplayOptions
+from evaluator.replays.options import Guardrail, ReplayOptions, parse_guardrail
 from evaluator.replays.run import execute_all
+from evaluator.replays.values.kind_values import relative, verdict_on
 from evaluator.reports.html import notebook_html
 from tests.cli.runs import evaluate, manifest_of, validate
 from tests.replays.test_outcomes import plain, with_complaints
@@ -90,7 +90,7 @@ def an_interval(low: float, high: float) -> Interval:
     ],
 )
 def test_the_answer_is_the_intervals(text: str, low: float, high: float, answer: str) -> None:
-    assert parse_guardrail(text).verdict(an_interval(low, high)) == answer
+    assert verdict_on(parse_guardrail(text), an_interval(low, high)) == answer
 
 
 def test_a_share_of_the_logging_policys_value_is_told_by_both_intervals() -> None:

@@ -15,9 +15,8 @@ from evaluator.estimates.weighted import doubly_robust, ips
 from evaluator.log import Log
 from evaluator.log.schema import fixed_size_lists
 from evaluator.policies.base import Setting
-from evaluator.replays.one_scan import replay_all
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.run import execute
+from evaluator.replays.run import execute, replay_all
 from evaluator.replays.values.doubly_robust import FIXED, LEARNING, fit_reward_model
 from evaluator.replays.values.rewards import eventual_rewards
 from evaluator.reports.documents import show

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from evaluator.comparisons.uplift import LiveTest, Uplift
+from evaluator.comparisons.expected import LiveTest, Uplift
 from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import Candidate, Condition, Verdict, decide, parse_ship_rule
 from evaluator.estimates.confidence import Interval

@@ -14,7 +14,7 @@ import pytest
 
 import evaluator
 from evaluator import CheckReport
-from evaluator.comparisons.horizon import Band, VariantCurve
+from evaluator.comparisons.variants import Band, VariantCurve
 from evaluator.reports.command_words import use_command_words
 from evaluator.reports.curve_charts import comparison_chart, replay_chart, simulation_chart
 from evaluator.reports.documents import show

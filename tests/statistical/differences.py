@@ -10,9 +10,9 @@ import numpy as np
 
 from evaluator import compare
 from evaluator.comparisons.differences import p_values_of, weigh
-from evaluator.comparisons.horizon import first_rounds
 from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.run import execute_comparison, plan_comparison
+from evaluator.comparisons.variants import first_rounds
 from evaluator.estimates.simultaneous import holm
 from evaluator.log.schema import to_numpy
 from evaluator.policies import resolve

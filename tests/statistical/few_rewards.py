@@ -14,7 +14,7 @@ from evaluator.api import plan
 from evaluator.estimates import weighted
 from evaluator.estimates.weighted import WeightedValue, doubly_robust, ips, snips
 from evaluator.log import Log
-from evaluator.replays.one_scan import replay_all
+from evaluator.replays.run import replay_all
 from evaluator.replays.values.doubly_robust import running_value
 from tests.logs import build_log
 

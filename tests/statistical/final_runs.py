@@ -12,9 +12,9 @@ import numpy as np
 from evaluator.api import plan
 from evaluator.engine.frozen import FrozenPolicy
 from evaluator.options.shared import FinalPolicyName
-from evaluator.replays.one_scan import replay_all
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.stream import NO_VECTORS
+from evaluator.replays.run import replay_all
 from evaluator.replays.values.doubly_robust import RewardModels
 from evaluator.replays.values.final import FinalValue, frozen_value
 from tests.untidy.defects import rows_of

@@ -15,8 +15,8 @@ from evaluator.delays.cdf import DelayCDF
 from evaluator.engine.frozen import FrozenPolicy
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
-from evaluator.replays.one_scan import replay_all
 from evaluator.replays.rounds.stream import LogRounds
+from evaluator.replays.run import replay_all
 from evaluator.replays.values.doubly_robust import RewardModels
 from evaluator.replays.values.final import FinalValue, frozen_value
 from tests.logs import bernoulli_log, build_log, linear_log

@@ -13,8 +13,7 @@ import pytest
 
 from evaluator.api import plan
 from evaluator.log import Log
-from evaluator.replays.one_scan import replay_all
-from evaluator.replays.run import execute
+from evaluator.replays.run import execute, replay_all
 from evaluator.replays.values.doubly_robust import running_value
 from tests.logs import bernoulli_log, linear_log
 from tests.statistical.few_rewards import nothing_withheld

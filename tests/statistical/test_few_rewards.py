@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from evaluator.estimates.enough import NEEDED
+from evaluator.estimates.standard_errors import NEEDED
 from tests.statistical.few_rewards import Found, World, frozen_of, learning_of
 
 RUNS = 200

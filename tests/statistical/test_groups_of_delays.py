@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from evaluator.delays.study.heterogeneity import heterogeneity
+from evaluator.delays.study.heterogeneity import grouped_delays, heterogeneity
 from tests.delays.test_heterogeneity import truncated_arms
 
 
@@ -16,7 +16,7 @@ def test_level_holds_even_when_groups_were_watched_for_different_times() -> None
     rejected = 0
     for seed in range(logs):
         delays, limits, arms = truncated_arms(rng, [100, 100, 100], [600, 300, 150], 150)
-        test = heterogeneity(delays, limits, groups=arms, permutations=99, seed=seed, level=0.5)
+        test = heterogeneity(grouped_delays(delays, limits, groups=arms, seed=seed), permutations=99, level=0.5)
         rejected += test.p <= level
     assert abs(rejected / logs - level) <= 4 * math.sqrt(level * (1 - level) / logs)
     # Comparing the delays seen, blind to their limits, would have called them different.

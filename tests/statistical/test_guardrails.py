@@ -20,7 +20,8 @@ from evaluator import replay
 from evaluator.estimates.confidence import Interval
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
-from evaluator.replays.guardrails import parse_guardrail
+from evaluator.replays.options import parse_guardrail
+from evaluator.replays.values.kind_values import verdict_on
 from tests.logs import bernoulli_log, with_outcome
 from tests.untidy.defects import rows_of
 from tests.untidy.kinds import KINDS
@@ -114,15 +115,15 @@ def answers(world: World, seed: int, level: float = LEVEL) -> Answers:
         guardrail = parse_guardrail(answer.guardrail)
 
         def wrong(interval: Interval) -> bool:
-            below = replace(guardrail, below=True, limit=is_at).verdict(interval) == "holds"  # noqa: B023
-            beyond = replace(guardrail, below=True, limit=is_at + tiny).verdict(interval) == "broken"  # noqa: B023
+            below = verdict_on(replace(guardrail, below=True, limit=is_at), interval) == "holds"  # noqa: B023
+            beyond = verdict_on(replace(guardrail, below=True, limit=is_at + tiny), interval) == "broken"  # noqa: B023
             return below or beyond
 
         of = answer.interval
         found.wrong.append(wrong(of))
         found.by_estimate.append(wrong(replace(of, low=of.estimate, high=of.estimate)))
         far = 1.5 * (of.high - of.low)
-        found.told.append(replace(guardrail, below=True, limit=is_at + far).verdict(of) == "holds")
+        found.told.append(verdict_on(replace(guardrail, below=True, limit=is_at + far), of) == "holds")
     return found
 
 

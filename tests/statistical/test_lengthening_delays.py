@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from evaluator.delays.product_limit import Observed
 from evaluator.delays.study.changes import POWER, compare_days
 from tests.delays.lengthening import LAWS, MEAN, SPAN, TRAFFIC, World, verdict
 
@@ -23,8 +24,9 @@ def compared(world: World, log: int, *, false_alarms: float, stretched: tuple[fl
     delay = np.where(limit < SPAN - 1 - since, delay * ratio, delay).astype(np.int64)
     seen = delay <= limit
     return compare_days(
-        delay[seen], limit[seen], periods.of[seen], false_alarms=false_alarms, permutations=99, rows=20_000, seed=log
-    ).p
+        Observed(delay[seen], limit[seen]), periods.of[seen],
+        false_alarms=false_alarms, permutations=99, rows=20_000, seed=log,
+    ).p  # fmt: skip
 
 
 @pytest.mark.parametrize("traffic", TRAFFIC)
@@ -44,7 +46,7 @@ def test_what_is_said_to_be_shown_is_found(law: str, part: int) -> None:
     rows = world.rows(np.random.default_rng(3))
     assert rows.periods is not None
     shown = compare_days(
-        rows.delay, rows.limit, rows.periods.of, false_alarms=0.05, permutations=399, rows=20_000, seed=0
+        Observed(rows.delay, rows.limit), rows.periods.of, false_alarms=0.05, permutations=399, rows=20_000, seed=0
     ).shown[part]
     assert shown.ratio is not None
     change = (shown.ratio, (shown.after + 1) * 1440)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import evaluator.replays.one_scan
 import evaluator.replays.rounds.stream
+import evaluator.replays.run
 from evaluator import replay
 from tests.statistical.repeated import CASES, Floats, crossing, found_of, live_values, realised_of, ten_arms
 
@@ -33,7 +33,7 @@ def test_time_stays_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     first = realised(1)
     off = realised(4) - first
     assert abs(off.mean()) < 4 * standard_error(off)
-    for module in (evaluator.replays.rounds.stream, evaluator.replays.one_scan):
+    for module in (evaluator.replays.rounds.stream, evaluator.replays.run):
         monkeypatch.setattr(module, "BLOCK", 8192)
     whole = realised(4) - first
     assert abs(whole.mean()) > 4 * max(standard_error(whole), standard_error(off))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from evaluator.delays.study.tail import tail_index
+from evaluator.delays.study.tail import tail_delays, tail_index
 from tests.delays.test_tail import pareto
 
 
@@ -20,7 +20,7 @@ def test_interval_covers_where_hill_is_too_large() -> None:
         limits = rng.uniform(5, 400, 1500)
         x = pareto(rng, alpha, 1500)
         seen = x <= limits
-        tail = tail_index(x[seen], limits[seen], threshold=1.0)
+        tail = tail_index(tail_delays(x[seen], limits[seen]), threshold=1.0)
         covered += tail.low <= alpha <= tail.high
         hills.append(tail.hill)
         errors.append(tail.alpha - alpha)

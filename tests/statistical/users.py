@@ -20,7 +20,7 @@ import pyarrow as pa
 from evaluator import compare
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
-from evaluator.replays.values.expected_values import expected_differences
+from evaluator.replays.values.resampled import expected_differences
 from tests.logs import build_log
 
 MEANS, MEAN_DELAY, WINDOW = (0.5, 0.3, 0.4), 60.0, 100

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.product_limit import Floats, Ints, Ticks, checked_delays, risk_table
+from evaluator.delays.product_limit import Floats, Ints, Observed, Ticks, checked_delays, risk_table
 from evaluator.delays.study.permuted_groups import permutable, permuted
 from evaluator.errors import DataError, ParameterError
 from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, Positive, Share
@@ -174,21 +174,19 @@ def delay_drift(
             f"{permutations} permutations cannot show a false-alarm rate of {false_alarms}.",
             remedy="permutations of at least 1 / false_alarms - 1.",
         )
-    delay, limit = checked_delays(delays, limits, whole=False)
+    seen = checked_delays(delays, limits, whole=False)
     day = np.asarray(days)
-    if day.shape != delay.shape:
-        raise DataError(f"There are {delay.size} delays but days of shape {day.shape}.", remedy="one day a delay.")
-    tested = compare_days(
-        delay, limit, day, false_alarms=false_alarms, permutations=permutations, rows=rows, seed=seed
-    )  # fmt: skip
+    if day.shape != seen.delay.shape:
+        raise DataError(f"There are {seen.delay.size} delays but days of shape {day.shape}.", remedy="one day a delay.")
+    tested = compare_days(seen, day, false_alarms=false_alarms, permutations=permutations, rows=rows, seed=seed)
     out = []
     for name in np.unique(day).tolist():
         mine = day == name
         if longest is not None:
-            mine &= delay <= longest
+            mine &= seen.delay <= longest
         if not mine.any():
             continue
-        fit = fit_nonparametric(delay[mine], None if limit is None else limit[mine], longest=longest)
+        fit = fit_nonparametric(*seen.take(mine), longest=longest)
         low, high = fit.quantile_intervals(levels)
         out.append(
             DayDelays(
@@ -212,7 +210,7 @@ def delay_drift(
         false_alarms=false_alarms,
         permutations=permutations,
         rows=tested.rows,
-        conversions=delay.size,
+        conversions=seen.delay.size,
         change_by=tested.at_latest if changed else None,
         shown=tested.shown,
     )
@@ -235,27 +233,27 @@ class DayComparison(NamedTuple):
 
 
 def compare_days(
-    delay: Ticks, limit: Ticks | None, day: Ints, *, false_alarms: float, permutations: int, rows: int, seed: int
+    seen: Observed, day: Ints, *, false_alarms: float, permutations: int, rows: int, seed: int
 ) -> DayComparison:
     """Test that days have one delay law (`delay_drift`), on delays that were checked."""
     rng = seed_stream(seed)
-    if delay.size > rows:
-        chosen = np.sort(rng.choice(delay.size, rows, replace=False))
-        delay, limit, day = delay[chosen], None if limit is None else limit[chosen], day[chosen]
-    ready = permutable(delay, limit)
+    if seen.delay.size > rows:
+        chosen = np.sort(rng.choice(seen.delay.size, rows, replace=False))
+        seen, day = seen.take(chosen), day[chosen]
+    ready = permutable(seen)
     n = ready.kept.size
     names, code = np.unique(day[ready.kept], return_inverse=True)
-    tested = delay.size
-    delay, limit = delay[ready.kept], None if limit is None else limit[ready.kept]
-    law = DelayScores.of(delay, limit)
-    mean, variance_of = law.moments(limit, n)
+    tested = seen.delay.size
+    seen = seen.take(ready.kept)
+    law = DelayScores.of(seen)
+    mean, variance_of = law.moments(seen.limit, n)
     information = np.cumsum(np.bincount(code, variance_of))
     share = information / max(information[-1], 1e-300)
     # Of the sum of the scores before, given their sum over all days.
     variance = information * (1.0 - share)
     least = np.minimum(share, 1.0 - share)
     spread = np.sqrt(np.where((least >= _LEAST_INFORMATION) & (variance > 0), variance, np.inf))
-    score = law.scores(delay)[ready.owners]
+    score = law.scores(seen.delay)[ready.owners]
     sums = np.cumsum(np.bincount(code, mean))
     expected = sums + (float(score.sum()) - sums[-1]) * share
 
@@ -298,7 +296,7 @@ def compare_days(
             late = code > last
             apart = (needed - counted[last]) * spread[last]
             total = float(mean[late].sum() + apart / max(share[last], 1e-300))
-            ratio = law.ratio_of(None if limit is None else limit[late], int(late.sum()), total)
+            ratio = law.ratio_of(seen.take(late).limit, int(late.sum()), total)
             shown.append(ShownChange(int(names[last]), ratio))
     position = np.bincount(code, ready.transforms()) / np.bincount(code)
     likely = np.flatnonzero(np.isfinite(spread) & (found**2 >= found.max() ** 2 - _LIKELY))
@@ -328,9 +326,9 @@ class DelayScores:
     steps: Floats
 
     @classmethod
-    def of(cls, delays: Ticks, limits: Ticks | None) -> DelayScores:
+    def of(cls, seen: Observed) -> DelayScores:
         """Return the scores of the law of these delays, of those whose weight the log identifies; O(n log n)."""
-        table = risk_table(delays, np.full(delays.shape, delays.max()) if limits is None else limits)
+        table = risk_table(seen.delay, seen.ends)
         cdf = np.maximum(table.cdf(), 1e-300)
         before = np.append(0.0, cdf[:-1])
         mass = cdf - before

@@ -284,27 +284,6 @@ class FamilyComparison:
         return self.fits[0]
 
 
-def compare_families(
-    delays: ArrayLike,
-    limits: ArrayLike | None = None,
-    *,
-    families: Iterable[str] | None = None,
-    rounding: Rounding | None = None,
-    seed: int = 0,
-) -> FamilyComparison:
-    """Return the fits of families, ordered by AIC (Akaike 1974); all of them, where none are named.
-
-    Delays, limits and options are as for `fit_family`, and so are the errors; ParameterError is also raised where no
-    family is left to fit. Families that cannot have brought forth such delays are skipped, with the reason; so is the
-    geometric law where it is the exponential one (rounded down delays from 0 on).
-
-    >>> comparison = compare_families([1, 4, 2, 30, 0, 7], families=["exponential", "lomax", "pareto"])
-    >>> comparison.best, comparison.skipped
-    ('exponential', {'pareto': 'a Pareto delay is never 0 (lomax is the Pareto law from 0 on)'})
-    """
-    return compare_sample(sample_of(delays, limits, rounding=rounding), families=families, seed=seed)
-
-
 @dataclass(frozen=True)
 class LawJob(DelayJob):
     """The fit of a family, with the seed of the starting points of a mixture."""
@@ -325,10 +304,20 @@ class LawJob(DelayJob):
         return fit_sample(opened, self.family, seed=self.seed)
 
 
-def compare_sample(
+def compare_families(
     sample: TruncatedSample, *, families: Iterable[str] | None = None, seed: int = 0, workers: DelayWorkers = HERE
 ) -> FamilyComparison:
-    """Return what `compare_families` returns, from an aggregated sample, fitted by some workers."""
+    """Return the fits of families to a sample (`sample_of`), ordered by AIC (Akaike 1974); all, where none are named.
+
+    Families that cannot have brought forth such delays are skipped, with the reason; so is the geometric law where it
+    is the exponential one (rounded down delays from 0 on). Errors are those of `fit_family`; ParameterError is also
+    raised where no family is left to fit. The seed is that of the starting points of mixtures.
+
+    >>> sample = sample_of([1, 4, 2, 30, 0, 7])
+    >>> comparison = compare_families(sample, families=["exponential", "lomax", "pareto"])
+    >>> comparison.best, comparison.skipped
+    ('exponential', {'pareto': 'a Pareto delay is never 0 (lomax is the Pareto law from 0 on)'})
+    """
     names = list(FAMILIES if families is None else families)
     skipped = {}
     applicable = []

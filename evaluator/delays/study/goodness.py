@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from evaluator.delays.families import DelayFit, Rounding
 from evaluator.delays.nonparametric import fit_nonparametric
-from evaluator.delays.product_limit import Ticks, checked_delays
+from evaluator.delays.product_limit import Observed, Ticks, checked_delays
 from evaluator.delays.study.delay_jobs import HERE, DelayJob, DelayWorkers
-from evaluator.delays.study.fitting import MIXTURE, FamilyComparison, beyond_note, compare_sample, fit_sample
+from evaluator.delays.study.fitting import MIXTURE, FamilyComparison, beyond_note, compare_families, fit_sample
 from evaluator.delays.study.likelihood import TruncatedSample, sample_of
 from evaluator.errors import ParameterError
 from evaluator.results.json_documents import Level, NotNegative, Positive, Share, at_least
@@ -24,6 +24,8 @@ from evaluator.streams import StreamState, seed_stream, state_of, stream_from
 ROWS = 2000
 # Bootstraps of a job, some half a second of work: a mixture takes a tenth of a second, other laws a fifth of that.
 _OF_MIXTURES, _OF_OTHERS = 8, 32
+# Anderson-Darling p-value below which no family is said to fit.
+_LEVEL = 0.05
 # Parameters that are delays.
 SCALES = ("scale", "mean", "minimum")
 
@@ -62,75 +64,37 @@ class GoodnessOfFit:
     fitted: tuple[float, ...]
 
 
-def goodness_of_fit(
-    delays: ArrayLike,
-    limits: ArrayLike | None = None,
-    *,
-    family: str,
-    rounding: Rounding | None = None,
-    bootstraps: int = 199,
-    rows: int = ROWS,
-    seed: int = 0,
-) -> GoodnessOfFit:
-    """Test a family by Kolmogorov-Smirnov and Anderson-Darling distances under right truncation.
-
-    Given its limit, F(D) / F(L) is uniform when F is the law of the delays, whatever the limits. For rounded delays the
-    middle of [F(d), F(d + 1)] takes the place of F(D). p-values by the parametric bootstrap with refitting (Stute,
-    Gonzalez Manteiga, Presedo Quindimil 1993): delays are drawn from the fitted law under the same limits, rounded and
-    fitted alike, p = (1 + number of distances at least as large) / (bootstraps + 1).
-
-    Of more than `rows` conversions a random subsample of that size is fitted and tested: with enough data every simple
-    law is rejected, and the question is whether it is off by more than `rows` conversions can show. Costs `bootstraps`
-    fits of `rows` conversions.
-
-    Parameters
-    ----------
-    delays, limits, family, rounding
-        Delays and limits, shape (n,), in ticks, and options, as for `evaluator.delays.study.fitting.fit_family`.
-    bootstraps
-        Number of logs to draw, at least 1; the smallest p-value is 1 / (bootstraps + 1).
-    rows, seed
-        Number of conversions to test at most; seed of the subsample and of the bootstrap.
-
-    Raises
-    ------
-    DataError, UnknownNameError
-        The delays are impossible, or there is no such family, as for `fit_family`.
-    ParameterError
-        The family does not allow such delays; fewer than 1 bootstrap or row.
-    """
-    _refuse_few(bootstraps, rows)
-    tested = delays_under_test(delays, limits, rounding=rounding, rows=rows, seed=seed)
-    return goodness_on(tested, family=family, bootstraps=bootstraps, seed=seed)
-
-
 class DelaysUnderTest(NamedTuple):
     """Delays that laws are tested on, of all `conversions`: `state` is where the stream is that draws from a law."""
 
-    delay: Ticks
-    limit: Ticks | None
+    seen: Observed
     rounding: Rounding
     conversions: int
     state: StreamState
 
     def sample(self, delay: Ticks) -> TruncatedSample:
         """Return delays under the limits of these, aggregated for fitting."""
-        return sample_of(delay, self.limit, rounding=self.rounding)
+        return sample_of(delay, self.seen.limit, rounding=self.rounding)
 
 
 def delays_under_test(
     delays: ArrayLike, limits: ArrayLike | None, *, rounding: Rounding | None = None, rows: int = ROWS, seed: int = 0
 ) -> DelaysUnderTest:
-    """Return the delays that `goodness_of_fit` tests a law on; the same parameters."""
-    delay, limit = checked_delays(delays, limits, whole=rounding == "floor")
+    """Return the delays that `goodness_of_fit` tests a law on; delays, limits and rounding are as of `fit_family`.
+
+    Of more than `rows` conversions these are a random subsample of that size: with enough data every simple law is
+    rejected, and the question is whether it is off by more than `rows` conversions can show.
+    """
+    if rows < 1:
+        raise ParameterError(f"rows is {rows}.", remedy="at least 1.")
+    seen = checked_delays(delays, limits, whole=rounding == "floor")
     if rounding is None:
-        rounding = "floor" if delay.dtype == np.int64 else "none"
+        rounding = "floor" if seen.delay.dtype == np.int64 else "none"
     rng = seed_stream(seed)
-    conversions = delay.size
+    conversions = seen.delay.size
     if conversions > rows:
-        chosen = rng.choice(conversions, rows, replace=False)
-        delay, limit = delay[chosen], None if limit is None else limit[chosen]
-    return DelaysUnderTest(delay, limit, rounding, conversions, state_of(rng))
+        seen = seen.take(rng.choice(conversions, rows, replace=False))
+    return DelaysUnderTest(seen, rounding, conversions, state_of(rng))
 
 
 @dataclass(frozen=True)
@@ -165,17 +129,29 @@ class BootstrapsJob(DelayJob):
     def compute(self, opened: DelaysUnderTest, item: int) -> tuple[float, float]:
         """Return the two distances of the law that is fitted to delays drawn from the fit."""
         # Every bootstrap draws as many numbers from one stream, one after the other.
-        rng = stream_from(opened.state, after=item * opened.delay.size)
-        drawn = self.fit.draw(rng, opened.limit, opened.delay.size)
+        size, limit = opened.seen.delay.size, opened.seen.limit
+        drawn = self.fit.draw(stream_from(opened.state, after=item * size), limit, size)
         start = tuple(self.fit.parameters.values())
-        return _distances(fit_sample(opened.sample(drawn), self.fit.family, start=start), drawn, opened.limit)
+        return _distances(fit_sample(opened.sample(drawn), self.fit.family, start=start), drawn, limit)
 
 
-def goodness_on(
-    tested: DelaysUnderTest, *, family: str, bootstraps: int, seed: int = 0, workers: DelayWorkers = HERE
+def goodness_of_fit(
+    tested: DelaysUnderTest, *, family: str, bootstraps: int = 199, seed: int = 0, workers: DelayWorkers = HERE
 ) -> GoodnessOfFit:
-    """Return what `goodness_of_fit` returns, from the delays that are tested, drawn and fitted by some workers."""
-    delay, limit = tested.delay, tested.limit
+    """Test a family by Kolmogorov-Smirnov and Anderson-Darling distances under right truncation.
+
+    Given its limit, F(D) / F(L) is uniform when F is the law of the delays, whatever the limits. For rounded delays the
+    middle of [F(d), F(d + 1)] takes the place of F(D). p-values by the parametric bootstrap with refitting (Stute,
+    Gonzalez Manteiga, Presedo Quindimil 1993): delays are drawn from the fitted law under the same limits, rounded and
+    fitted alike, p = (1 + number of distances at least as large) / (bootstraps + 1).
+
+    Costs as many fits as bootstraps, at least 1; the smallest p-value is 1 / (bootstraps + 1). The seed is that of the
+    starting points of a mixture. Raises UnknownNameError where there is no such family, and ParameterError where it
+    does not allow such delays.
+    """
+    if bootstraps < 1:
+        raise ParameterError(f"bootstraps is {bootstraps}.", remedy="at least 1.")
+    delay, limit = tested.seen
     fit = fit_sample(tested.sample(delay), family, seed=seed)
     smirnov, darling = _distances(fit, delay, limit)
     size = _OF_MIXTURES if family.startswith(MIXTURE) else _OF_OTHERS
@@ -198,11 +174,6 @@ def goodness_on(
         observed=tuple(observed.quantiles(levels).tolist()),
         fitted=tuple(fit.quantiles(levels, given=None if limit is None else observed.longest).tolist()),
     )
-
-
-def _refuse_few(bootstraps: int, rows: int) -> None:
-    if bootstraps < 1 or rows < 1:
-        raise ParameterError(f"bootstraps is {bootstraps}, rows is {rows}.", remedy="both are at least 1.")
 
 
 def _distances(fit: DelayFit, delays: Ticks, limits: Ticks | None) -> tuple[float, float]:
@@ -242,54 +213,33 @@ class FamilyChoice:
 
 
 def choose_family(
-    delays: ArrayLike,
-    limits: ArrayLike | None = None,
-    *,
-    families: Iterable[str] | None = None,
-    rounding: Rounding | None = None,
-    level: float = 0.05,
-    bootstraps: int = 199,
-    rows: int = ROWS,
-    seed: int = 0,
-) -> FamilyChoice:
-    """Name the family with the smallest AIC, its margin, and whether it fits at all.
-
-    Parameters are those of `compare_families` and `goodness_of_fit`; with an Anderson-Darling p-value below `level` the
-    verdict is that none fits.
-
-    >>> import numpy as np
-    >>> delays = np.random.default_rng(0).geometric(0.05, 400) - 1
-    >>> choose_family(delays, families=["exponential", "lognormal"], bootstraps=39).verdict
-    'exponential fits best (AIC 71.7 below lognormal; Anderson-Darling p = 0.62 with 400 conversions)'
-    """
-    _refuse_few(bootstraps, rows)
-    return choose_law(
-        sample_of(delays, limits, rounding=rounding),
-        lambda: delays_under_test(delays, limits, rounding=rounding, rows=rows, seed=seed),
-        families=families, level=level, bootstraps=bootstraps, seed=seed,
-    )  # fmt: skip
-
-
-def choose_law(
     sample: TruncatedSample,
     tested: Callable[[], DelaysUnderTest],
     *,
     families: Iterable[str] | None = None,
-    level: float = 0.05,
     bootstraps: int = 199,
     seed: int = 0,
     workers: DelayWorkers = HERE,
 ) -> FamilyChoice:
-    """Return what `choose_family` returns, from the sample that is fitted and the delays that are tested."""
-    comparison = compare_sample(sample, families=families, seed=seed, workers=workers)
-    found = goodness_on(tested(), family=comparison.best, bootstraps=bootstraps, seed=seed, workers=workers)
-    fits = found.anderson_darling_p >= level
+    """Name the family with the smallest AIC, its margin, and whether it fits at all.
+
+    Families are fitted to `sample`, and the best is tested on what `tested` returns; other parameters are those of
+    `compare_families` and `goodness_of_fit`. With an Anderson-Darling p-value below 5 % the verdict is that none fits.
+
+    >>> delays = np.random.default_rng(0).geometric(0.05, 400) - 1
+    >>> named = {"families": ["exponential", "lognormal"], "bootstraps": 39}
+    >>> choose_family(sample_of(delays), lambda: delays_under_test(delays, None), **named).verdict
+    'exponential fits best (AIC 71.7 below lognormal; Anderson-Darling p = 0.62 with 400 conversions)'
+    """
+    comparison = compare_families(sample, families=families, seed=seed, workers=workers)
+    found = goodness_of_fit(tested(), family=comparison.best, bootstraps=bootstraps, seed=seed, workers=workers)
+    fits = found.anderson_darling_p >= _LEVEL
     rival = f"AIC {comparison.margin:,.1f} below {comparison.fits[1].family}; " if len(comparison.fits) > 1 else ""
     evidence = f"{rival}Anderson-Darling p = {found.anderson_darling_p:.2g} with {found.rows:,} conversions"
     verdict = f"{comparison.best} fits best ({evidence})"
     if not fits:
         verdict = f"none fits; {comparison.best} comes nearest ({evidence})"
-    return FamilyChoice(comparison=comparison, goodness=found, level=level, fits=fits, verdict=verdict)
+    return FamilyChoice(comparison=comparison, goodness=found, level=_LEVEL, fits=fits, verdict=verdict)
 
 
 def choice_in_ticks(choice: FamilyChoice, stamp: int) -> FamilyChoice:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -14,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from evaluator.delays.nonparametric import NonparametricFit, Quantile, fit_nonparametric, quantiles_of
 from evaluator.delays.product_limit import Ints, checked_delays
 from evaluator.delays.study.delay_jobs import HERE, DelayWorkers
-from evaluator.delays.study.fitting import FamilyComparison, compare_families
 from evaluator.delays.study.permuted_groups import GroupedDelays, permutation_test
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.simultaneous import holm
@@ -53,15 +51,12 @@ class GroupDelays:
         Number of delays of the group.
     fit
         Product limit of the group's delays, with bands.
-    comparison
-        Parametric fits to the group's delays; None unless asked for.
     """
 
     label: str
     members: Annotated[tuple[str, ...], several]
     conversions: Positive
     fit: Annotated[NonparametricFit, *omitted]
-    comparison: Annotated[FamilyComparison | None, *omitted]
 
     @in_document
     @property
@@ -134,94 +129,21 @@ def fit_groups(
     *,
     groups: ArrayLike,
     smallest: int = 50,
-    families: Iterable[str] | None = (),
     confidence: float = 0.95,
-    seed: int = 0,
 ) -> tuple[GroupDelays, ...]:
     """Return the delay laws of groups, largest group first, those below `smallest` conversions pooled at the end.
 
     Delays, limits, `confidence` and errors are as of `evaluator.delays.nonparametric.fit_nonparametric`; `groups` holds
-    the label of each conversion's group, shape (n,). Parametric families are fitted to each group if they are named,
-    None for all, with the seed of the starting points of mixtures.
+    the label of each conversion's group, shape (n,).
     """
-    delay, limit = checked_delays(delays, limits, whole=False)
-    labels, codes, members = _pooled(groups, delay.size, smallest)
-    names = None if families is None else tuple(families)
+    seen = checked_delays(delays, limits, whole=False)
+    labels, codes, members = _pooled(groups, seen.delay.size, smallest)
     out = []
     for code, label in enumerate(labels):
-        mine = codes == code
-        own = None if limit is None else limit[mine]
-        out.append(
-            GroupDelays(
-                label=label,
-                members=members if label == POOLED else (label,),
-                conversions=int(mine.sum()),
-                fit=fit_nonparametric(delay[mine], own, confidence=confidence),
-                comparison=None if names == () else compare_families(delay[mine], own, families=names, seed=seed),
-            )
-        )
+        own = seen.take(codes == code)
+        fit = fit_nonparametric(*own, confidence=confidence)
+        out.append(GroupDelays(label, members if label == POOLED else (label,), own.delay.size, fit))
     return tuple(out)
-
-
-def heterogeneity(
-    delays: ArrayLike,
-    limits: ArrayLike | None = None,
-    *,
-    groups: ArrayLike,
-    smallest: int = 50,
-    permutations: int = PERMUTATIONS,
-    level: float = 0.05,
-    compared: int = 10,
-    rows: int = ROWS,
-    seed: int = 0,
-) -> Heterogeneity:
-    """Test whether all groups share one delay law, and name the pairs that do not.
-
-    U = F(D) / F(L), F the product limit of all groups together, is about uniform in every group if they share one law,
-    whatever their limits. The statistic compares the groups' distributions of U on 64 cells: with H_g, H the
-    distribution functions of group g and of all, and h the mass of a cell, sum_g n_g sum_b (H_g(b) - H(b))^2 h(b) /
-    (H(b) (1 - H(b))) (k-sample Anderson-Darling, Scholz, Stephens 1987, on a grid). The permutation p-value puts the
-    delays on rows at random such that none exceeds its row's limit; rows keep limit and group
-    (`evaluator.delays.study.permuted_groups`). It is exact, also when the limits differ between groups, provided that
-    delays do not depend on limits. Pairs are tested alike, with Holm's adjustment.
-
-    Parameters
-    ----------
-    delays, limits, groups, smallest
-        Delays, limits and groups of the conversions, shape (n,), and size below which groups are pooled, as for
-        `fit_groups`.
-    permutations
-        Number of permutations, at least 19. Pairs take twice what Holm's adjustment needs to reach the level, if that
-        is more.
-    level
-        Level at which pairs are said to differ, in (0, 1).
-    compared
-        Number of groups, the largest, to compare in pairs: pairs grow with the square of the groups, and so does the
-        number of permutations that Holm's adjustment asks of each.
-    rows, seed
-        Number of conversions to test at most: of more, a random subsample of this size; of more than 2,000 of a pair,
-        of that size. Seed of the subsamples and of the permutations.
-
-    Raises
-    ------
-    DataError
-        A delay is impossible, there are not as many labels as delays, or fewer than two groups once small ones are
-        pooled.
-    ParameterError
-        There are too few permutations for the level.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> arms = np.repeat(["a", "b", "c"], 200)
-    >>> delays = rng.geometric(np.repeat([0.1, 0.1, 0.02], 200))
-    >>> test = heterogeneity(delays, 1000, groups=arms)
-    >>> test.p, [(pair.first, pair.second) for pair in test.pairs if pair.adjusted_p <= test.level]
-    (0.001, [('a', 'c'), ('b', 'c')])
-    """
-    _refuse_few(permutations)
-    sample = grouped_delays(delays, limits, groups=groups, smallest=smallest, rows=rows, seed=seed)
-    return heterogeneity_of(sample, permutations=permutations, level=level, compared=compared)
 
 
 def grouped_delays(
@@ -229,13 +151,17 @@ def grouped_delays(
     limits: ArrayLike | None,
     *,
     groups: ArrayLike,
-    smallest: int,
+    smallest: int = 50,
     rows: int = ROWS,
     seed: int = 0,
 ) -> GroupedDelays:
-    """Return the delays that `heterogeneity` tests; the same parameters and errors."""
-    delay, limit = checked_delays(delays, limits, whole=False)
-    conversions = delay.size
+    """Return the delays that `heterogeneity` tests, of more than `rows` conversions a random subsample of this size.
+
+    Delays, limits and groups are as of `fit_groups`. Raises DataError where a delay is impossible, there are not as
+    many labels as delays, or fewer than two groups once those below `smallest` are pooled.
+    """
+    seen = checked_delays(delays, limits, whole=False)
+    conversions = seen.delay.size
     labels, codes, members = _pooled(groups, conversions, smallest)
     if len(labels) < 2:
         raise DataError(
@@ -246,12 +172,11 @@ def grouped_delays(
     rng = seed_stream(seed)
     if conversions > rows:
         chosen = np.sort(rng.choice(conversions, rows, replace=False))
-        delay, codes = delay[chosen], codes[chosen]
-        limit = None if limit is None else limit[chosen]
-    return GroupedDelays(delay, limit, codes, labels, members, conversions, state_of(rng))
+        seen, codes = seen.take(chosen), codes[chosen]
+    return GroupedDelays(seen, codes, labels, members, conversions, state_of(rng))
 
 
-def heterogeneity_of(
+def heterogeneity(
     sample: GroupedDelays,
     *,
     permutations: int = PERMUTATIONS,
@@ -259,7 +184,42 @@ def heterogeneity_of(
     compared: int = 10,
     workers: DelayWorkers = HERE,
 ) -> Heterogeneity:
-    """Return what `heterogeneity` returns, from the delays that are tested, permuted by some workers."""
+    """Test whether all groups share one delay law (`grouped_delays`), and name the pairs that do not.
+
+    U = F(D) / F(L), F the product limit of all groups together, is about uniform in every group if they share one law,
+    whatever their limits. The statistic compares the groups' distributions of U on 64 cells: with H_g, H the
+    distribution functions of group g and of all, and h the mass of a cell, sum_g n_g sum_b (H_g(b) - H(b))^2 h(b) /
+    (H(b) (1 - H(b))) (k-sample Anderson-Darling, Scholz, Stephens 1987, on a grid). The permutation p-value puts the
+    delays on rows at random such that none exceeds its row's limit; rows keep limit and group
+    (`evaluator.delays.study.permuted_groups`). It is exact, also when the limits differ between groups, provided that
+    delays do not depend on limits. Pairs are tested alike, on at most 2,000 conversions each, with Holm's adjustment.
+
+    Parameters
+    ----------
+    sample
+        Delays, limits and groups that are tested.
+    permutations
+        Number of permutations, at least 19. Pairs take twice what Holm's adjustment needs to reach the level, if that
+        is more.
+    level
+        Level at which pairs are said to differ, in (0, 1).
+    compared
+        Number of groups, the largest, to compare in pairs: pairs grow with the square of the groups, and so does the
+        number of permutations that Holm's adjustment asks of each.
+    workers
+        Who draws the permutations.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> arms = np.repeat(["a", "b", "c"], 200)
+    >>> delays = rng.geometric(np.repeat([0.1, 0.1, 0.02], 200))
+    >>> test = heterogeneity(grouped_delays(delays, 1000, groups=arms))
+    >>> test.p, [(pair.first, pair.second) for pair in test.pairs if pair.adjusted_p <= test.level]
+    (0.001, [('a', 'c'), ('b', 'c')])
+    """
+    if permutations < 19:
+        raise ParameterError(f"permutations is {permutations}.", remedy="19 at least; 999 for a p-value of .001.")
     labels = sample.labels
     statistic, p, state = permutation_test(
         sample, None, sample.state, permutations=permutations, enough=permutations + 1, workers=workers
@@ -293,15 +253,10 @@ def heterogeneity_of(
         groups_differing=len({label for pair in differing for label in (pair.first, pair.second)}),
         groups=dict(zip(labels, counts.tolist(), strict=True)),
         pooled=sample.pooled,
-        rows=sample.delay.size,
+        rows=sample.seen.delay.size,
         conversions=sample.conversions,
         method="delays are put on rows at random such that none exceeds its row's limit; rows keep limit and group",
     )
-
-
-def _refuse_few(permutations: int) -> None:
-    if permutations < 19:
-        raise ParameterError(f"permutations is {permutations}.", remedy="19 at least; 999 for a p-value of .001.")
 
 
 def _pooled(groups: ArrayLike, conversions: int, smallest: int) -> tuple[list[str], Ints, tuple[str, ...]]:

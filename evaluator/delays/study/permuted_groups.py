@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from evaluator.delays.product_limit import Floats, Ints, Ticks, risk_table
+from evaluator.delays.product_limit import Floats, Ints, Observed, risk_table
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
 from evaluator.engine.kernels.compiling import compiled
 from evaluator.streams import StreamState, state_of, stream_from
@@ -55,9 +55,9 @@ class PermutableDelays(NamedTuple):
         return out / self.ends
 
 
-def permutable(delays: Ticks, limits: Ticks | None) -> PermutableDelays:
+def permutable(seen: Observed) -> PermutableDelays:
     """Prepare delays; F is their product limit, which no admissible permutation changes. O(n log n)."""
-    limit = np.full(delays.shape, delays.max()) if limits is None else limits
+    delays, limit = seen.delay, seen.ends
     table = risk_table(delays, limit)
     kept = np.flatnonzero((delays >= table.support[0]) & (delays <= table.support[-1]))
     delay, limit = delays[kept], limit[kept]
@@ -129,15 +129,14 @@ class GroupedDelays:
 
     def __init__(
         self,
-        delay: Ticks,
-        limit: Ticks | None,
+        seen: Observed,
         codes: Ints,
         labels: Sequence[str],
         pooled: tuple[str, ...],
         conversions: int,
         state: StreamState,
     ) -> None:
-        self.delay, self.limit, self.codes, self.labels, self.pooled = delay, limit, codes, labels, pooled
+        self.seen, self.codes, self.labels, self.pooled = seen, codes, labels, pooled
         self.conversions, self.state = conversions, state
         self._last: tuple[Pair, StreamState, PermutationTest] | None = None
         self._preparing = Lock()
@@ -150,15 +149,15 @@ class GroupedDelays:
             return self._last[2]
 
     def _prepared(self, pair: Pair, state: StreamState) -> PermutationTest:
-        delay, limit, codes, k = self.delay, self.limit, self.codes, len(self.labels)
+        seen, codes, k = self.seen, self.codes, len(self.labels)
         if pair is not None:
             of = np.flatnonzero((codes == pair[0]) | (codes == pair[1]))
             if of.size > PAIR_ROWS:
                 rng = stream_from(state)
                 of, state = rng.choice(of, PAIR_ROWS, replace=False), state_of(rng)
-            delay, limit = delay[of], None if limit is None else limit[of]
+            seen = seen.take(of)
             codes, k = (codes[of] == pair[1]).astype(np.int64), 2
-        ready = permutable(delay, limit)
+        ready = permutable(seen)
         group = codes[ready.kept]
         return PermutationTest(ready, group, k, _distance(ready.mass, ready.ends, ready.owners, group, k), state)
 

@@ -10,15 +10,16 @@ import numpy.typing as npt
 
 from evaluator.delays.families import FAMILIES, DelayFit
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric, quantiles_of
+from evaluator.delays.product_limit import Observed
 from evaluator.delays.study.changes import DelayDrift, delay_drift
 from evaluator.delays.study.delay_jobs import HERE, DelayWorkers, StepsByPart
-from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choose_law
-from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity_of
+from evaluator.delays.study.goodness import FamilyChoice, choice_in_ticks, choose_family
+from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity, fit_groups, heterogeneity
 from evaluator.delays.study.joint_rate import check_joint, study_joint
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, StudyWindow, mixture, sight, words
 from evaluator.delays.study.studied_rows import StudiedDelays, StudiedRows
-from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_of
+from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_index
 from evaluator.delays.study.window_advice import NewestDelays, advise_window, newest_delays, window_shares
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
@@ -228,7 +229,7 @@ def _laws(
     if rows.tick_seconds is not None and (names is None or rows.stamp > 1):
         # It counts rounds: on time its law would be another in seconds than in minutes.
         names = [name for name in (FAMILIES if names is None else names) if name != "geometric"]
-    choice = choose_law(
+    choice = choose_family(
         studied.sample("laws"), lambda: studied.sample("bootstraps"),
         families=names, bootstraps=options.bootstraps, seed=options.seed, workers=workers,
     )  # fmt: skip
@@ -263,7 +264,7 @@ def _groups(
         for group in fit_groups(rows.delay, rows.limit, groups=rows.group, smallest=smallest, confidence=options.level)
     )
     try:
-        test = heterogeneity_of(studied.sample("permutations"), compared=options.groups, workers=workers)
+        test = heterogeneity(studied.sample("permutations"), compared=options.groups, workers=workers)
     except DataError as error:
         missing["heterogeneity"] = error.what
         return found, None
@@ -277,7 +278,7 @@ def _tail(
     try:
         if rows.delay.min() == rows.delay.max():
             raise DataError("all delays are alike, and have no tail")
-        return tail_of(studied.sample("tail"), confidence=options.level, workers=workers)
+        return tail_index(studied.sample("tail"), confidence=options.level, workers=workers)
     except DataError as error:
         missing["tail"] = without_ticks(error.what, rows.tick_seconds)
         return None
@@ -307,9 +308,10 @@ def _false_alarms(options: DelayOptions) -> float:
 def _newest(rows: DelayRows, options: DelayOptions, drift: DelayDrift | None) -> NewestDelays | None:
     if rows.periods is None or drift is None:
         return None
+    seen = Observed(rows.delay, rows.limit)
     return newest_delays(
-        rows.delay, rows.limit, rows.periods.of, drift, confidence=options.level, rows=DRIFT_ROWS, seed=options.seed
-    )
+        seen, rows.periods.of, drift, confidence=options.level, rows=DRIFT_ROWS, seed=options.seed
+    )  # fmt: skip
 
 
 def _rates(rows: DelayRows, fit: NonparametricFit, newest: NewestDelays | None) -> tuple[PeriodRate, ...]:

@@ -59,54 +59,6 @@ class TailIndex:
     notes: tuple[str, ...] = ()
 
 
-def tail_index(
-    delays: ArrayLike,
-    limits: ArrayLike | None = None,
-    *,
-    threshold: float | None = None,
-    confidence: float = 0.95,
-    width: float = 1.0,
-) -> TailIndex:
-    """Return the tail index of delays seen only up to their limits.
-
-    Above the threshold u, y = log(D / u) is exponential with rate alpha, truncated at l = log(L / u): log likelihood
-    sum_i log alpha - alpha y_i - log(1 - exp(-alpha l_i)), concave in alpha (Aban, Meerschaert, Panorska 2006, with a
-    limit a row). Without limits its maximum is Hill's 1 / mean(y) (Hill 1975). The interval holds every alpha whose
-    log likelihood is within half a chi-squared quantile of the largest.
-
-    Without a threshold, the one of some sixty between the median and the 50th largest delay is taken whose
-    Kolmogorov-Smirnov distance between exceedances and fitted tail is smallest (Clauset, Shalizi, Newman 2009,
-    Section 3.3). The interval takes the threshold as given.
-
-    Parameters
-    ----------
-    delays, limits
-        Delays, shape (n,), and their limits, shape (n,) or (), in ticks; None where nothing was cut off. Whole delays
-        are taken half of `width` later.
-    threshold
-        Delay in ticks, above 0, above which the tail is fitted; None chooses one.
-    confidence
-        Confidence level of the intervals, in (0, 1).
-    width
-        Number of ticks, of whose multiples whole delays were rounded down to one.
-
-    Raises
-    ------
-    DataError
-        A delay is impossible, or fewer than 10 are above the threshold.
-    ParameterError
-        The threshold is 0 or less, or the confidence is no level.
-
-    Examples
-    --------
-    >>> x = (np.arange(1, 1000) / 1000.0) ** (-1 / 0.7)
-    >>> tail = tail_index(x, threshold=1.0)
-    >>> round(tail.alpha, 3), round(tail.low, 3), round(tail.high, 3)
-    (0.702, 0.66, 0.747)
-    """
-    return tail_of(tail_delays(delays, limits, width=width), threshold=threshold, confidence=confidence)
-
-
 class TailDelays(NamedTuple):
     """Delays whose tail is looked for, shortest first, and the `end` of what could be seen of each, shape (n,)."""
 
@@ -126,8 +78,11 @@ class TailDelays(NamedTuple):
         return found[self.x.size - found >= 10]
 
 
-def tail_delays(delays: ArrayLike, limits: ArrayLike | None, *, width: float = 1.0) -> TailDelays:
-    """Return the delays whose tail `tail_index` looks for; the same parameters."""
+def tail_delays(delays: ArrayLike, limits: ArrayLike | None = None, *, width: float = 1.0) -> TailDelays:
+    """Return the delays whose tail `tail_index` looks for, given as to `fit_family`, in ticks.
+
+    Whole delays are taken half of `width` later, the ticks of whose multiples they were rounded down to one.
+    """
     delay, limit = checked_delays(delays, limits, whole=False)
     half = 0.5 * width if delay.dtype == np.int64 else 0.0
     x = delay + half
@@ -162,10 +117,28 @@ class ThresholdsJob(DelayJob):
         return _distance(y, ends, _alpha(y, ends))
 
 
-def tail_of(
+def tail_index(
     sample: TailDelays, *, threshold: float | None = None, confidence: float = 0.95, workers: DelayWorkers = HERE
 ) -> TailIndex:
-    """Return what `tail_index` returns, from sorted delays; thresholds are tried by some workers."""
+    """Return the tail index of delays seen only up to their limits (`tail_delays`).
+
+    Above the threshold u, y = log(D / u) is exponential with rate alpha, truncated at l = log(L / u): log likelihood
+    sum_i log alpha - alpha y_i - log(1 - exp(-alpha l_i)), concave in alpha (Aban, Meerschaert, Panorska 2006, with a
+    limit a row). Without limits its maximum is Hill's 1 / mean(y) (Hill 1975). The interval holds every alpha whose
+    log likelihood is within half a chi-squared quantile of the largest.
+
+    Without a threshold, in ticks, the one of some sixty between the median and the 50th largest delay is taken whose
+    Kolmogorov-Smirnov distance between exceedances and fitted tail is smallest (Clauset, Shalizi, Newman 2009,
+    Section 3.3); workers try them. The interval takes the threshold as given.
+
+    Raises DataError where fewer than 10 delays are above the threshold, and ParameterError where it is 0 or less, or
+    the confidence is not in (0, 1).
+
+    >>> x = (np.arange(1, 1000) / 1000.0) ** (-1 / 0.7)
+    >>> tail = tail_index(tail_delays(x), threshold=1.0)
+    >>> round(tail.alpha, 3), round(tail.low, 3), round(tail.high, 3)
+    (0.702, 0.66, 0.747)
+    """
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence is {confidence}.", remedy="a level in (0, 1), such as 0.95.")
     x, end = sample

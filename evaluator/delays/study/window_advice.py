@@ -9,7 +9,7 @@ from typing import Annotated
 
 from evaluator.delays.families import DelayFit
 from evaluator.delays.nonparametric import NonparametricFit, fit_nonparametric, two_sided_quantile
-from evaluator.delays.product_limit import Ints, Ticks
+from evaluator.delays.product_limit import Ints, Observed
 from evaluator.delays.study.changes import DelayDrift, DelayScores, compare_days
 from evaluator.errors import ParameterError
 from evaluator.results.json_documents import (
@@ -259,7 +259,7 @@ class NewestDelays:
 
 
 def newest_delays(
-    delay: Ticks, limit: Ticks | None, days: Ints, drift: DelayDrift, *, confidence: float, rows: int, seed: int
+    seen: Observed, days: Ints, drift: DelayDrift, *, confidence: float, rows: int, seed: int
 ) -> NewestDelays | None:
     """Return what the log can tell of the newest displays after a change of delays; None where none is flagged.
 
@@ -272,37 +272,34 @@ def newest_delays(
     new = days > after
     while new.sum() >= _FEWEST:
         again = compare_days(
-            delay[new], None if limit is None else limit[new], days[new],
+            seen.take(new), days[new],
             false_alarms=drift.false_alarms, permutations=drift.permutations, rows=rows, seed=seed,
         )  # fmt: skip
         if again.p > drift.false_alarms:
             break
         after = again.at_latest
         new = days > after
-    old = ~new
-    new_limit, old_limit = (None, None) if limit is None else (limit[new], limit[old])
-    fit = fit_nonparametric(delay[new], new_limit, confidence=confidence)
-    before = fit_nonparametric(delay[old], old_limit, confidence=confidence)
-    ratio, low, high = _ratio(delay[old], old_limit, delay[new], new_limit, confidence)
+    old, newest = seen.take(~new), seen.take(new)
+    fit = fit_nonparametric(*newest, confidence=confidence)
+    before = fit_nonparametric(*old, confidence=confidence)
+    ratio, low, high = _ratio(old, newest, confidence)
     found = NewestDelays(after + 1, fit, before, ratio, low, high, 1.0)
     return NewestDelays(after + 1, fit, before, ratio, low, high, found.reach(high))
 
 
-def _ratio(
-    old: Ticks, old_limit: Ticks | None, new: Ticks, new_limit: Ticks | None, confidence: float
-) -> tuple[float, float, float]:
+def _ratio(old: Observed, new: Observed, confidence: float) -> tuple[float, float, float]:
     """Return the factor at which the law before gives the newest scores, and its interval."""
-    law = DelayScores.of(old, old_limit)
-    total = float(law.scores(new).sum())
+    law, size = DelayScores.of(old), new.delay.size
+    total = float(law.scores(new.delay).sum())
 
     def ratio_of(total: float) -> float:
-        found = law.ratio_of(new_limit, new.size, total)
+        found = law.ratio_of(new.limit, size, total)
         return math.inf if found is None else found
 
     ratio = ratio_of(total)
     at = 1.0 if math.isinf(ratio) else ratio
-    variance = float(law.moments(new_limit, new.size, ratio=at)[1].sum())
+    variance = float(law.moments(new.limit, size, ratio=at)[1].sum())
     # The law before is estimated too.
-    known = float(law.moments(old_limit, old.size)[1].sum())
+    known = float(law.moments(old.limit, old.delay.size)[1].sum())
     error = two_sided_quantile(confidence) * math.sqrt(variance * (1.0 + variance / max(known, 1e-300)))
     return ratio, ratio_of(total - error), ratio_of(total + error)

@@ -38,7 +38,7 @@ from numba.core.caching import Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from evaluator.inputs.open_regular import open_regular
+from evaluator.input_files import open_regular
 
 _LOG = logging.getLogger("evaluator")
 _DIGEST = hashlib.sha256().digest_size

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluator.engine.log_replay import Replay
 from evaluator.errors import NoRoundsError
@@ -20,13 +19,11 @@ from evaluator.replays.acceptance import (
     set_sizes_warning,
     waiting_warning,
 )
-from evaluator.replays.one_scan import RepeatEstimates, ended_by
 from evaluator.replays.plan import ReplayPlan, with_label
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.rounds.gaps_and_bursts import BURSTY, peak_within_delay
 from evaluator.replays.rounds.stream import BLOCK
-from evaluator.replays.support import binding_display, leaves_out
-from evaluator.replays.values.rewards import References, observed_rewards
+from evaluator.replays.support import BURSTY, binding_display, leaves_out, peak_within_delay
+from evaluator.replays.values.rewards import RepeatEstimates
 from evaluator.units import format_duration
 
 _TOLD = ("generated", "delivered", "expired")
@@ -326,15 +323,6 @@ def find_in_estimates(plan: ReplayPlan, done: list[RepeatEstimates], t: int, bes
     yield from warn_of_bound(plan)
 
 
-def mean_reward(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:
-    """Return the mean reward of the displays of each repeat's rounds, over the repeats; nan without rounds."""
-    if not all(len(displays) for displays in shown):
-        return float("nan")
-    if plan.options.reward == "observed":
-        return float(np.mean([observed_rewards(plan, displays).mean() for displays in shown]))
-    return float(np.mean([references.logged(plan, len(d)).taken(d).mean() for d in shown]))
-
-
 def stamps_warning(plan: ReplayPlan, value: Interval, ends: Sequence[float]) -> Iterator[Finding]:
     """Yield a warning where the value depends on when, within their time stamps, conversions are told.
 
@@ -408,3 +396,9 @@ def warn_of_bound(plan: ReplayPlan) -> Iterator[Finding]:
         "evaluated, of which they hold (`cap`).",
         largest=rewards.largest,
     )
+
+
+def ended_by(plan: ReplayPlan, done: list[RepeatEstimates]) -> tuple[str, ...]:
+    """Return the labels of actions without a usable display at which repeats ended."""
+    last = {max(r.replay.dry, r.replay.waiting) for r in done}
+    return tuple(plan.log.labels[k] for k in sorted(last) if k >= 0 and not plan.usable[k])

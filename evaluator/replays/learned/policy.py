@@ -1,14 +1,17 @@
-"""What a replay has learned, as a policy that decides: a rollout can start with it instead of with nothing."""
+"""What a replay has learned, as a policy that decides: a rollout can start with it instead of with nothing.
+
+It is told of a display its vectors, and which of its actions are eligible.
+"""
 
 from __future__ import annotations
 
 import copy
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +20,26 @@ from evaluator.engine.eligible_choice import NO_KEY, best_among
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, check_score, tie_key
 from evaluator.engine.pending import PendingConversions, nothing_pending, take
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
+from evaluator.escape import shortened
+from evaluator.log import Log
 from evaluator.log.encoder import ContextEncoder
+from evaluator.log.schema import to_numpy
 from evaluator.outputs.atomic import whole_files
 from evaluator.outputs.staging import writing
 from evaluator.policies import dispatch
 from evaluator.policies.base import Policy, Setting
-from evaluator.policies.running import blamed, has_random_ties, reward_unit
-from evaluator.replays.learned.displays import Display, Eligible, Truths, display_vectors, shown_vectors, told_eligible
+from evaluator.policies.running import blamed, has_random_ties, refuse_choosing_among, reward_unit
 from evaluator.replays.learned.file import PolicyContent, copied, fill_file, read_file, refuse_unsavable
 from evaluator.replays.learned.policy_metadata import LearnedFrom, PolicyDescription, summary
-from evaluator.replays.rounds.batch import stated_actions
+from evaluator.replays.rounds.clock import ReplayWindow
+from evaluator.replays.rounds.stream import stated_actions
 
 _SAVE_AGAIN = "replay the policy and save it again."
+# A display as a mapping of column values, or the vectors that it becomes.
+Display: TypeAlias = npt.ArrayLike | Mapping[str, object]
+# Indices of actions.
+Eligible: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
+Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(eq=False, repr=False)
@@ -355,6 +366,26 @@ def learned_policy(
     )
 
 
+def displays_of(log: Log, before: int, read: int, window: ReplayWindow) -> LearnedFrom | None:
+    """Return which displays a replay goes through that reads so many of a log; None where it reads none.
+
+    So many displays of the whole log come `before` it.
+    """
+    if not read:
+        return None
+    first, last = to_numpy(log.take(np.array([0, read - 1]), ["time"])["time"]).tolist()
+    return LearnedFrom(
+        log=log.meta.name,
+        fingerprint=log.meta.fingerprint,
+        displays=before + len(log),
+        first_display=before,
+        end_display=before + read,
+        first_time=first,
+        last_time=last,
+        window=window.text,
+    )
+
+
 def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPolicy:
     """Read a policy that `LearnedPolicy.save` or ``evaluate replay --save-policy`` wrote.
 
@@ -393,4 +424,91 @@ def load_policy(path: str | Path, *, policy: Policy | None = None) -> LearnedPol
         encoder=read.about.encoder,
         learned_from=read.about.learned_from,
         tie_key=read.about.tie_key,
+    )
+
+
+def told_eligible(policy: Any, setting: Setting, eligible: Eligible | None) -> Truths | None:
+    """Return which actions are eligible, shape (K,); None where all are and the policy knows nothing else.
+
+    Raise ParameterError if they are not the indices of one or more actions, or a policy must be told them, or has no
+    answer to them.
+    """
+    if eligible is None:
+        if setting.among:
+            raise ParameterError(
+                f"{policy.name} learned from a log in which not every action is always eligible: say which are.",
+                remedy="give their indices: choose(display, eligible=[0, 2]).",
+            )
+        return None
+    stated, k = np.asarray(eligible), setting.n_actions
+    whole = stated.ndim == 1 and stated.size > 0 and stated.dtype.kind in "iu"
+    if not whole or stated.min() < 0 or stated.max() >= k:
+        raise ParameterError(
+            f"`eligible` is {shortened(repr(eligible))}.",
+            remedy=f"give the indices of one action or more, from 0 to {k - 1}: eligible=[0, 2].",
+        )
+    own = np.zeros(k, np.bool_)
+    own[stated] = True
+    if own.all() and not policy.among:
+        return None
+    refuse_choosing_among(policy, "`eligible` leaves some out")
+    return own
+
+
+def display_vectors(
+    policy: Any, setting: Setting, encoder: ContextEncoder | None, context: Display | None, own: Truths | None = None
+) -> npt.NDArray[np.float64]:
+    """Return the vectors of a display as a caller gives it, shape (1, 0), (1, d) or (K, d).
+
+    Where some actions alone are eligible (`own`, shape (K,)), vectors may be theirs alone, in their order, and those of
+    the others are 0. Raise ParameterError if the context has another shape, is not finite or cannot be encoded.
+    """
+    rows = setting.rows
+    if rows == 0:
+        return np.zeros((1, 0))
+    if isinstance(context, Mapping):
+        context = _encoded(policy.name, setting, encoder, context)
+    shape = setting.context_shape
+    vectors = np.array(np.nan if context is None else context, np.float64)
+    part = None if own is None or rows == 1 else (int(own.sum()), setting.dimension)
+    if vectors.shape not in (shape, part) or not np.isfinite(vectors).all():
+        or_part = "" if part is None else f" (or {part}, those of the eligible)"
+        raise ParameterError(
+            f"{policy.name} reads {'a context' if rows == 1 else 'action vectors'} of shape {shape}{or_part}, finite; "
+            f"got shape {vectors.shape}.",
+            remedy="encode it as the log's"
+            + ("." if encoder is None else ", or give the display itself, a value for each context column."),
+        )
+    if vectors.shape == shape or own is None:
+        return vectors.reshape(rows, setting.dimension)
+    whole = np.zeros(shape)
+    whole[own] = vectors
+    return whole
+
+
+def shown_vectors(
+    policy: Any, setting: Setting, encoder: ContextEncoder | None, context: Display | None, action: int
+) -> npt.NDArray[np.float64]:
+    """Return the vectors of a display that showed this action: its own alone where displays have their own sets."""
+    alone = setting.rows > 1 and not isinstance(context, Mapping) and np.ndim(np.asarray(context)) == 1
+    if alone and policy.among:
+        return display_vectors(policy, replace(setting, rows=1), None, context)
+    vectors = display_vectors(policy, setting, encoder, context)
+    return vectors[action : action + 1] if setting.among and len(vectors) > 1 else vectors
+
+
+def _encoded(
+    policy: str, setting: Setting, encoder: ContextEncoder | None, display: Mapping[str, object]
+) -> npt.ArrayLike:
+    if encoder is not None:
+        return encoder.encode(display)
+    if setting.rows > 1:
+        raise ParameterError(
+            f"{policy} reads a vector for each action, which no columns of a display are.",
+            remedy=f"give the action vectors, shape {setting.context_shape}.",
+        )
+    raise ParameterError(
+        f"The log that {policy} learned from does not say how its contexts were encoded: it was made by "
+        "hand, or converted or replayed by an earlier version.",
+        remedy=f"convert it again, replay and save; or give the encoded context, shape {setting.context_shape}.",
     )

@@ -17,6 +17,14 @@ in the log, so that no conversion is revealed after m rounds, and a display m ro
 waits for m rounds (`waitlinucb`, `discarding-ucb`, `qpm-d`...) learns no false zeros, but later than a system that
 watches the time of each display: `python -m tests.bench.closing` measures regrets of 0.9 to 1.1 times that system's,
 and that rounds of the mean rate take up to a tenth of the conversions that come in time for none.
+
+*The delay CDF that a policy is told* is that of the log on the replay's clock: of the whole log, or of what was known
+before the replayed period began, without hindsight.
+
+*Shares of the conversions.* A log that stops looking holds the short delays of its last displays only, so that the
+share of the *seen* conversions within some time is too high. The shares here are those of the delay CDF corrected for
+that. They are shares of what comes within the longest follow-up of any display: of conversions later than that no log
+knows.
 """
 
 from __future__ import annotations
@@ -27,17 +35,26 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.errors import ParameterError
-from evaluator.log import LogMeta
+from evaluator.delays.cdf import DelayCDF
+from evaluator.delays.laws import given_cdf, told_cdf
+from evaluator.delays.product_limit import product_limit
+from evaluator.errors import DataError, ParameterError
+from evaluator.log import Log, LogMeta
+from evaluator.log.reward_kinds import sales
+from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.options.shared import ClockName
-from evaluator.replays.rounds.survey import Survey
-from evaluator.units import NO_WINDOW, duration_ticks, format_duration, parse_duration, parse_whole
+from evaluator.replays.rounds.survey import Survey, position_of
+from evaluator.streams import Stream, random_stream
+from evaluator.units import NO_WINDOW, ROUND, duration_ticks, format_duration, parse_duration, parse_whole, ticks_words
 
 # Shares of the traffic beyond these are slips of the pen.
 _LEAST_SHARE = 1e-6
 # Whole numbers in floating point, and what lies past them still has room in 64 bits.
 _MOST_ROUNDS = 2.0**53
 _NEGATIVE = re.compile(r"\s*-\d+\s*")
+# Levels of the delays that a plan keeps of a CDF: evenly, and the tail.
+_LEVELS = np.append(np.arange(1, 50) / 50.0, [0.99, 0.995, 0.999, 1.0])
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -208,3 +225,211 @@ def _of_duration(text: str, clock: ReplayClock, survey: Survey) -> ReplayWindow:
     late = survey.delay[survey.delay_ticks <= ticks].max(initial=1)
     span = on_clock(np.array([max(survey.longest_span(ticks), late)]), clock)
     return ReplayWindow(max(int(span[0]), 1), ticks, text)
+
+
+def fit_on_clock(delay: Ints, limit: Ints | None, clock: ReplayClock) -> DelayCDF | None:
+    """Fit the delay CDF on the replay's clock: a CDF used on a clock must be estimated on that clock.
+
+    Delays, and the longest that would have been seen (None where nothing was cut off), are in displays, shape (c,).
+    """
+    if not len(delay):
+        return None
+    rounds = on_clock(delay, clock)
+    if limit is None:
+        return product_limit(rounds)
+    # Rounding to rounds may put a conversion at the very end of its follow-up one round past it.
+    return product_limit(rounds, np.maximum(on_clock(limit, clock), rounds))
+
+
+def told_delays(
+    survey: Survey,
+    known: KnownDelays | None,
+    clock: ReplayClock,
+    window: ReplayWindow,
+    even: slice | Ints,
+    *,
+    cdf: DelayCDF | None,
+    tau: float,
+    delays: str,
+    horizon: int,
+) -> DelayCDF | None:
+    """Return the delay CDF that a policy is told; None where there are no conversions to fit one to.
+
+    The survey is of the log that delays are fitted to: the replayed one, or as much of it as was known when the
+    displays began that are left out for the final policy. `known` delays, those from before the log, are told in their
+    place where there are any. Of its conversions, `even` are an even sample of the traffic's: numbers, shape (e,), or a
+    slice; on a resampled log each as often as it is there. `cdf` and `tau` are their CDF on the clock, and their share
+    within the window; `delays` is the option of this name. A policy that is told of `horizon` rounds needs no longer
+    delays.
+    """
+    reach = min(window.rounds, max(horizon, 1))
+    cut = window.ticks
+    if known is not None and cut is None:
+        given = fit_on_clock(known.delay, known.limit, clock)
+    elif known is not None and cut is not None:
+        within = known.delay_ticks <= cut
+        share = float(product_limit(known.delay_ticks, known.limit_ticks)(cut))
+        given = _revealed(known.delay[within], known.limit[within], clock, share)
+    elif delays == "log" and cut is None:
+        given = cdf
+    elif delays == "log" and cut is not None:
+        within = survey.delay_ticks[even] <= cut
+        limit = None if survey.limit is None else survey.limit[even][within]
+        given = _revealed(survey.delay[even][within], limit, clock, tau)
+    else:
+        if cut is not None:  # what a law gives away beyond the window's mean length would never be revealed
+            reach = min(reach, max(round(cut * clock.rate * clock.share), 1))
+        given = _known_cdf(delays, clock, reach)
+    return None if given is None else told_cdf(given, reach)
+
+
+def _revealed(delay: Ints, limit: Ints | None, clock: ReplayClock, share: float) -> DelayCDF | None:
+    """Fit the delay CDF that policies weigh their displays with, where the window is a duration W.
+
+    It is P(D <= a rounds and D <= W in time): the CDF of the conversions within W, whose delays and limits in displays
+    these are, times the share of them, so that no display is credited with a conversion that W cuts off.
+    """
+    fitted = fit_on_clock(delay, limit, clock)
+    if fitted is None:
+        return None
+    return DelayCDF(delays=fitted.delays, cdf=np.minimum(fitted.cdf * share, 1.0), source=fitted.source)
+
+
+def _known_cdf(text: str, clock: ReplayClock, reach: int) -> DelayCDF:
+    """Return the CDF a user gives: in rounds, as the window; on the wall clock in logged displays, as the window.
+
+    One from a file counts time, or displays of the full traffic: the clock turns both into rounds.
+    """
+
+    def ticks_per_round(tick: str) -> float:
+        own = ROUND if clock.tick_seconds is None else format_duration(clock.tick_seconds)
+        if (tick == ROUND) != (clock.tick_seconds is None) or not np.isfinite(clock.rate):
+            raise ParameterError(
+                f"`delays='{text}'` counts in units of {tick}, this log in {own} at "
+                f"{clock.rate:.3g} displays each: no way from one to the other.",
+                remedy="fit the delays to a log that counts alike: evaluate delays.",
+            )
+        ticks = 1.0 if clock.tick_seconds is None else clock.tick_seconds / parse_duration(tick)
+        return ticks / (clock.rate * clock.share)
+
+    share = clock.share if clock.kind == "wall" else 1.0
+    return given_cdf(text, reach=reach, ticks_per_round=ticks_per_round, share=share)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownDelays:
+    """Delays seen by the time of a log's last display before the replayed period; `displays` were shown until then.
+
+    Of each conversion seen by then, its delay and the longest one that could have been seen, in displays of the traffic
+    and in ticks, shape (c,) each.
+    """
+
+    displays: int
+    delay: npt.NDArray[np.int64]
+    limit: npt.NDArray[np.int64]
+    delay_ticks: npt.NDArray[np.int64]
+    limit_ticks: npt.NDArray[np.int64]
+
+    def drawn(self, rng: np.random.Generator) -> KnownDelays:
+        """Return as many conversions, drawn from these with replacement."""
+        c = len(self.delay)
+        of = rng.integers(0, c, c)
+        return KnownDelays(self.displays, self.delay[of], self.limit[of], self.delay_ticks[of], self.limit_ticks[of])
+
+
+def known_delays(survey: Survey, share: float) -> KnownDelays:
+    """Return what was known once a share of the displays had been shown; DataError if no conversion had come."""
+    first = max(round(share * len(survey.log)), 1)
+    left = position_of(survey.log, first - 1) - survey.position
+    now = int(to_numpy(survey.log.take(np.array([first - 1]), ["time"])["time"])[0])
+    left_ticks = now - survey.shown_at
+    # A conversion after that display but before the next one follows as many displays as one that came in time.
+    seen = (survey.display < first) & (survey.delay <= left) & (survey.delay_ticks <= left_ticks)
+    sold = sales(survey.log.conversions)
+    seen = seen if sold is None else seen & sold
+    if not seen.any() or first == len(survey.log):
+        raise DataError(
+            f"`delays_from`: no conversion had come when the first {first:,} displays had been shown.",
+            remedy="take a larger share, or give the delays with `delays`.",
+        )
+    limit = left[seen] if survey.limit is None else np.minimum(left[seen], survey.limit[seen])
+    whole = survey.limit_ticks()
+    left_ticks = left_ticks if whole is None else np.minimum(left_ticks, whole)
+    return KnownDelays(first, survey.delay[seen], limit, survey.delay_ticks[seen], left_ticks[seen])
+
+
+def share_within(
+    survey: Survey, window: ReplayWindow, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]
+) -> float:
+    """Return the share of the conversions that come within the window, in its own unit; nan without conversions.
+
+    `cdf` is the delay CDF of the log on the replay's clock, of the conversions `even`.
+    """
+    return share_by(window, in_unit_of_window(survey, window, cdf, even))
+
+
+def in_unit_of_window(
+    survey: Survey, window: ReplayWindow, cdf: DelayCDF | None, even: slice | npt.NDArray[np.int64]
+) -> DelayCDF | None:
+    """Return the delay CDF in the unit of the window: ticks where it is a duration, else rounds."""
+    if cdf is None or window.ticks is None:
+        return cdf
+    limit = survey.limit_ticks()
+    return product_limit(survey.delay_ticks[even], None if limit is None else limit[even])
+
+
+def share_by(window: ReplayWindow, cdf: DelayCDF | None) -> float:
+    """Return the share of the conversions that come within a window, of their CDF in its unit; nan without any."""
+    if cdf is None:
+        return float("nan")
+    return float(cdf(min(window.rounds, 2**53) if window.ticks is None else window.ticks))
+
+
+def steps_of(cdf: DelayCDF | None) -> tuple[tuple[int, float], ...]:
+    """Return delays from the shortest to the longest, each with the share of the conversions that come by it.
+
+    Examples
+    --------
+    >>> steps_of(DelayCDF(delays=np.array([2, 5]), cdf=np.array([0.75, 1.0]), source="by hand"))
+    ((2, 0.75), (5, 1.0))
+    """
+    if cdf is None:
+        return ()
+    delays = np.unique(cdf.quantiles(np.append(np.finfo(np.float64).tiny, _LEVELS)))
+    # A sum of many shares may be 1 and a little.
+    return tuple(zip(delays.tolist(), np.minimum(cdf(delays), 1.0).tolist(), strict=True))
+
+
+def followed_ticks(survey: Survey) -> int | None:
+    """Return the longest time, in ticks, for which the log followed a display; None where each was to its end."""
+    meta = survey.log.meta
+    if meta.observed_until is None:
+        return None
+    longest = int(meta.observed_until - survey.marked_at[0])
+    return longest if meta.attribution_window is None else min(longest, meta.attribution_window)
+
+
+def followed_for(survey: Survey, clock: ReplayClock) -> str | None:
+    """Return the longest time for which the log followed a display, in words; None where each was to its end."""
+    ticks = followed_ticks(survey)
+    if ticks is None:
+        return None
+    return ticks_words(ticks, clock.tick_seconds)
+
+
+def even_conversions(log: Log, display: npt.NDArray[np.int64], seed: int) -> slice | npt.NDArray[np.int64]:
+    """Return which sales are an even sample of the traffic's, as an index: all where their displays' weights are alike.
+
+    Delays are those of sales: refunds have their own, and costs none. `display` is the number of each conversion's
+    display, shape (c,).
+    """
+    sold = sales(log.conversions)
+    every = slice(None) if sold is None else np.flatnonzero(sold)
+    if WEIGHT not in log.schema.names or not len(display):
+        return every
+    weight = to_numpy(log.take(display, [WEIGHT])[WEIGHT])
+    if weight.min() == weight.max():
+        return every
+    draws = random_stream(Stream.EVEN_CONVERSIONS, seed).random(len(weight))
+    even = draws * weight.max() < weight
+    return np.flatnonzero(even if sold is None else even & sold)

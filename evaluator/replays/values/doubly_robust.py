@@ -32,7 +32,7 @@ policy's later choices depend on, and the terms would no longer be those of a ma
 sum of their conditional variances over n², and the interval is normal by the martingale central limit theorem. The
 sample variance of the terms over n stands in for it; it also holds the spread of the conditional means, so it is a
 little too large while the policy improves. Below a number of rewards on matching displays neither value nor interval
-is given (`evaluator.estimates.enough`).
+is given (`evaluator.estimates.standard_errors`).
 
 *Repeats.* The value is that of the first, which reads the log in its own order. In the others, displays that come later
 than i stand before it in the log, and so in the model that i is compared with.

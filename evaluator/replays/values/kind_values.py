@@ -6,6 +6,13 @@ hold at once with the level's probability, at any stopping time and while the po
 whatever they hold. The delta method and Fieller's would be shorter. Both take rounds for independent, or their sums for
 normal, and neither holds for a policy that learns: of its rounds, the ratio that is estimated depends on what was
 learned.
+
+*Guardrails* say what must not happen to a kind of events, stated before a replay, and are never answered by an estimate
+alone. A guardrail names a limit of the value per display of an outcome, or of `sales`, `refunds`, `revenue` or `cost`,
+or of the difference of that to the logging policy's. It is answered by an interval at the run's level, adjusted for the
+number m of guardrails that are stated together (Bonferroni): each interval fails with a probability of at most alpha /
+m, and so any wrong answer, *holds* or *broken*, is given with a probability of at most alpha, whatever the dependence
+of the outcomes. Where the interval holds the limit, nothing can be told.
 """
 
 from __future__ import annotations
@@ -14,22 +21,26 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.estimates.confidence import ANYTIME, Interval, SparseRewards, mean_interval, with_honest_kind
-from evaluator.estimates.paired import difference, unknown
-from evaluator.estimates.repeated import repeated_interval
-from evaluator.replays.guardrails import Guardrail, GuardrailAnswer, parse_guardrails, relative
+from evaluator.estimates.paired import difference, repeated_interval, unknown
+from evaluator.replays.options import Guardrail, Quantity, parse_guardrails
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import RewardBounds, evened, logged_rewards, reward_bounds
+from evaluator.results.json_documents import Finite, Positive
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, arrow_table, interval_cells, interval_columns
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 RATIO = f"of the intervals of revenue and of cost, each at half the error: {ANYTIME}"
+
+
+Verdict = Literal["holds", "broken", "cannot tell"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,33 @@ class Money:
         ]
 
 
+@dataclass(frozen=True)
+class GuardrailAnswer:
+    """Whether a guardrail holds.
+
+    Parameters
+    ----------
+    guardrail
+        Words that state it.
+    outcome, quantity, limit
+        Outcome, quantity and limit of it, as of `Guardrail`.
+    answer
+        Verdict: it holds, it is broken, or the log cannot tell.
+    interval
+        Interval of the quantity by which that was answered, at the adjusted level.
+    tests
+        Number of answers that the level is adjusted for.
+    """
+
+    guardrail: str
+    outcome: str
+    quantity: Quantity
+    limit: Finite
+    answer: Verdict
+    interval: Interval
+    tests: Positive
+
+
 @dataclass(frozen=True, eq=False)
 class KindValue:
     """What the rounds of a replay, and the log, say of a kind of events.
@@ -137,20 +175,6 @@ class KindValue:
         return relative(self.value(alpha / 2), self.logging_value(alpha / 2))
 
 
-def _value_of(plan: ReplayPlan, displays: Sequence[Ints]) -> KindValue:
-    """Return the value of the events that a plan has for its rewards, in the rounds on these displays.
-
-    A round counts if its display was followed for long enough, which the display's number tells, and no event: what was
-    known before the round's outcome.
-    """
-    shown = [of[of < len(plan.rounds)] for of in displays]
-    logged, bounds = logged_rewards(plan, rounds=0), reward_bounds(plan)
-    # A sum of values that keeps the bounds may be beyond them by rounding.
-    logged = replace(logged, value=np.clip(logged.value, *bounds))
-    different = len(shown[0] if len(shown) == 1 else np.unique(np.concatenate(shown)))
-    return KindValue(plan, [logged.taken(of) for of in shown], bounds, different, plan.bounded, logged)
-
-
 def kind_values(
     plan: ReplayPlan, displays: Sequence[Ints], *, variants: int = 1
 ) -> tuple[tuple[OutcomeValue, ...], tuple[GuardrailAnswer, ...]]:
@@ -167,9 +191,47 @@ def kind_values(
     tests, answers = len(asked) * variants, []
     for one in asked:
         interval = kinds[one.outcome].limited(one, alpha / tests)
-        verdict = one.verdict(interval)
+        verdict = verdict_on(one, interval)
         answers.append(GuardrailAnswer(one.text, one.outcome, one.quantity, one.limit, verdict, interval, tests))
     return values, tuple(answers)
+
+
+def _value_of(plan: ReplayPlan, displays: Sequence[Ints]) -> KindValue:
+    """Return the value of the events that a plan has for its rewards, in the rounds on these displays.
+
+    A round counts if its display was followed for long enough, which the display's number tells, and no event: what was
+    known before the round's outcome.
+    """
+    shown = [of[of < len(plan.rounds)] for of in displays]
+    logged, bounds = logged_rewards(plan, rounds=0), reward_bounds(plan)
+    # A sum of values that keeps the bounds may be beyond them by rounding.
+    logged = replace(logged, value=np.clip(logged.value, *bounds))
+    different = len(shown[0] if len(shown) == 1 else np.unique(np.concatenate(shown)))
+    return KindValue(plan, [logged.taken(of) for of in shown], bounds, different, plan.bounded, logged)
+
+
+def verdict_on(guardrail: Guardrail, of: Interval) -> Verdict:
+    """Return what an interval of the quantity says of a guardrail."""
+    low, high = (of.low, of.high) if guardrail.below else (-of.high, -of.low)
+    limit = guardrail.limit if guardrail.below else -guardrail.limit
+    return "holds" if high < limit else "broken" if low >= limit else "cannot tell"
+
+
+def relative(value: Interval, logging: Interval) -> Interval:
+    """Return the interval of value / logging - 1, of values that are not negative, from theirs at half its error.
+
+    The quotient of two numbers above 0 that each lie in their interval lies between the quotients of the ends; where
+    the logging policy's value may be 0, it has no upper end.
+    """
+    plain = difference(value, logging)
+    return Interval(
+        estimate=value.estimate / logging.estimate - 1.0 if logging.estimate > 0.0 else math.nan,
+        low=value.low / logging.high - 1.0,
+        high=value.high / logging.low - 1.0 if logging.low > 0.0 else math.inf,
+        n=plain.n,
+        level=plain.level,
+        kind=plain.kind,
+    )
 
 
 def money_of(

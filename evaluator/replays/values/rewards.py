@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,13 +19,25 @@ from evaluator.log import Log
 from evaluator.log.eligible import sizes
 from evaluator.log.reward_kinds import sales
 from evaluator.log.schema import ELIGIBLE, WEIGHT, consecutive, to_numpy
-from evaluator.replays.acceptance import SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
+from evaluator.replays.acceptance import AcceptedDisplays, SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
+from evaluator.replays.learned.policy import displays_of
 from evaluator.replays.learned.policy_metadata import LearnedFrom
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.warm_start import displays_of
 from evaluator.streams import Stream, random_stream
 
 T = TypeVar("T")
+
+
+class RewardBounds(NamedTuple):
+    """Smallest and largest reward that a display can have, as the result counts it."""
+
+    lower: float
+    upper: float
+
+
+def reward_bounds(plan: ReplayPlan) -> RewardBounds:
+    """Return between which rewards are: the log's own bounds, else the extremes seen, times the weights."""
+    return RewardBounds(*plan.rewards.weighted(plan.maturity.heaviest))
 
 
 def logged_rewards(plan: ReplayPlan, *, rounds: int) -> SparseRewards:
@@ -75,18 +88,6 @@ def observed_rewards(plan: ReplayPlan, displays: npt.NDArray[np.int64]) -> npt.N
     shown = plan.rounds.delay[of] <= np.minimum(plan.window.rounds, t - 1 - played)
     value = to_numpy(plan.log.conversions["value"])[of[shown]]
     return np.bincount(played[shown], weights=value, minlength=t).astype(np.float64, copy=False)
-
-
-class RewardBounds(NamedTuple):
-    """Smallest and largest reward that a display can have, as the result counts it."""
-
-    lower: float
-    upper: float
-
-
-def reward_bounds(plan: ReplayPlan) -> RewardBounds:
-    """Return between which rewards are: the log's own bounds, else the extremes seen, times the weights."""
-    return RewardBounds(*plan.rewards.weighted(plan.maturity.heaviest))
 
 
 class ArmSample:
@@ -297,3 +298,20 @@ def evened(log: Log, rewards: SparseRewards, seed: int) -> SparseRewards:
         value.append(rewards.value[mine])
         n += int(kept.sum())
     return SparseRewards(n, np.concatenate(at), np.concatenate(value))
+
+
+@dataclass(frozen=True)
+class RepeatEstimates:
+    """One repeat: what was replayed, what it was thinned to, and what it earned."""
+
+    replay: Replay
+    arms: ArmSample | None
+    accepted: AcceptedDisplays | None
+    suspect: AcceptedDisplays | None
+    sizes: SetSizes | None
+    clipped: float
+    effective_sample_size: float
+    rewards: npt.NDArray[np.float64]
+    costs: npt.NDArray[np.float64] | None
+    trajectory: pa.Table
+    true_regret: float

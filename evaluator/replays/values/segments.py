@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.estimates.confidence import ANYTIME, Interval, SparseRewards, with_honest_kind
-from evaluator.estimates.paired import RewardSums, sums_of
-from evaluator.estimates.repeated import REPEATED, mean_sums
+from evaluator.estimates.paired import REPEATED, RewardSums, mean_sums, sums_of
 from evaluator.estimates.simultaneous import (
     WeightedSum,
     holm,
@@ -36,7 +35,6 @@ from evaluator.results.tabular import COUNT, FLAG, NUMBER, TEXT, arrow_table, in
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
 ASSUMED = (
     "groups by {columns}: a group's rounds are those of its accepted displays; the policy learned from the displays of "
     "all groups, and the uplift is over the mean of the group's logged displays. Intervals hold for all groups at once"

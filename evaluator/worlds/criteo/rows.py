@@ -1,4 +1,4 @@
-"""Plan of the converted rows: users, times, delays and groups. The package's docstring explains the construction."""
+"""Plan of the converted rows: users, times, delays and groups (`evaluator.worlds.criteo.make` explains it)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from evaluator.delays import laws
 from evaluator.delays.law_names import LAWS
 from evaluator.delays.laws import LONGEST, NEVER, DelayLaw
 from evaluator.errors import DataError, ParameterError, SourceError, SpecError, nearest, nearest_file
-from evaluator.inputs.open_regular import refuse_irregular
+from evaluator.input_files import refuse_irregular
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import pack
 from evaluator.log.fingerprint import content_hash

@@ -12,7 +12,7 @@ import pytest
 
 from evaluator.datasets import make
 from evaluator.errors import OutputExistsError, ParameterError, SpecError, UsageError
-from evaluator.outputs.checksums import described
+from evaluator.outputs.atomic import described
 from evaluator.reading.resolve import dataset_spec
 from evaluator.reading.spec_file import parse_spec
 from evaluator.worlds.criteo import make as module

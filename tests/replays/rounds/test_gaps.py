@@ -12,8 +12,8 @@ from evaluator.comparisons.run import plan_comparison
 from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.rounds.gaps_and_bursts import conversion_gaps, gap_warnings
 from evaluator.replays.rounds.survey import survey
+from evaluator.replays.support import conversion_gaps, gap_warnings
 from tests.logs import build_log
 
 HOUR, DAY = 3600, 86_400
@@ -122,7 +122,7 @@ def test_a_basket_of_many_conversions_is_one() -> None:
 
 def test_variants_of_a_study_look_for_gaps_once(monkeypatch: pytest.MonkeyPatch) -> None:
     log, looked = world(1, lost=[(4.25, 4.5)]), []
-    monkeypatch.setattr("evaluator.replays.rounds.gaps_and_bursts._find_gaps", lambda of: looked.append(of) or [])
+    monkeypatch.setattr("evaluator.replays.support._find_gaps", lambda of: looked.append(of) or [])
     policies = [resolve(name) for name in ("random", "ucb1", "thompson")]
     plan_comparison(log, policies, [20, 50], ReplayOptions())
     assert len(looked) == 1

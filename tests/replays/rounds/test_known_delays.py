@@ -13,7 +13,7 @@ from evaluator.delays.product_limit import product_limit
 from evaluator.errors import DataError, ParameterError
 from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.options import known_share
-from evaluator.replays.policy_delays import known_delays
+from evaluator.replays.rounds.clock import known_delays
 from evaluator.replays.rounds.survey import survey
 from tests.logs import bernoulli_log, build_log
 

@@ -1,17 +1,24 @@
-"""TOML files that people write: specs and studies."""
+"""Files of others: opened without waiting for anybody, and TOML (specs and studies) read no further than it may be.
+
+A named pipe in the place of a file is waited for without end, and a device may have none.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, time
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from evaluator.escape import escape
-from evaluator.inputs.open_regular import open_regular
 from evaluator.units import SECONDS
 
 # No spec or study is a hundredth of this; a file without an end stops here.
@@ -23,6 +30,35 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
 Value = str | bool | int | float | Sequence["Value"] | Mapping[str, "Value"]
+
+
+class NotRegularError(OSError):
+    """A pipe, a device or a socket where a file is expected; says so without the name."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EINVAL, "it is no regular file")
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+@contextmanager
+def open_regular(path: Path, *, follow: bool = True) -> Iterator[BufferedReader[Any]]:
+    """Open a file to read its bytes, whatever lies there, without waiting for anybody; a link only if `follow`.
+
+    NotRegularError where the path names no regular file, OSError where it cannot be opened.
+    """
+    more = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | more)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise NotRegularError
+        yield file
+
+
+def refuse_irregular(path: Path) -> None:
+    """Raise, as `open_regular` does, before another library opens a file by its name."""
+    with open_regular(path):
+        pass
 
 
 class NotTomlError(ValueError):

@@ -40,6 +40,7 @@ class MadeFromFrames:
         propensity_kind: Literal["column", "uniform"] | None = None,
         id: str | None = None,
         weight: str | None = None,
+        user: str | None = None,
         cost: str | None = None,
         eligible: str | None = None,
         eligible_separator: str | None = None,
@@ -57,7 +58,10 @@ class MadeFromFrames:
         indicator: str | None = None,
         immediate: bool = False,
         value: str | float = 1.0,
+        min_delay: str | int | None = None,
         display: str | None = None,
+        conversion_user: str | None = None,
+        conversion_action: str | None = None,
         outcomes: Mapping[str, Mapping[str, Any]] | None = None,
         key: str | Sequence[str] = (),
         deduplicate: Literal["last_click", "first_click", "all", "share"] = "all",
@@ -118,6 +122,8 @@ class MadeFromFrames:
             Column that identifies a display; needed with `conversions`. Row order when None.
         weight
             Column of one over the probability with which a display got into the log.
+        user
+            Column that identifies the user, where `conversions` are joined by user and time instead of an id.
         cost
             Column of what showing a display cost, 0 or more, in the unit of the values.
         eligible, eligible_separator
@@ -141,6 +147,12 @@ class MadeFromFrames:
             Column of the value of a conversion, or the value of each.
         display
             Column of `conversions` that holds the id of the display. Named as `id` when None.
+        conversion_user, conversion_action
+            Columns of `conversions` that hold the user, and the action if they are to be of the same one: each is of
+            the last display of both at or before its time, within `attribution_window`. Named as `user` when None and
+            displays have no `id`.
+        min_delay
+            Shortest delay, ``"30s"`` or ticks: what comes sooner is no conversion of its display, and is counted.
         outcomes
             Events of other kinds, which no policy sees, each by its name as the roles of a table [outcomes.NAME] of a
             spec: ``{"click": {"indicator": "clicked", "immediate": True}}``. Those in a frame of their own name it
@@ -237,7 +249,7 @@ class MadeFromFrames:
             "display": {
                 "time": time, "action": action, "propensity_kind": propensity_kind,
                 "propensity": _by_label(propensity) if isinstance(propensity, Mapping) else propensity,
-                "id": id, "weight": weight, "cost": cost, "eligible": eligible,
+                "id": id, "weight": weight, "cost": cost, "eligible": eligible, "user": user,
                 "eligible_separator": eligible_separator,
             },
             "candidates": {
@@ -249,6 +261,7 @@ class MadeFromFrames:
                 "indicator": indicator, "time": conversion_time, "delay": delay, "immediate": immediate, "value": value,
                 "key": _several("key", key), "deduplicate": deduplicate, "click": click, "attributed": attributed,
                 "attributed_only": attributed_only, "display": display, "where": conversion_where,
+                "user": conversion_user, "action": conversion_action, "min_delay": min_delay,
             },
             "outcomes": _of_outcomes(outcomes),
             "log": {

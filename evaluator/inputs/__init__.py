@@ -1,1 +1,0 @@
-"""Files that people and other programs wrote: opened without waiting for anybody, read no further than they may be."""
