@@ -118,7 +118,7 @@ def _replay(
         if i >= n:
             break
         # As wide as every other, as in `_logged`, which would be compiled once more for being called from here.
-        action = np.int64(batch.action[i])
+        action: Any = np.int64(batch.action[i])
         vectors = _vectors_shown(batch.vectors, batch.eligible, i, action)
         play_round(state, vectors, batch, i, action, window, pending, progress)
         if accepted is not None:
