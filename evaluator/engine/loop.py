@@ -117,14 +117,15 @@ def _replay(
         i = next_display(source, state, rng, batch, i, horizon, progress, choices)
         if i >= n:
             break
-        action = _logged(batch, i)
+        # As wide as every other, as in `_logged`, which would be compiled once more for being called from here.
+        action: Any = np.int64(batch.action[i])
         vectors = _vectors_shown(batch.vectors, batch.eligible, i, action)
         play_round(state, vectors, batch, i, action, window, pending, progress)
         if accepted is not None:
             accepted[written] = i
         written += 1
         i += 1
-    return min(i, n)
+    return i
 
 
 def next_display(source: Any, *asked: Any) -> int:

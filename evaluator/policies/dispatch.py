@@ -41,7 +41,6 @@ class StateFunctions(NamedTuple):
     begin_among: Function
     score: Function | None
     score_among: Function | None
-    index: Function
     ranking: Function
     choose: Function
     choose_among: Function
@@ -66,7 +65,6 @@ def implement(
     told_sum: Function | None = None,
     estimate: Function | None = None,
     ranking: Function | None = None,
-    index: Function | None = None,
     choose: Function | None = None,
     begin_among: Function | None = None,
     score_among: Function | None = None,
@@ -106,9 +104,6 @@ def implement(
         Function ``ranking(state) -> (n_actions, key, rival)`` of a contextual policy with scores: the number of actions
         K, the key of the round's order among equal scores (`evaluator.engine.kernels.argmax`), and the action that won
         last, shape (1,). Part of the state, since `begin` draws the key.
-    index
-        Function ``index(state, k, log_t) -> (value, slope)``, from which `evaluator.policies.indices` makes `begin` and
-        `score`: a score of arm k with its derivative in log t.
     choose
         Function ``choose(state, vectors, eligible) -> action`` of a policy that has no scores, asked at each display:
         from its vectors, shape (K, d) or (1, d), with None for `eligible` where all actions are; else from the vectors
@@ -123,7 +118,6 @@ def implement(
         begin_among=begin_among or begin or _nothing,
         score=score,
         score_among=score_among or score,
-        index=index or _missing,
         ranking=ranking or _missing,
         choose=_own_choice(own) if own else best if ranking else _begun_choice,
         choose_among=own or _no_choice_among,
@@ -159,12 +153,6 @@ def score_among(state: Any, vectors: Vectors, action: int) -> float:
 def scores(state: Any) -> bool:
     """Return whether the policy ranks actions by scores."""
     return _functions(type(state)).score is not None
-
-
-def index(state: Any, k: int, log_t: float) -> tuple[float, float]:
-    """Return arm k's index at the decision of round t, and its derivative in log t."""
-    value, slope = _functions(type(state)).index(state, k, log_t)
-    return float(value), float(slope)
 
 
 def ranking(state: Any) -> tuple[int, int, npt.NDArray[np.int64]]:

@@ -1,8 +1,9 @@
 """What the index policies share: the arm with the largest index, found without computing those that cannot win.
 
 A policy gives ``index(state, k, log_t) -> (value, slope)`` to `implement_index`: arm k's index at the decision of round
-t, and its derivative in log t. Indices are concave in log t, so value and slope of an earlier round bound the index
-from above for as long as the arm is neither shown nor converts; most rounds compute one index.
+t, and its derivative in log t, from which `begin` and `score` follow. Indices are concave in log t, so value and slope
+of an earlier round bound the index from above for as long as the arm is neither shown nor converts; most rounds compute
+one index.
 
 What is relied on: while an arm is left alone its index, for a given t, never rises. `touch` it whenever that may fail,
 at least when it is shown or converts. Widths that grow in other ways than log t, or weights that are estimated anew,
@@ -23,9 +24,11 @@ import numpy.typing as npt
 
 from evaluator.engine.kernels.argmax import argmax, check_score
 from evaluator.engine.kernels.compiling import inlinable
-from evaluator.policies.dispatch import implement, index
+from evaluator.policies.dispatch import implement
 
 Vectors = npt.NDArray[np.floating]
+# ``index(state, k, log_t) -> (value, slope)``: arm k's index at the decision of round t, its derivative in log t.
+Index = Callable[..., tuple[float, float]]
 
 # Far above the rounding of an index and of its bound, far below what tells arms apart. Arms within it are computed.
 _ROUNDING = 1e-11
@@ -74,20 +77,20 @@ def touch_all(indices: Indices) -> None:
 
 
 @inlinable
-def largest_index(state: Any, indices: Indices, log_t: float, rng: np.random.Generator) -> int:
+def largest_index(state: Any, indices: Indices, index: Index, log_t: float, rng: np.random.Generator) -> int:
     """Return the arm with the largest index; among equals a uniformly random one, or the lowest. O(K).
 
-    Exact: an arm is left out only when its bound lies below the largest index.
+    Exact: an arm is left out only when its bound lies below the largest index. `index` is the policy's.
     """
     leader = indices.leader[0]
-    largest = _computed(state, indices, leader, log_t)
+    largest = _computed(state, indices, index, leader, log_t)
     winner, equals = -1, 0
     for k in range(indices.value.shape[0]):
         if k != leader:
             bound = indices.value[k] + indices.slope[k] * (log_t - indices.log_t[k])
             if bound + _ROUNDING * (1.0 + abs(bound)) < largest:
                 continue
-            _computed(state, indices, k, log_t)
+            _computed(state, indices, index, k, log_t)
         value = indices.value[k]
         if value > largest or (value == largest and winner < 0):
             largest, winner, equals = value, k, 1
@@ -101,7 +104,7 @@ def largest_index(state: Any, indices: Indices, log_t: float, rng: np.random.Gen
 
 
 @inlinable
-def _computed(state: Any, indices: Indices, k: int, log_t: float) -> float:
+def _computed(state: Any, indices: Indices, index: Index, k: int, log_t: float) -> float:
     value, slope = index(state, k, log_t)
     check_score(value, k)
     indices.value[k] = value
@@ -163,26 +166,27 @@ def _begin_nothing(state: Any, rng: np.random.Generator) -> None:
 def implement_index(
     state: type,
     *,
-    index: Callable[..., tuple[float, float]],
+    index: Index,
     log_t: Callable[..., float],
     begin: Callable[..., None] = _begin_nothing,
     **own: Any,
 ) -> None:
     """Register a state with `indices` and a `choice`: its index, log t, and what it does in a way of its own.
 
-    ``index(state, k, log_t) -> (value, slope)`` is arm k's, ``log_t(state)`` that of the round's decision, and
-    ``begin(state, rng)`` is called before the arm with the largest index is found. Other functions are as
-    `evaluator.policies.dispatch.implement` takes them.
+    ``log_t(state)`` is that of the round's decision, and ``begin(state, rng)`` is called before the arm with the
+    largest index is found. Other functions are as `evaluator.policies.dispatch.implement` takes them.
     """
+    index = inlinable(index)
 
     def begin_and_choose(state: Any, rng: np.random.Generator) -> None:
         begin(state, rng)
-        state.choice[0] = largest_index(state, state.indices, log_t(state), rng)
+        state.choice[0] = largest_index(state, state.indices, index, log_t(state), rng)
 
     def score(state: Any, vectors: Vectors, action: int) -> float:
-        return _value(state, action, log_t(state))
+        value, _ = index(state, action, log_t(state))
+        return value
 
-    implement(state, begin=begin_and_choose, begin_among=begin, score=score, index=index, **own)
+    implement(state, begin=begin_and_choose, begin_among=begin, score=score, **own)
 
 
 def implement_computed(state: type, *, index: Callable[..., float], begin: Callable[..., float], **own: Any) -> None:
@@ -198,12 +202,6 @@ def implement_computed(state: type, *, index: Callable[..., float], begin: Calla
         state.choice[0] = argmax(state.indices, state.random_ties, rng)
 
     implement(state, **{"begin": begin_and_choose, "score": computed_index, **own})
-
-
-@inlinable
-def _value(state: Any, k: int, log_t: float) -> float:
-    value, _ = index(state, k, log_t)
-    return value
 
 
 _STEPS = 100

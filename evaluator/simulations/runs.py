@@ -260,16 +260,9 @@ def outcomes(
 
 def runs_key(stage: ScenarioRuns, codes: Sequence[CodeOfPolicy]) -> str:
     """Return the hash of all that fixes the runs of some policies: what each is told, its world, its code, the seed."""
+    worlds, parts = tuple(map(stage.world_of, range(len(stage.policies)))), tuple(stage.parts or ())
     said = [
-        as_text(
-            (
-                stage.settings,
-                tuple(map(stage.world_of, range(len(stage.policies)))),
-                stage.truth,
-                stage.eligible,
-                tuple(stage.parts or ()),
-            )
-        ),
+        as_text((stage.settings, worlds, stage.truth, stage.eligible, parts)),
         [[of.spec, repr(of.parameters), code.run] for of, code in zip(stage.policies, codes, strict=True)],
         [stage.dimension, stage.seed],
         software(),

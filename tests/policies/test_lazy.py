@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from evaluator.engine import loop
 from evaluator.engine.kernels.argmax import argmax
 from evaluator.engine.log_replay import run
 from evaluator.engine.pending import nothing_pending
-from evaluator.policies import dispatch, resolve
+from evaluator.policies import delayed_ucb, dispatch, naive_ucb, resolve
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.indices import largest_index, touch_all
 from evaluator.replays.rounds.stream import Batch, read_only
@@ -36,9 +36,13 @@ def log_t(state: tuple) -> float:
     return math.log(rounds[0] + 1.0)
 
 
+def index_of(state: tuple) -> Callable[..., tuple[float, float]]:
+    return delayed_ucb._index if isinstance(state, delayed_ucb.DelayedState) else naive_ucb._index
+
+
 def eager_begin(state: tuple, rng: np.random.Generator) -> None:
     """Compute every index in every round."""
-    every = [dispatch.index(state, k, log_t(state))[0] for k in range(len(state.conversions))]
+    every = [index_of(state)(state, k, log_t(state))[0] for k in range(len(state.conversions))]
     state.choice[0] = argmax(np.array(every), False, rng)
 
 
@@ -96,9 +100,9 @@ def test_value_and_slope_bound_later_indices(
     state = played(spec, actions, conversions)
     now = log_t(state)
     for k in set(actions):
-        value, slope = dispatch.index(state, k, now)
+        value, slope = index_of(state)(state, k, now)
         assert slope >= 0
-        assert value + slope * later >= dispatch.index(state, k, now + later)[0] - 1e-11 * (1 + abs(value))
+        assert value + slope * later >= index_of(state)(state, k, now + later)[0] - 1e-11 * (1 + abs(value))
 
 
 @given(
@@ -115,21 +119,21 @@ def test_an_index_left_alone_never_rises_but_with_time(
     assume(alone in actions)
     state = played(spec, actions, conversions)
     later = math.log(len(actions) + displays + 1.0)
-    before = dispatch.index(state, alone, later)[0]
+    before = index_of(state)(state, alone, later)[0]
     for _ in range(displays):
         dispatch.shown(state, np.zeros((1, 0)), other)
-    assert dispatch.index(state, alone, later)[0] <= before * (1 + 1e-11)
+    assert index_of(state)(state, alone, later)[0] <= before * (1 + 1e-11)
 
 
 def test_bounds_are_not_used_after_a_touch() -> None:
     state = played("ucb1:ties=lowest", [0, 1, 2, 0, 1, 2], [0])
     rng = np.random.default_rng(0)
-    assert largest_index(state, state.indices, log_t(state), rng) == 0
+    assert largest_index(state, state.indices, index_of(state), log_t(state), rng) == 0
     state.conversions[:] = [0.3, 0.0, 2.0]
     # Nobody has said that arm 2 changed, and its bound lies below arm 0.
-    assert largest_index(state, state.indices, log_t(state), rng) == 0
+    assert largest_index(state, state.indices, index_of(state), log_t(state), rng) == 0
     touch_all(state.indices)
-    assert largest_index(state, state.indices, log_t(state), rng) == 2
+    assert largest_index(state, state.indices, index_of(state), log_t(state), rng) == 2
 
 
 def uniform(counts: np.ndarray) -> bool:

@@ -48,9 +48,9 @@ _BITS_32 = 0xFFFFFFFF
 
 
 @inlinable
-def tie_key(rng: np.random.Generator) -> int:
+def tie_key(rng: np.random.Generator) -> Any:
     """Return a round's tie-breaking key, from which `goes_first` derives a random order of the actions."""
-    return int(rng.random() * 4294967296.0)
+    return np.int64(rng.random() * 4294967296.0)
 
 
 @inlinable

@@ -148,8 +148,10 @@ def _compile_prefetch(vectors: Any, ahead: Any, r: Any) -> Any:
 @overloads(prefetch_logged)
 def _compile_prefetch_logged(vectors: Any, action: Any, i: Any) -> Any:
     def ask(vectors: Any, action: Any, i: Any) -> None:
-        soon = min(i + DISPLAYS_AHEAD, action.shape[0] - 1)
-        _prefetch(vectors[soon], 0, max(action[soon], 0) if vectors.shape[1] > 1 else 0)
+        # No `min` and no `max`: each takes Numba longer to compile than this.
+        soon = i + DISPLAYS_AHEAD
+        soon = soon if soon < action.shape[0] else action.shape[0] - 1
+        _prefetch(vectors[soon], 0, action[soon] if vectors.shape[1] > 1 and action[soon] > 0 else 0)
 
     return ask if TESTED else prefetch_logged
 
