@@ -35,7 +35,6 @@ from evaluator.reading.labels import (
 )
 from evaluator.reading.log_folders import DISPLAYS, part_name
 from evaluator.reading.roles import COST, PROPENSITY, WEIGHT
-from evaluator.reading.row_rules import COST, PROPENSITY, WEIGHT
 from evaluator.reading.sorting import FILE_ROWS
 from evaluator.threads import ahead, in_threads
 

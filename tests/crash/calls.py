@@ -16,11 +16,11 @@ def prepare() -> None:
     from altair.utils import schemapi
 
     from evaluator import compare, simulate
-    from evaluator.reports import charts, result_files
+    from evaluator.reports import documents, result_files
     from evaluator.worlds.world import load_problem
 
     # Charts of pages take twice as long as the command, a process that draws them longer still: neither writes files.
-    charts.charts_of = lambda result: {}
+    documents.charts_of = lambda result: {}
     result_files.pictures = lambda charts: dict.fromkeys(charts, b"a picture")
     schemapi.DEBUG_MODE = False
     # Compiled code is read from its cache.
