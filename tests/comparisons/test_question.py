@@ -112,7 +112,7 @@ def test_every_library_that_computes_is_in_the_key() -> None:
     needed = [*project["dependencies"], *project["optional-dependencies"]["propensity"]]
     names = {re.split(r"[><=;\[ ]", line)[0] for line in needed}
     shows = {"pydantic", "typer", "rich", "jinja2", "altair", "vl-convert-python"}
-    copies = {"obstore"}  # of objects, whose content is in the key as that of files
+    copies = {"obstore", "zlib-ng"}  # objects, and what files unzip to: their content is in the key
     sets = {"threadpoolctl"}  # the number of BLAS's threads, always to one
     assert names - shows - copies - sets == set(LIBRARIES) - {"llvmlite"}  # which compiles for numba
 
