@@ -11,10 +11,11 @@ import pytest
 
 import evaluator
 from evaluator import load
-from evaluator.datasets import convert, converting, show, validate
+from evaluator.datasets import convert, show, validate
 from evaluator.errors import OutputExistsError, OutputInUseError, SourceError, UsageError
 from evaluator.log import StoredLog
 from evaluator.log.fingerprint import content_hash
+from evaluator.reading import converting
 from evaluator.reading.sources.stores import Store, open_store
 from tests.cli.runs import evaluate
 from tests.reading.object_stores.server import Bucket
