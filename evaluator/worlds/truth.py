@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.errors import DataError, ParameterError
+from evaluator.errors import DataError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import unpack
 from evaluator.log.reward_kinds import rewards_alone
@@ -21,7 +21,7 @@ from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import Basis, plan_replay, read_basis
 from evaluator.replays.values.rewards import logged_rewards
-from evaluator.units import ROUND, is_whole
+from evaluator.units import ROUND
 from evaluator.worlds.arrivals import DisplayTimes, HourFactors, converted_and_shown, fit_hours, read_traffic
 from evaluator.worlds.disk_column import taken
 from evaluator.worlds.event_laws import DelayLaws, TwinMoney
@@ -91,16 +91,6 @@ class LogTruth:
     def name(self) -> str:
         """Name of the log."""
         return self.meta.name
-
-    def draw(self, *, displays: int | None = None, seed: int | None = None) -> Log:
-        """Return the first twin that an audit with this seed draws; None takes as many displays as there are, and 0."""
-        from evaluator.worlds.twin_log import draw_twin
-
-        n, seed = self.displays if displays is None else displays, 0 if seed is None else seed
-        if not is_whole(n, 1) or n > self.displays or not is_whole(seed, 0):
-            remedy = f"displays is 1 to {self.displays:,}, or fit the world for more (`displays`); seed is 0 or more."
-            raise ParameterError(f"displays={n}, seed={seed}.", remedy=remedy)
-        return draw_twin(replace(self, displays=n), seed=seed, twin=0)
 
     @property
     def moving(self) -> bool:

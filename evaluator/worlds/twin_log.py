@@ -12,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.errors import ParameterError
 from evaluator.log import Log, LogMeta
 from evaluator.log.eligible import members
 from evaluator.log.log_tables import CONVERSION, merge_events, with_kind
 from evaluator.log.schema import COST, ELIGIBLE, fixed_size_lists, uneven_lists
 from evaluator.log.stored import BatchedLog
 from evaluator.streams import Stream, child_streams, seed_sequence
+from evaluator.units import is_whole
 from evaluator.worlds.arrivals import DisplayTimes
 from evaluator.worlds.disk_column import DisplayColumn, spans
 from evaluator.worlds.event_laws import DrawnEvents, EventLaw, LogCosts
@@ -214,6 +216,15 @@ class _Streams(NamedTuple):
     waits: np.random.Generator
     worths: np.random.Generator
     refunds: tuple[np.random.Generator, ...]
+
+
+def draw_first_twin(truth: LogTruth, *, displays: int | None, seed: int | None) -> TwinLog:
+    """Return the first twin that an audit with this seed draws; None takes as many displays as there are, and 0."""
+    n, seed = truth.displays if displays is None else displays, 0 if seed is None else seed
+    if not is_whole(n, 1) or n > truth.displays or not is_whole(seed, 0):
+        remedy = f"displays is 1 to {truth.displays:,}, or fit the world for more (`displays`); seed is 0 or more."
+        raise ParameterError(f"displays={n}, seed={seed}.", remedy=remedy)
+    return draw_twin(replace(truth, displays=n), seed=seed, twin=0)
 
 
 def draw_twin(truth: LogTruth, *, seed: int, twin: int, vectors: bool = True) -> TwinLog:

@@ -239,7 +239,11 @@ class World:
         ParameterError
             A number is out of range, or a log does not fit in memory.
         """
-        return self.model.draw(displays=displays, seed=seed)
+        if isinstance(self.model, BernoulliProblem | LinearProblem | Promotions | GeneratedFiles):
+            return self.model.draw(displays=displays, seed=seed)
+        from evaluator.worlds.twin_log import draw_first_twin
+
+        return draw_first_twin(self.model, displays=displays, seed=seed)
 
     @one_blas_thread()
     def play(
