@@ -279,6 +279,8 @@ def _type_of(column: str, file: TablePart, source: Table) -> pl.DataType | None:
     names = column_names(file, source)
     asked = [column, *([] if source.explode is None else [source.explode])]
     paths = {name: path for name in asked if (path := path_of(name, names)) is not None}
+    if asked == [column] and paths.get(column) == (column,):
+        return file.type_of(column)  # of a database's decimals, which are kept as text, numbers
     return _types(file, source, paths).get(column) if column in paths else None
 
 
