@@ -136,6 +136,7 @@ class MatchingReplay:
             self._progress.generated[0] = begun.pending.size[0]
         self._times = pushes
         self._pushes: Pushes | None = None
+        self._end: Batch | None = None
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
         self._source: loop.Matched | loop.Followed | Among = loop.Matched(setting.n_actions)
@@ -162,6 +163,7 @@ class MatchingReplay:
         if choices is not None:
             self._choices.append(choices[:seen])
         self._pending = pending
+        self._end = None if self._times is None else _end_of(batch)
         self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
         self._read += int(seen)
         self.done = seen < len(batch.action)
@@ -193,6 +195,12 @@ class MatchingReplay:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
         done = _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
+        if self._end is not None and self._pending is not None:
+            choices = np.empty(0, np.int32) if self._recorded else None
+            with blamed(self._policy, self._setting.n_actions):
+                self._step(*self._arguments(self._end, self._pending, np.empty(0, np.int64), choices))
+            # The round that had begun did so before the policy learned what it goes on from.
+            done = replace(done, prepared=False)
         if done.prepared and isinstance(self._source, Among):
             done = replace(done, tie_key=int(self._source.tie_key[0]))
         elif done.prepared and not self._policy.contextual:
@@ -267,7 +275,13 @@ class QueueReplay:
             step(state, self._rng, batch, queues, setting.window, horizon, pending, progress, accepted, None, pushes)
         # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.
         dry = int(queues.dry[0])
-        return _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, self._rng, dry)
+        done = _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, self._rng, dry)
+        if pushes is None:
+            return done
+        with blamed(self._policy, setting.n_actions, progress.rounds):
+            end = _end_of(batch)
+            step(state, self._rng, end, queues, setting.window, horizon, pending, progress, accepted, None, pushes)
+        return replace(done, prepared=False)
 
 
 def begin(
@@ -334,11 +348,17 @@ def _as_told(batch: Batch, unit: float) -> Batch:
     return read_only_batch(batch if unit == 1.0 else batch._replace(value=batch.value / unit))
 
 
+def _end_of(batch: Batch) -> Batch:
+    """Return a batch without displays, which ends a run with pushes."""
+    return batch._replace(action=batch.action[:0])
+
+
 def _reach(delay: npt.NDArray[np.int64], window: int, last: int, pushes: PushTimes | None) -> int:
-    """Return the longest delay in rounds that will ever be revealed; on a live clock any up to the last round."""
+    """Return the most rounds after its display in which a conversion is ever revealed."""
     if pushes is not None and pushes.clock is not None:
-        return min(window, last)
-    return int(np.max(delay, where=delay <= window, initial=0))
+        return min(pushes.reach, window) + pushes.waits(last)
+    reach = int(np.max(delay, where=delay <= window, initial=0))
+    return reach if pushes is None else reach + pushes.waits(last)
 
 
 def _result(

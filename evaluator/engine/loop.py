@@ -24,7 +24,7 @@ from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inli
 from evaluator.engine.kernels.intrinsics import borrowed, prefetch_logged
 from evaluator.engine.kernels.ridge import row
 from evaluator.engine.pending import PendingConversions, push
-from evaluator.engine.pushes import Pushes, hold, rounds_until, teach_pushed, tell_due
+from evaluator.engine.pushes import Pushes, hold, rounds_until, teach, teach_pushed, tell_due
 from evaluator.policies.dispatch import (
     begin,
     begin_among,
@@ -110,11 +110,15 @@ def _replay(
 
     The shown displays' numbers within the batch go to `accepted` from its start on. The policy's choice at every
     display that is read, thinned out or not, goes to `choices`. The policy learns at `pushes`, or where that is None at
-    the end of each round. None for any of these is compiled without.
+    the end of each round; an empty batch is the end of the run, after which it learns from all that still waits for a
+    push. None for any of these is compiled without.
     """
     state, rng, batch, source, pending, progress = borrowed((state, rng, batch, source, pending, progress))
     n = batch.action.shape[0]
     written = i = 0
+    if pushes is not None and n == 0:
+        teach(state, pushes, pending, progress.rounds[0], batch.eligible is not None, progress.delivered)
+        return 0
     while progress.rounds[0] < horizon:
         i = next_display(source, state, rng, batch, i, horizon, progress, choices)
         if i >= n:

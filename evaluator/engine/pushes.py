@@ -1,4 +1,4 @@
-"""Rounds that wait for a push: a policy that is trained elsewhere serves from what it had, and learns some rounds later.
+"""Rounds that wait for a push: a policy trained elsewhere serves from what it had, and learns some rounds later.
 
 A *push* brings what the training had read to the policy that serves: the displays of all rounds up to its *cut*, and
 what came of them by then, in their order, as the policy would have been told one by one. Between two pushes every round
@@ -62,29 +62,42 @@ class Pushes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PushTimes:
-    """The pushes of a replay, by the number of rounds before each; parameters as of `Pushes`."""
+    """The pushes of a replay, by the number of rounds before each; parameters as of `Pushes`.
+
+    On the live clock no conversion comes more than `reach` rounds after its display.
+    """
 
     after: Ints
     cut: Ints
     clock: LiveClock | None = None
     closes: bool = False
+    reach: int = 0
+
+    def waits(self, rounds: int) -> int:
+        """Return the most rounds that wait for a push within so many, and those after the last one."""
+        lived = self.before(rounds)
+        ends = np.append(self.after[:lived], max(rounds, 0))
+        return max(int((ends - np.append(0, np.maximum.accumulate(self.cut[:lived]))).max()), 1)
+
+    def before(self, rounds: int) -> int:
+        """Return how many pushes come within so many rounds."""
+        return int(np.searchsorted(self.after, rounds, side="right"))
 
     def begin(self, horizon: int, dimension: int, stream: np.random.Generator, *, before: int = 0) -> Pushes:
         """Return them before the first round, of a policy that has lived so many rounds `before`, up to the horizon."""
-        lived = int(np.searchsorted(self.after, horizon - before, side="right"))
-        after, cut = self.after[:lived], self.cut[:lived]
-        waits = np.append(after, max(horizon - before, 0)) - np.append(0, cut)
-        size = max(int(waits.max()), 1)
+        size, clock = self.waits(horizon - before), self.clock
+        if clock is not None:
+            clock = clock._replace(origin=clock.origin - before / clock.share)
         return Pushes(
-            after + before, cut + before, np.zeros(1, np.int64), np.full(1, before), np.zeros(size, np.int64),
-            np.zeros((size, dimension)), stream, self.clock, self.closes,
+            self.after + before, self.cut + before, np.zeros(1, np.int64), np.full(1, before),
+            np.zeros(size, np.int64), np.zeros((size, dimension)), stream, clock, self.closes,
         )  # fmt: skip
 
 
 @inlinable
 def rounds_until(clock: LiveClock | None, now: int, delay: int) -> int:
     """Return how many rounds after round `now` a conversion comes, whose delay is in the clock's unit."""
-    if clock is None:
+    if clock is None or delay <= 0:
         return delay
     place = clock.origin + (now - 1) / clock.share
     come = place_at(clock, time_at(clock, place) + delay)
@@ -128,20 +141,25 @@ def teach_pushed(
 ) -> None:
     """Tell the policy all that the pushes bring which come after round `now`."""
     while pushes.done[0] < pushes.after.shape[0] and pushes.after[pushes.done[0]] <= now:
-        cut = min(pushes.cut[pushes.done[0]], now)
-        first = pushes.taught[0] + 1
-        for r in range(first, cut + 1):
-            # What passes with the first of these rounds has passed when the rounds since the last push began.
-            if ages(state) and r > first:
-                if among:
-                    begin_among(state, pushes.stream)
-                else:
-                    begin(state, pushes.stream)
-            at = (r - 1) % pushes.action.shape[0]
-            shown(state, pushes.vector[at : at + 1], pushes.action[at])
-            tell_due(state, pending, r, delivered)
-        pushes.taught[0] = max(cut, pushes.taught[0])
+        teach(state, pushes, pending, min(pushes.cut[pushes.done[0]], now), among, delivered)
         pushes.done[0] += 1
+
+
+@inlinable
+def teach(state: Any, pushes: Pushes, pending: PendingConversions, cut: int, among: bool, delivered: Ints) -> None:
+    """Tell the policy what happened in the rounds up to `cut` that it has not learned from yet."""
+    first = pushes.taught[0] + 1
+    for r in range(first, cut + 1):
+        # What passes with the first of these rounds has passed when the rounds since the last push began.
+        if ages(state) and r > first:
+            if among:
+                begin_among(state, pushes.stream)
+            else:
+                begin(state, pushes.stream)
+        at = (r - 1) % pushes.action.shape[0]
+        shown(state, pushes.vector[at : at + 1], pushes.action[at])
+        tell_due(state, pending, r, delivered)
+    pushes.taught[0] = max(cut, pushes.taught[0])
 
 
 @inlinable
