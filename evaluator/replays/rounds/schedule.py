@@ -274,8 +274,8 @@ class LivedSchedule:
         Time of the first and of the last round on the live clock, in ticks; null where it has none.
     rounds_between_at_end
         Rounds between two pushes at the pace of the end of the log; null where the schedule counts rounds.
-    log_days_between
-        Days of the log's own calendar that pass between two pushes; null where the log counts rounds.
+    calendar_pace
+        How many times faster the log's own calendar passes between two pushes than live.
     """
 
     learn_every: str
@@ -288,11 +288,11 @@ class LivedSchedule:
     from_time: float | None
     to_time: float | None
     rounds_between_at_end: float | None
-    log_days_between: float | None
+    calendar_pace: NotNegative
 
 
 def lived_schedule(
-    schedule: Schedule, times: PushTimes, survey: Survey, clock: ReplayClock, *, rounds: int, read: int
+    schedule: Schedule, times: PushTimes, survey: Survey, clock: ReplayClock, *, rounds: int, read: float
 ) -> LivedSchedule:
     """Return what a schedule meant in so many rounds, for which a replay read so many displays of the log."""
     lived = times.before(rounds - 1)
@@ -317,7 +317,5 @@ def lived_schedule(
         from_time=None if live is None else float(survey.marked_at[0]),
         to_time=None if live is None else float(_times(live, np.array([live.origin + rounds / live.share]))[0]),
         rounds_between_at_end=at_end,
-        log_days_between=None
-        if days is None or between is None or not rounds
-        else between * days * clock.share * read / (rounds * survey.kept),
+        calendar_pace=clock.share * read / (rounds * survey.kept) if rounds else 1.0,
     )
