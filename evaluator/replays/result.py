@@ -13,7 +13,7 @@ from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.plan import PlanFacts, with_label
-from evaluator.replays.rounds.schedule import LivedSchedule
+from evaluator.replays.schedule import LivedSchedule
 from evaluator.replays.values.final import FinalValue
 from evaluator.replays.values.kind_values import GuardrailAnswer, Money, OutcomeValue, guardrail_table, outcome_table
 from evaluator.replays.values.segments import SegmentValues, segment_table

@@ -42,8 +42,8 @@ from evaluator.replays.learned.policy import LearnedPolicy, learned_policy
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.propensity import Thinning
-from evaluator.replays.rounds.schedule import lived_schedule
 from evaluator.replays.rounds.stream import BLOCK, LogOrder, LogPiece, blocks, gather, pieces
+from evaluator.replays.schedule import lived_schedule
 from evaluator.replays.values.doubly_robust import RewardModels, robust_value
 from evaluator.replays.values.final import frozen_value
 from evaluator.replays.values.kind_values import kind_values, money_of

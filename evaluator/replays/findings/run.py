@@ -22,8 +22,8 @@ from evaluator.replays.acceptance import (
 )
 from evaluator.replays.plan import ReplayPlan, with_label
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.rounds.schedule import LivedSchedule
 from evaluator.replays.rounds.stream import BLOCK
+from evaluator.replays.schedule import LivedSchedule
 from evaluator.replays.support import BURSTY, binding_display, leaves_out, peak_within_delay
 from evaluator.replays.values.rewards import RepeatEstimates
 from evaluator.units import format_duration
@@ -261,7 +261,8 @@ def find_in_schedule(plan: ReplayPlan, lived: LivedSchedule | None, rounds: int)
             pace=pace,
             share=share,
         )
-    words = [f"the policy learns {plan.schedule.words}"]
+    asked = plan.options.schedule is not None
+    words = [f"the policy learns {plan.schedule.words}{'' if asked else ', as the log says of its deployment'}"]
     if lived.pushes:
         words.append(
             f"{lived.pushes:,} push{'es' if lived.pushes > 1 else ''}, the first after {lived.first_push:,} rounds, "
