@@ -117,6 +117,8 @@ class LogMeta:
         Encoder that says how columns of the source became the contexts; None without, and where nobody noted it.
     outcomes
         Kinds of the events that the log holds beside its conversions.
+    timezone
+        Zone in which times of day are meant, such as Europe/Berlin; None for UTC.
     """
 
     name: str
@@ -134,10 +136,13 @@ class LogMeta:
     notes: tuple[str, ...] = ()
     encoder: ContextEncoder | None = None
     outcomes: tuple[EventKind, ...] = ()
+    timezone: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the log says of itself, by name; of outcomes that are no rewards, nothing of rewards."""
         about = asdict(self)
+        if self.timezone is None:
+            del about["timezone"]  # as logs of earlier releases, which keep their hash
         for one in about["outcomes"]:
             if not one["reward"]:
                 del one["reward"], one["told"], one["value_min"]

@@ -51,6 +51,7 @@ class StateFunctions(NamedTuple):
     told: Function
     told_sum: Function
     estimate: Function | None
+    ages: bool
 
 
 _implementations: dict[type, StateFunctions] = {}
@@ -70,6 +71,7 @@ def implement(
     begin_among: Function | None = None,
     score_among: Function | None = None,
     least_score: Function | None = None,
+    ages: bool = False,
 ) -> None:
     """Register a state's functions; what is None does nothing, or is not needed.
 
@@ -117,6 +119,9 @@ def implement(
         Function ``least_score(state, vectors, action) -> number``, at most what `score` and `score_among` return for
         the same arguments, to the last bit, and faster: where it is more than another action's score, theirs is not
         computed.
+    ages
+        Whether `begin` also does what passes with a round, such as closing the window of an earlier display: then every
+        round begins, one that is learned at a push (`evaluator.engine.pushes`) once more.
     """
     own = None if choose is None else inlinable(choose)
     _implementations[state] = StateFunctions(
@@ -134,6 +139,7 @@ def implement(
         told=told or _nothing,
         told_sum=told_sum or _nothing,
         estimate=estimate,
+        ages=ages,
     )
 
 
@@ -165,6 +171,11 @@ def least_score(state: Any, vectors: Vectors, action: int) -> float:
 def scores(state: Any) -> bool:
     """Return whether the policy ranks actions by scores."""
     return _functions(type(state)).score is not None
+
+
+def ages(state: Any) -> bool:
+    """Return whether something passes with the beginning of a round."""
+    return _functions(type(state)).ages
 
 
 def ranking(state: Any) -> tuple[int, int, npt.NDArray[np.int64]]:
@@ -339,10 +350,15 @@ def _compile(name: str) -> Function:
     return find
 
 
-for _name in StateFunctions._fields:
+for _name in StateFunctions._fields[:-1]:
     overloads(globals()[_name])(_compile(_name))
 
 
 @overloads(scores)
 def _compile_scores(state: Any) -> Any:
     return (lambda state: False) if _functions(state.instance_class).score is None else lambda state: True
+
+
+@overloads(ages)
+def _compile_ages(state: Any) -> Any:
+    return (lambda state: True) if _functions(state.instance_class).ages else lambda state: False

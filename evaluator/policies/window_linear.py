@@ -257,6 +257,7 @@ def _told_arriving(
 
 implement_optimist(
     WaitLinUCBState, begin=_begin_waiting, score=_score_waiting, score_among=_score_waiting_among,
-    least_score=_least_score_waiting, shown=_shown_waiting, told=_told_waiting,
+    least_score=_least_score_waiting,
+    shown=_shown_waiting, told=_told_waiting, ages=True,
 )  # fmt: skip
-implement_optimist(NonambiguousState, begin=_begin_arriving, shown=_shown_arriving, told=_told_arriving)
+implement_optimist(NonambiguousState, begin=_begin_arriving, shown=_shown_arriving, told=_told_arriving, ages=True)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.engine.log_replay import SamplerName
+from evaluator.engine.pushes import PushTimes
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.log.column import Column
@@ -25,6 +26,7 @@ from evaluator.replays.rounds.clock import KnownDelays, ReplayClock, ReplayWindo
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.propensity import Propensities, Thinning
 from evaluator.replays.rounds.reward_range import RewardEnd, RewardRange
+from evaluator.replays.rounds.schedule import Schedule
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.warm_start import WarmStart
@@ -98,6 +100,8 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     outcomes
         Plan of each outcome, by its name, whose rewards are the outcome's events (`evaluator.replays.planning`):
         it values the rounds of this one, and is never replayed.
+    schedule, pushes
+        When the policy learns, and the pushes that this makes; None where it learns at each event, or never.
     """
 
     survey: Survey
@@ -125,6 +129,8 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     start: WarmStart | None = None
     sets: EligibleSets | None = None
     outcomes: Mapping[str, ReplayPlan] = field(default_factory=dict)
+    schedule: Schedule | None = None
+    pushes: PushTimes | None = None
 
     def __repr__(self) -> str:
         told = self.to_dict()
@@ -203,7 +209,8 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         None where stamps are fine beside the delays, or the value does not depend on when conversions are told.
         """
         depends = self.policy.learns or self.options.reward == "observed"
-        if self.survey.ends is None or self.sampler == "logged" or not depends:
+        of_time = self.pushes is not None and self.pushes.clock is not None
+        if self.survey.ends is None or self.sampler == "logged" or not depends or of_time:
             return ()
         surveys = (replace(self.survey, delay=delay, _in_rounds={}) for delay in self.survey.ends)
         told = (self.window.revealed(survey, self.clock) for survey in surveys)

@@ -59,6 +59,7 @@ from evaluator.replays.rounds.propensity import (
     thinning,
 )
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
+from evaluator.replays.rounds.schedule import live_delays, plan_pushes
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, vectors_of
 from evaluator.replays.rounds.survey import Survey, survey
 from evaluator.replays.support import least_acceptance
@@ -164,6 +165,10 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         reward_min=known_rewards.least,
         playable=None if playable is None else int(playable.sum()),
     )
+    schedule = options.schedule if policy.learns and sampler != "logged" else None
+    pushes = None if schedule is None else plan_pushes(schedule, surveyed, clock, window, horizon)
+    if pushes is not None and pushes.clock is not None:
+        rounds = replace(rounds, ticks=live_delays(surveyed, window))
     if start is not None:
         start.refuse_same(displays_of(log, 0 if basis.known is None else basis.known.displays, used, window))
         start = start.fitted(log, vectors, setting, options)
@@ -193,6 +198,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         capped=basis.capped,
         start=start,
         sets=basis.sets,
+        schedule=schedule,
+        pushes=pushes,
     )
     said = (
         *warnings(plan, told.acceptance, rewards), *describe_clusters(plan), *assumptions(plan, known_rewards)
