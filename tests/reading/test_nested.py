@@ -240,6 +240,15 @@ def test_no_list_is_refused(tmp_path: Path, write_one: Callable[[Path], Any]) ->
         chunks(path, {"explode": "y"}, {"id": "text"})
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_text_may_be_an_array_in_any_file(tmp_path: Path, suffix: str) -> None:
+    frame = pl.DataFrame({"id": ["d0", "d1", "d2", "d3"], "x": ['["a", 7, null, 1.50]', "[]", None, '["é"]']})
+    path = tmp_path / f"log{suffix}"
+    {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}[suffix](path)
+    found = chunks(path, {"explode": "x"}, {"id": "text", "x": "text"})
+    assert found.select("id", "x").rows() == [("d0", "a"), ("d0", "7"), ("d0", None), ("d0", "1.50"), ("d3", "é")]
+
+
 def test_broken_lines_are_told_once(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"t": 1, "u": {"a": "x", "a": "y"}}\n{"t": 2, "u": {"a": "x"}}\nnope\n')
     spec = write_spec(
