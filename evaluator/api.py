@@ -151,9 +151,9 @@ def compare(
     """
     refuse_unknown("compare", options, CompareOptions, ReplayOptions)
     given = under_own_names(CompareOptions, under_own_names(ReplayOptions, options))
-    names = ("windows", "study", "ship_if", "look", "bootstrap")
+    names = ("windows", "learn_every", "study", "ship_if", "look", "bootstrap")
     own = CompareOptions(**{name: given.pop(name, None) for name in names})
-    cut_offs, rule, look = own.asked_windows, own.rule, own.asked_look
+    cut_offs, schedules, rule, look = own.asked_windows, own.learn_every, own.rule, own.asked_look
     descriptions = as_descriptions(policies)
     reading: dict[str, Any] = {}
     said: dict[str, Any] = {}
@@ -163,6 +163,7 @@ def compare(
         reading = asked.reading
         descriptions = descriptions or as_descriptions(asked.policies)
         cut_offs = asked.windows if cut_offs is None else cut_offs
+        schedules = asked.schedules if schedules is None else schedules
         baseline = asked.baseline if baseline is None else baseline
         rule = asked.rule if rule is None else rule
         look = asked.look if look is None else look
@@ -173,10 +174,10 @@ def compare(
     spec = None if baseline is None else as_description(baseline).spec
     with _opened("synthetic" if log is None else log, keep, executor, reading) as (logged, place):
         descriptions = with_logging(logged, descriptions, spec)
-        plans = plan_comparison(logged, descriptions, cut_offs or (None,), chosen)
+        plans = plan_comparison(logged, descriptions, cut_offs or (None,), chosen, schedules=schedules)
         first, workers = find_baseline(plans, spec), None
         if executor is not None and place is not None:
-            workers = study_on(executor, place, descriptions, cut_offs or (None,), chosen)
+            workers = study_on(executor, place, descriptions, cut_offs or (None,), chosen, schedules=schedules)
         pairs = pairs_to_expect(plans, first) if draws is None else ()
         runs = VariantRuns(plans, workers=workers, pairs=pairs)
         return execute_comparison(plans, baseline=first, rule=rule, look=look, log=logged, runs=runs)

@@ -235,9 +235,9 @@ def lived_schedule(
         first_push=int(after[0]) if lived else None,
         rounds_between=between,
         stale_rounds=float(stale),
-        stale_days=None if days is None else stale * days,
+        stale_days=None if days is None else float(stale * days),
         from_time=None if live is None else float(survey.marked_at[0]),
         to_time=None if live is None else float(_times(live, np.array([live.origin + rounds / live.share]))[0]),
         rounds_between_at_end=at_end,
-        calendar_pace=clock.share * read / (rounds * survey.kept) if rounds else 1.0,
+        calendar_pace=float(clock.share * read / (rounds * survey.kept)) if rounds else 1.0,
     )
