@@ -45,6 +45,8 @@ class Role(NamedTuple):
         Rules that its cells must keep, in the order in which they are told.
     number
         What the pass over the displays calls it, if it is a number that the log keeps of every display.
+    words
+        Words of a column's name that suggest it to who drafts a spec, the likeliest first.
     """
 
     key: str
@@ -54,6 +56,7 @@ class Role(NamedTuple):
     known_before: bool = False
     rules: tuple[Rule, ...] = ()
     number: str | None = None
+    words: tuple[str, ...] = ()
 
     def column(self, section: object) -> str | None:
         """Return its column, None where the section of a spec names none."""
@@ -82,7 +85,14 @@ DISPLAY = {
             "column; absent, with unit = 'round', where rows are in the order of time: rounds count them",
             None, "is the time of the display, ever new (derive the hour or the weekday)", True, (MISSING, BEYOND),
         ),
-        Role("action", "column", "category", "is the action that was shown", rules=(MISSING,)),
+        Role(
+            "action", "column", "category", "is the action that was shown", rules=(MISSING,),
+            words=(
+                "action", "arm", "banner", "variant", "variation", "creative", "treatment", "campaign", "ad", "advert",
+                "item", "offer", "article", "product", "recommendation", "experience", "message", "template", "group",
+                "bucket", "cell", "promotion", "promo",
+            ),
+        ),
         Role(
             "propensity",
             "column; or, by design, the number for all actions, or each one's: { red = 0.4, blue = 0.6 }",
@@ -93,19 +103,19 @@ DISPLAY = {
                 Rule("negative propensity", lambda p: p < 0, _OF_LOGGER),
                 Rule("propensity above 1", lambda p: (p > 1) & p.is_not_nan(), _OF_LOGGER),
             ),
-            number=PROPENSITY,
+            number=PROPENSITY, words=("p", "prob", "probs", "probability", "propensity", "pscore", "pi", "prop"),
         ),
         Role(
             "weight", "one over the probability with which the display got into the log",
             "float", "says how likely the display was kept, by its outcome",
             rules=(Rule("no weight above 0", lambda w: ~(w.is_finite() & (w > 0)).fill_null(False), WEIGHT_REPAIR),),
-            number=WEIGHT,
+            number=WEIGHT, words=("weight", "weights"),
         ),
         Role(
             "cost", "what showing the display cost, 0 or more, in the unit of the values",
             "float", "is the cost of the action that was shown", True,
             (Rule(NO_COST, lambda cost: ~cost.is_between(0.0, MOST_VALUE).fill_null(False), COST_REPAIR),),
-            number=COST,
+            number=COST, words=("cost", "costs"),
         ),
         Role(
             "eligible", "lists the actions that could have been shown; every action when absent",
@@ -114,6 +124,11 @@ DISPLAY = {
         Role(
             "user", "identifies the user, where conversions are joined to displays by user and time",
             "text", "identifies the user", True,
+            words=(
+                "user", "users", "visitor", "customer", "cookie", "member", "account", "subscriber", "client", "person",
+                "profile", "email", "contact", "uid", "device", "cuid", "idfa", "gaid", "anonymous", "amplitude",
+                "distinct", "braze",
+            ),
         ),
         Role(
             "id", "identifies the display; row order when absent", "text", "identifies the display",
@@ -141,7 +156,29 @@ EVENT = {
         Role("indicator", "1 on rows that converted; else a time means conversion", "flag", _LATER, rules=(_FLAG,)),
         Role("click", "1 on rows that may carry a conversion", "flag", _LATER),
         Role("attributed", "1 on conversions attributed to the logger", "flag", _LATER),
-        Role("value", "column, or the value of every conversion", "float", "is the value of {}", True, _VALUES),
+        Role(
+            "value",
+            "column, or the value of every conversion",
+            "float",
+            "is the value of {}",
+            True,
+            _VALUES,
+            words=(
+                "revenue",
+                "value",
+                "total",
+                "amount",
+                "price",
+                "gmv",
+                "profit",
+                "payout",
+                "basket",
+                "spend",
+                "spent",
+                "reward",
+                "subtotal",
+            ),
+        ),
         Role("delay", "delay in ticks, instead of the time", "int", _LATER, rules=(BEYOND,)),
         Role("time", "column", None, _LATER, rules=(BEYOND,)),
     )
