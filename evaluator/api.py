@@ -1,4 +1,7 @@
-"""The Python twin of the command line."""
+"""The Python twin of the command line.
+
+A function imports what it alone needs when it is called, so that a replay does not load comparisons, checks and audits.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from evaluator.arguments import PolicyLike, as_description, as_descriptions, from_nothing, refuse_unknown
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
-from evaluator.comparisons.conditions import pairs_to_expect
-from evaluator.comparisons.expected import may_decide
-from evaluator.comparisons.log_places import LogPlace, at_a_place
 from evaluator.comparisons.options import CompareOptions
-from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
-from evaluator.comparisons.study_file import read_study
-from evaluator.comparisons.variant_runs import VariantRuns, execute_in_jobs, refuse_nothing_to_spread, study_on
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log
@@ -39,14 +35,16 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.result import Simulation
 from evaluator.threads import one_blas_thread
-from evaluator.worlds.scenarios.problem import Problem
 
 if TYPE_CHECKING:
     from evaluator.audits.result import Audit
     from evaluator.checks.run import CheckReport
+    from evaluator.comparisons.log_places import LogPlace
+    from evaluator.comparisons.result import Comparison
     from evaluator.delays.study.result import DelayStudy
+    from evaluator.simulations.result import Simulation
+    from evaluator.worlds.scenarios.problem import Problem
     from evaluator.worlds.world import World
 
 
@@ -94,6 +92,8 @@ def replay(
     refuse_unknown("replay", options, ReplayOptions)
     if executor is None:
         return execute(plan(log, policy, **options))
+    from evaluator.comparisons.variant_runs import execute_in_jobs, refuse_nothing_to_spread
+
     chosen = ReplayOptions(**under_own_names(ReplayOptions, options))
     refuse_nothing_to_spread(chosen)
     with _opened(log, chosen.keeps, executor) as (logged, place):
@@ -149,6 +149,12 @@ def compare(
     >>> found.ranking.conclusion
     'Of the expected values, none of 10 differences is told from 0 at 95 %, all tests at once (bootstrap).'
     """
+    from evaluator.comparisons.conditions import pairs_to_expect
+    from evaluator.comparisons.expected import may_decide
+    from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
+    from evaluator.comparisons.study_file import read_study
+    from evaluator.comparisons.variant_runs import VariantRuns, study_on
+
     refuse_unknown("compare", options, CompareOptions, ReplayOptions)
     given = under_own_names(CompareOptions, under_own_names(ReplayOptions, options))
     names = ("windows", "learn_every", "study", "ship_if", "look", "bootstrap")
@@ -418,6 +424,8 @@ def _opened(
     if executor is None:
         yield own_log, None
         return
+    from evaluator.comparisons.log_places import at_a_place
+
     named = None if isinstance(log, Log) else str(log)
     with at_a_place(own_log, named, {**reading, **({"keep": list(keep)} if keep else {})}) as (logged, place):
         yield logged, place
