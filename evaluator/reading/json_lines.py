@@ -59,18 +59,21 @@ def key_names(path: Path, encoding: str, *, until: Iterable[str] = (), explode: 
     Raises SourceError if the file is empty, no text, or an array of objects.
     """
     keys: dict[str, None] = {}
-    empty = True
-    for read, (_, line) in enumerate(text_lines(path, encoding)):
+    empty, broken = True, None
+    for read, (number, line) in enumerate(text_lines(path, encoding)):
         if read >= SAMPLE and all(key in keys for key in until):
             break
         if empty and line.lstrip().startswith("["):
             hint = "write one object a line, without brackets around them and commas between them."
             raise SourceError(f"{path}: an array, not JSON lines.", remedy=hint)
         empty = False
-        found, _ = _object(line, ())
+        found, said = _object(line, ())
+        broken = broken or (None if said is None else f"{path} line {number}: no JSON object, {said}.")
         keys.update(dict.fromkeys(key_paths(found, explode)))
     if empty:
         raise SourceError(f"{path}: the file is empty.", remedy="check the download or export.")
+    if broken is not None and not keys:
+        raise SourceError(broken, remedy="write one object a line, without breaks in it and commas between them.")
     return list(keys)
 
 

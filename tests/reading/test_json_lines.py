@@ -41,6 +41,8 @@ def objects(folder: Path, lines: list[str]) -> Path:
         (['{"t": 1.5, "ad": "a", "sold": 2}'], "Column 't': not a whole number (log.jsonl line 1: '1.5')"),
         (["[", GOOD[0] + ",", GOOD[1], "]"], "log.jsonl: an array, not JSON lines. Hint: write one object a line"),
         ([line.replace("sold", "sold_at") for line in GOOD], "log.jsonl: no column 'sold'. Hint: did you mean"),
+        (['{"t": 1, "ad": "a",', '"sold": 3}'], "log.jsonl line 1: no JSON object, '{\"t\": 1, "),
+        ([GOOD[0] + ",", GOOD[1] + ","], "(Extra data at character 31). Hint: write one object a line, without breaks"),
         ([""], "the file is empty"),
         ([GOOD[0], " " * LINE_MAX + GOOD[1]], "line 2: no line of JSON, it has more than"),
     ],
