@@ -6,6 +6,7 @@ displays that they may name are joined by id, those of some hashes at a time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -120,12 +121,19 @@ class SecondTable:
         self.breaches = Breaches(files, listed=listed)
         self.rows = 0
         self._spool, self.ids = new_spool(), BloomFilter()
-        chunks = Chunks(files, source, self._kinds, time=time, zones=zones)
+        passed_over: dict[str, Counter[str]] = {}
+        chunks = Chunks(files, source, self._kinds, time=time, passed_over=passed_over, zones=zones)
         self._empty = chunks.empty()
         for frame in chunks:
             self.ids.add(hashed(joined(frame, self._columns))[HASH].drop_nulls())
             self._spool.add(frame)
             self.rows += frame.height
+        others = sum(of.total() for of in passed_over.values())
+        # What a log must say of a table of which no row is meant: a condition may name a word that no cell holds.
+        self.notes = (
+            () if self.rows or not others or source.where is None else
+            (f"[{rules.table}.source] gives no {rules.word}: none of its {others:,} rows is where {source.where}.",)
+        )  # fmt: skip
         self._place = np.zeros(0, np.int64)
         self._sample: tuple[str, ...] = ()
 
