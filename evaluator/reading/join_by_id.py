@@ -211,14 +211,14 @@ class SecondTable:
         # The first one, without rows, has the columns where there are no others.
         for frame in chain([self._empty], self._spool.frames()):
             rows = self.breaches.check(frame)
-            check_cells(rows, frame, self._kinds, times)
+            whole = check_cells(rows, frame, self._kinds, times)
             shown = _gathered(displays, self._place[first : first + frame.height]).hstack(frame.select(FILE, LINE))
             first += frame.height
             lost = shown["display"].is_null()
             without += 0 if self._rules.by_user else int(lost.sum())
             if not limited and not self._rules.by_user:
                 remedy = f"check {self._rules.table}.source.display" + side_by_side("displays", self._sample)
-                rows.add(self._columns[0], lost, f"{self._rules.word} without display", remedy)
+                rows.add(self._columns[0], lost & whole, f"{self._rules.word} without display", remedy)
             events = event_rows(frame, shown, self._rules, rows)
             rows.close()
             without += events["display"].null_count() if self._rules.by_user else 0
