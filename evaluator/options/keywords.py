@@ -31,6 +31,8 @@ class BareReplayKeywords(TypedDict, total=False):
     horizon: int | None
     clock: Literal["traffic", "wall"]
     traffic_share: float
+    learn_every: str | int | None
+    learn_lag: str | int | None
     sampler: Literal["rejection", "keep", "queue"] | None
     propensity: Literal["column", "uniform", "estimate", "estimate:context"] | None
     accept_quantile: float
