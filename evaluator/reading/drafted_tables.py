@@ -127,7 +127,8 @@ class Tables:
         users = {name: look for name, look in self.told.items() if look.says_user}
         timed = any(look.is_time and not look.says_delay for look in self.told.values())
         for own in looks if timed else ():
-            if own.says_user and (told := self._holding(own, users)):
+            # A user who bought may have seen nothing.
+            if own.says_user and (told := own.name if own.name in users else self._holding(own, users)):
                 return Join("user", own.name, told)
         return None
 
