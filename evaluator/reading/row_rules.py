@@ -37,10 +37,11 @@ LEVEL = 1e-3
 
 def check_cells(
     rows: CheckedRows, frame: pl.DataFrame, kinds: Mapping[str, Kind], times: TimeGuesses | None = None
-) -> None:
+) -> pl.Series:
     """Report the rows of another width than the table, and the cells that do not fit the kind of their column.
 
-    `times` looks at the cells of its times that cannot be read, and says how to repair them.
+    `times` looks at the cells of its times that cannot be read, and says how to repair them. Return which rows have
+    the width of the table: of others nothing more is known.
     """
     whole = pl.repeat(True, frame.height, dtype=pl.Boolean, eager=True)
     for marks, said in ((CELLS, RAGGED), (BROKEN, NO_OBJECT), (NO_DECISION, UNDECIDED)):
@@ -64,6 +65,7 @@ def check_cells(
             text = unfit.get(column)
             said = PROBLEMS[kind] if times is None or column not in times.columns else times.said(column)
             rows.add(column, None if text is None else text.is_not_null(), *said, values=text)
+    return whole
 
 
 def check_roles(rows: CheckedRows, frame: pl.DataFrame, roles: Iterable[Role], section: object) -> None:
