@@ -32,6 +32,7 @@ from evaluator.engine import loop
 from evaluator.engine.eligible_choice import NO_KEY, Among, among_eligible
 from evaluator.engine.kernels.compiling import LoopCall
 from evaluator.engine.pending import PendingConversions, nothing_pending, with_room
+from evaluator.engine.pushes import Pushes, PushTimes
 from evaluator.errors import ParameterError, nearest
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose
@@ -116,6 +117,7 @@ class MatchingReplay:
         repeat: int = 0,
         recorded: bool = False,
         begun: Begun | None = None,
+        pushes: PushTimes | None = None,
     ) -> None:
         self._policy = policy
         self._setting = setting
@@ -132,6 +134,9 @@ class MatchingReplay:
             self._progress.rounds[0], self._progress.prepared[0] = begun.rounds, begun.prepared
             # What is still to come counts among what this replay may reveal.
             self._progress.generated[0] = begun.pending.size[0]
+        self._times = pushes
+        self._pushes: Pushes | None = None
+        self._end: Batch | None = None
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
         self._source: loop.Matched | loop.Followed | Among = loop.Matched(setting.n_actions)
@@ -148,7 +153,8 @@ class MatchingReplay:
             return np.zeros(0, np.int64)
         batch = _as_told(batch, self._unit)
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
-        pending = with_room(pending, len(batch.delay), reach=_reach(batch.delay, self._setting.window))
+        reach = _reach(batch.delay, self._setting.window, self._last, self._times)
+        pending = with_room(pending, len(batch.delay), reach=reach)
         before = int(self._progress.rounds[0])
         accepted = np.empty(len(batch.action), np.int64)
         choices = np.empty(len(batch.action), np.int32) if self._recorded else None
@@ -157,6 +163,7 @@ class MatchingReplay:
         if choices is not None:
             self._choices.append(choices[:seen])
         self._pending = pending
+        self._end = None if self._times is None else _end_of(batch)
         self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
         self._read += int(seen)
         self.done = seen < len(batch.action)
@@ -176,16 +183,24 @@ class MatchingReplay:
         accepted: npt.NDArray[np.int64],
         choices: npt.NDArray[np.int32] | None,
     ) -> tuple[Any, ...]:
-        setting = self._setting
+        if self._times is not None and self._pushes is None:
+            before = int(self._progress.rounds[0])
+            self._pushes = self._times.begin(self._last, batch.vectors.shape[2], self._rng, before=before)
         return (
-            self._state, self._rng, batch, self._source, setting.window, self._last, pending, self._progress, accepted,
-            choices,
+            self._state, self._rng, batch, self._source, self._setting.window, self._last, pending, self._progress,
+            accepted, choices, self._pushes,
         )  # fmt: skip
 
     def result(self) -> Replay:
         """Return what was replayed."""
         displays = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
         done = _result(displays, self._read, self._progress, self._pending, self._state, self._rng)
+        if self._end is not None and self._pending is not None:
+            choices = np.empty(0, np.int32) if self._recorded else None
+            with blamed(self._policy, self._setting.n_actions):
+                self._step(*self._arguments(self._end, self._pending, np.empty(0, np.int64), choices))
+            # The round that had begun did so before the policy learned what it goes on from.
+            done = replace(done, prepared=False)
         if done.prepared and isinstance(self._source, Among):
             done = replace(done, tie_key=int(self._source.tie_key[0]))
         elif done.prepared and not self._policy.contextual:
@@ -213,7 +228,17 @@ class QueueReplay:
 
     done = False
 
-    def __init__(self, policy: Any, setting: Setting, *, seed: int = 0, repeat: int = 0, safe: bool = False) -> None:
+    def __init__(
+        self,
+        policy: Any,
+        setting: Setting,
+        *,
+        seed: int = 0,
+        repeat: int = 0,
+        safe: bool = False,
+        pushes: PushTimes | None = None,
+    ) -> None:
+        self._times = pushes
         self._policy = policy
         self._setting = setting
         self._unit = reward_unit(policy, setting)
@@ -240,15 +265,23 @@ class QueueReplay:
         setting = replace(self._setting, horizon=safe_horizon(action, k)) if self._safe else self._setting
         horizon = min(setting.horizon, n)
         accepted = np.empty(horizon, np.int64)
-        pending = nothing_pending(len(batch.delay), batch.vectors.shape[2], reach=_reach(batch.delay, setting.window))
+        reach = _reach(batch.delay, setting.window, horizon, self._times)
+        pending = nothing_pending(len(batch.delay), batch.vectors.shape[2], reach=reach)
+        pushes = None if self._times is None else self._times.begin(horizon, batch.vectors.shape[2], self._rng)
         state = self._policy.start(setting)
         queues = loop.queues_of(action, k)
         step = loop_for(self._policy, loop.replay, loop.replay_uncached, loop.replay_interpreted)
         with blamed(self._policy, setting.n_actions, progress.rounds):
-            step(state, self._rng, batch, queues, setting.window, horizon, pending, progress, accepted, None)
+            step(state, self._rng, batch, queues, setting.window, horizon, pending, progress, accepted, None, pushes)
         # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.
         dry = int(queues.dry[0])
-        return _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, self._rng, dry)
+        done = _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, self._rng, dry)
+        if pushes is None:
+            return done
+        with blamed(self._policy, setting.n_actions, progress.rounds):
+            end = _end_of(batch)
+            step(state, self._rng, end, queues, setting.window, horizon, pending, progress, accepted, None, pushes)
+        return replace(done, prepared=False)
 
 
 def begin(
@@ -261,8 +294,9 @@ def begin(
     safe: bool = False,
     recorded: bool = False,
     begun: Begun | None = None,
+    pushes: PushTimes | None = None,
 ) -> MatchingReplay | QueueReplay:
-    """Return a replay that is ready to read.
+    """Return a replay that is ready to read, of a policy that learns at `pushes`; at once where that is None.
 
     A queue stops at the rarest action's displays, which no outcome moves, if `safe`, instead of the horizon. The others
     can be `recorded`: then the policy is asked at every display read, thinned out or not, and its choices are kept; and
@@ -274,8 +308,10 @@ def begin(
         Raised on reading: the policy raised an error, or chose an impossible action.
     """
     if sampler == "queue":
-        return QueueReplay(policy, setting, seed=seed, repeat=repeat, safe=safe)
-    return MatchingReplay(policy, setting, sampler=sampler, seed=seed, repeat=repeat, recorded=recorded, begun=begun)
+        return QueueReplay(policy, setting, seed=seed, repeat=repeat, safe=safe, pushes=pushes)
+    return MatchingReplay(
+        policy, setting, sampler=sampler, seed=seed, repeat=repeat, recorded=recorded, begun=begun, pushes=pushes
+    )
 
 
 def run(
@@ -312,9 +348,17 @@ def _as_told(batch: Batch, unit: float) -> Batch:
     return read_only_batch(batch if unit == 1.0 else batch._replace(value=batch.value / unit))
 
 
-def _reach(delay: npt.NDArray[np.int64], window: int) -> int:
-    """Return the longest delay that will ever be revealed."""
-    return int(np.max(delay, where=delay <= window, initial=0))
+def _end_of(batch: Batch) -> Batch:
+    """Return a batch without displays, which ends a run with pushes."""
+    return batch._replace(action=batch.action[:0])
+
+
+def _reach(delay: npt.NDArray[np.int64], window: int, last: int, pushes: PushTimes | None) -> int:
+    """Return the most rounds after its display in which a conversion is ever revealed."""
+    if pushes is not None and pushes.clock is not None:
+        return min(pushes.reach, window) + pushes.waits(last)
+    reach = int(np.max(delay, where=delay <= window, initial=0))
+    return reach if pushes is None else reach + pushes.waits(last)
 
 
 def _result(

@@ -23,7 +23,8 @@ from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable, overloads
 from evaluator.engine.kernels.intrinsics import borrowed, prefetch_logged
 from evaluator.engine.kernels.ridge import row
-from evaluator.engine.pending import PendingConversions, push, take
+from evaluator.engine.pending import PendingConversions, push
+from evaluator.engine.pushes import Pushes, hold, rounds_until, teach, teach_pushed, tell_due
 from evaluator.policies.dispatch import (
     begin,
     begin_among,
@@ -31,11 +32,10 @@ from evaluator.policies.dispatch import (
     held_choice,
     scores,
     shown,
-    told,
-    told_sum,
     wins,
 )
 from evaluator.replays.rounds.stream import Batch, EligibleActions
+from evaluator.units import NO_WINDOW
 
 Choices = npt.NDArray[np.int32]
 
@@ -104,15 +104,21 @@ def _replay(
     progress: ReplayCounters,
     accepted: npt.NDArray[np.int64] | None,
     choices: Choices | None,
+    pushes: Pushes | None = None,
 ) -> int:
     """Show each display that is a round; return how many displays were read, in what order a source may have them.
 
     The shown displays' numbers within the batch go to `accepted` from its start on. The policy's choice at every
-    display that is read, thinned out or not, goes to `choices`; None for either asks for none, and is compiled without.
+    display that is read, thinned out or not, goes to `choices`. The policy learns at `pushes`, or where that is None at
+    the end of each round; an empty batch is the end of the run, after which it learns from all that still waits for a
+    push. None for any of these is compiled without.
     """
     state, rng, batch, source, pending, progress = borrowed((state, rng, batch, source, pending, progress))
     n = batch.action.shape[0]
     written = i = 0
+    if pushes is not None and n == 0:
+        teach(state, pushes, pending, progress.rounds[0], batch.eligible is not None, progress.delivered)
+        return 0
     while progress.rounds[0] < horizon:
         i = next_display(source, state, rng, batch, i, horizon, progress, choices)
         if i >= n:
@@ -120,7 +126,7 @@ def _replay(
         # As wide as every other, as in `_logged`, which would be compiled once more for being called from here.
         action: Any = np.int64(batch.action[i])
         vectors = _vectors_shown(batch.vectors, batch.eligible, i, action)
-        play_round(state, vectors, batch, i, action, window, pending, progress)
+        play_round(state, vectors, batch, i, action, window, pending, progress, pushes)
         if accepted is not None:
             accepted[written] = i
         written += 1
@@ -320,25 +326,32 @@ def play_round(
     window: int,
     pending: PendingConversions,
     progress: ReplayCounters,
+    pushes: Pushes | None,
 ) -> None:
-    """Show display `i`, whose vectors these are, then reveal every conversion due by the end of the round."""
-    shown(state, vectors, action)
+    """Show display `i`, whose vectors these are, then reveal every conversion due by the end of the round.
+
+    With pushes both wait for the next one that brings the round.
+    """
+    if pushes is None:
+        shown(state, vectors, action)
     progress.rounds[0] += 1
     now = progress.rounds[0]
     for c in range(batch.first_conversion[i], batch.first_conversion[i + 1]):
         progress.generated[0] += 1
-        if batch.delay[c] > window:
+        delay = batch.delay[c]
+        if pushes is not None and delay < NO_WINDOW:
+            delay = rounds_until(pushes.clock, now, delay)
+            if pushes.closes:
+                delay = min(delay, window)
+        if delay > window:
             progress.expired[0] += 1
         else:
-            push(pending, now + batch.delay[c], batch.delay[c], action, batch.value[c], vectors, row(vectors, action))
-    total = 0.0
-    slot = take(pending, now)
-    while slot >= 0:
-        progress.delivered[0] += 1
-        total += pending.value[slot]
-        told(state, pending.vector[slot], pending.action[slot], pending.delay[slot], pending.value[slot])
-        slot = take(pending, now)
-    told_sum(state, total)
+            push(pending, now + delay, delay, action, batch.value[c], vectors, row(vectors, action))
+    if pushes is None:
+        tell_due(state, pending, now, progress.delivered)
+    else:
+        hold(pushes, now, action, vectors, row(vectors, action))
+        teach_pushed(state, pushes, pending, now, batch.eligible is not None, progress.delivered)
     progress.prepared[0] = 0
 
 

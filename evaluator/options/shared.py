@@ -32,6 +32,20 @@ WINDOWS = Option(
     flags=("-w",),
     singular="window",
 )
+LEARN_EVERY = Option(
+    default=None,
+    help="When what happened reaches the policy: event (at once), 500 (rounds), 1h, or 1d@03:00 (a time of day)",
+    more="Displays and events wait for the push, and the policy serves from what it had; a duration without a time of "
+    "day counts from the first display. Default: event.",
+    example="1d@03:00",
+    question=TRIED,
+)
+LEARN_LAG = Option(
+    default=None,
+    help="How old the newest of what a push brings is: a duration (6h) or rounds. Default: 0",
+    example="6h",
+    panel=REPLAY,
+)
 HORIZON = Option(default=None, help="Stop after this many rounds", example="3000", panel=REPLAY, at_least=1)
 DELAYS = Option(
     default="log",

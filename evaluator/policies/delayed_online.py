@@ -182,7 +182,7 @@ def _told_counts(state: OnlineCounts, vector: npt.NDArray[np.float64], action: i
 
 implement_computed(
     OnlineGeometric, index=_index, begin=_begin_geometric, shown=_shown_geometric, told=_told_geometric,
-    estimate=_estimate,
+    estimate=_estimate, ages=True,
 )  # fmt: skip
 implement_computed(
     OnlineCounts, index=_index, begin=_begin_counts, shown=_shown_counts, told=_told_counts, estimate=_estimate

@@ -179,4 +179,5 @@ implement(
     estimate=_estimate,
     begin_among=_begin_among,
     score=computed_index,
+    ages=True,
 )

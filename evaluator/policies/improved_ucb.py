@@ -104,4 +104,4 @@ def _estimate(state: ImprovedUCBState, vectors: npt.NDArray[np.floating], values
         values[k] = state.conversions[k] / state.pulls[k] if known else NO_ESTIMATE
 
 
-implement(ImprovedUCBState, begin=_begin, shown=count_pull, told=count_conversion, estimate=_estimate)
+implement(ImprovedUCBState, begin=_begin, shown=count_pull, told=count_conversion, estimate=_estimate, ages=True)

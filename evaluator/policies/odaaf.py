@@ -212,4 +212,4 @@ def _estimate(state: ODAAFState, vectors: npt.NDArray[np.floating], values: npt.
         values[k] = _mean(state, k) if state.active[k] and state.plays[k] > 0 else NO_ESTIMATE
 
 
-implement(ODAAFState, begin=_begin, shown=_shown, told_sum=_told_sum, estimate=_estimate)
+implement(ODAAFState, begin=_begin, shown=_shown, told_sum=_told_sum, estimate=_estimate, ages=True)

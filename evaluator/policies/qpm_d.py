@@ -189,4 +189,4 @@ def _estimate(state: QPMDState, vectors: npt.NDArray[np.floating], values: npt.N
     estimate_rates(state.rewards, state.pulls, values)
 
 
-implement(QPMDState, begin=_begin, shown=_shown, told=_told, estimate=_estimate)
+implement(QPMDState, begin=_begin, shown=_shown, told=_told, estimate=_estimate, ages=True)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.options.declaration import Option, Options, documented, option
+from evaluator.options.deployment import Schedule, parse_schedule
 from evaluator.options.shared import (
     BOOTSTRAP,
     BY,
@@ -20,6 +21,8 @@ from evaluator.options.shared import (
     ESTIMATE,
     HORIZON,
     JOBS,
+    LEARN_EVERY,
+    LEARN_LAG,
     LEVEL,
     PROPENSITY,
     REPLAY,
@@ -70,6 +73,8 @@ class BareReplayOptions(Options):
     traffic_share: float = option(
         1.0, "Share of the traffic the policy will serve: 0.1, or 2 for twice what was logged", panel=REPLAY
     )
+    learn_every: str | int | None = LEARN_EVERY.field()
+    learn_lag: str | int | None = LEARN_LAG.field()
     sampler: SamplerName | None = option(
         None,
         "rejection, keep or queue. Default: keep for policies without contexts, where the logger is even or its "
@@ -158,6 +163,11 @@ class BareReplayOptions(Options):
             "`reward='observed'` and `doubly_robust`",
             "what is observed by the horizon has no model: leave one out.",
         )
+        _refuse_both(
+            observed and self.schedule is not None,
+            "`reward='observed'` and `learn_every` or `learn_lag`",
+            "what is observed by the horizon is told at each event: use `reward='eventual'`.",
+        )
         if self.delays_from is not None:
             known_share(self.delays_from)
             excluded = self.delays != "log"
@@ -169,6 +179,12 @@ class BareReplayOptions(Options):
                 f"`final_policy='{self.final_policy}'` says which policy `final` values, and there is no `final`.",
                 remedy="give `final='last:20%'`, or leave it out.",
             )
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """When a policy is asked to learn; None where that is at each event, or nothing is asked."""
+        given = self.learn_every is not None or self.learn_lag is not None
+        return parse_schedule(self.learn_every, self.learn_lag) if given else None
 
     @property
     def keeps(self) -> list[str]:

@@ -12,12 +12,14 @@ import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
 from evaluator.engine.log_replay import SamplerName
+from evaluator.engine.pushes import PushTimes
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.log.column import Column
 from evaluator.log.log_tables import Objective, PropensityKind
 from evaluator.log.reward_kinds import CapLoss, counts_costs, number_of_conversions
 from evaluator.log.schema import is_target
+from evaluator.options.deployment import Schedule
 from evaluator.options.shared import ClockName
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.options import ReplayOptions
@@ -98,6 +100,8 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     outcomes
         Plan of each outcome, by its name, whose rewards are the outcome's events (`evaluator.replays.planning`):
         it values the rounds of this one, and is never replayed.
+    schedule, pushes
+        When the policy learns, and the pushes that this makes; None where it learns at each event, or never.
     """
 
     survey: Survey
@@ -125,6 +129,8 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     start: WarmStart | None = None
     sets: EligibleSets | None = None
     outcomes: Mapping[str, ReplayPlan] = field(default_factory=dict)
+    schedule: Schedule | None = None
+    pushes: PushTimes | None = None
 
     def __repr__(self) -> str:
         told = self.to_dict()
@@ -203,7 +209,8 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         None where stamps are fine beside the delays, or the value does not depend on when conversions are told.
         """
         depends = self.policy.learns or self.options.reward == "observed"
-        if self.survey.ends is None or self.sampler == "logged" or not depends:
+        of_time = self.pushes is not None and self.pushes.clock is not None
+        if self.survey.ends is None or self.sampler == "logged" or not depends or of_time:
             return ()
         surveys = (replace(self.survey, delay=delay, _in_rounds={}) for delay in self.survey.ends)
         told = (self.window.revealed(survey, self.clock) for survey in surveys)
@@ -227,6 +234,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
             schema_displays={field.name: _type_name(field.type) for field in self.log.schema},
             fingerprint=self.log.meta.fingerprint,
             policy=self.policy.spec,
+            learns=bool(self.policy.learns) and self.sampler != "logged",
             sampler=self.sampler,
             clock=self.clock.kind,
             traffic_share=self.clock.traffic_share,
@@ -353,6 +361,8 @@ class PlanFacts:
         Arrow type of each column of the displays.
     policy
         Spec of the policy.
+    learns
+        Whether the policy learns from its rounds.
     sampler
         How displays become rounds; ``logged`` for the logging policy itself.
     clock
@@ -406,6 +416,7 @@ class PlanFacts:
     schema_displays: Mapping[str, str]
     fingerprint: str
     policy: str
+    learns: bool
     sampler: SamplerName
     clock: ClockName
     traffic_share: NotNegative

@@ -159,7 +159,8 @@ class LogRounds:
 
     `vectors` is the kind that a policy reads: ``action_set``, ``context``, ``target`` or ``target:NAME`` (a policy),
     ``features`` (of the actions), or None. `delay` is that of each of the log's conversions in rounds, shape (c,),
-    `NO_WINDOW` where a duration cuts it off; `told` whether the policy may be told of each, None where it may of all.
+    `NO_WINDOW` where a duration cuts it off, and `ticks` the same in ticks where the policy is told on a live clock
+    (`evaluator.replays.schedule`); `told` whether the policy may be told of each, None where it may of all.
     `playable` are the actions that are logged at all, shape (K,): of each display's eligible ones a policy chooses
     among these; None where every display has the same.
     """
@@ -170,6 +171,7 @@ class LogRounds:
     delay: npt.NDArray[np.int64]
     told: npt.NDArray[np.bool_] | None = None
     playable: npt.NDArray[np.bool_] | None = None
+    ticks: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return self.used
@@ -225,7 +227,8 @@ class LogRounds:
         The conversions are numbers in the log, shape (c,), or a slice, and `first` is the place among them, shape (n +
         1,).
         """
-        delay, value = self.delay[conversions], to_numpy(self.log.conversions["value"])[conversions]
+        every = self.delay if self.ticks is None else self.ticks
+        delay, value = every[conversions], to_numpy(self.log.conversions["value"])[conversions]
         if self.told is None:
             return first, delay, value
         told = self.told[conversions]

@@ -320,6 +320,7 @@ class _ResampledRun:
             seed=options.seed,
             repeat=stream,
             begun=None if plan.start is None else plan.start.begun(stream),
+            pushes=plan.pushes,
         )
         self._displays: list[Numbers] = []
         self._accepted = 0

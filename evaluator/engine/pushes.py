@@ -1,0 +1,175 @@
+"""Rounds that wait for a push: a policy trained elsewhere serves from what it had, and learns some rounds later.
+
+A *push* brings what the training had read to the policy that serves: the displays of all rounds up to its *cut*, and
+what came of them by then, in their order, as the policy would have been told one by one. Between two pushes every round
+begins anew, with its own draws and its own order among equals, from the same state.
+
+On the *live clock* delays are counted in time: round n stands where the log's (n / share)-th display does, and its
+conversion comes with the last display that is no later than the conversion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.pending import PendingConversions, take
+from evaluator.policies.dispatch import ages, begin, begin_among, shown, told, told_sum
+
+Ints = npt.NDArray[np.int64]
+
+
+class LiveClock(NamedTuple):
+    """Where the rounds of a policy that serves a share of the traffic stand in time.
+
+    Some displays of the traffic have the numbers `mark`, increasing, and the times `marked_at` in ticks, shape (q,);
+    between them the traffic is even, and after the last it has the mean `rate`, in displays per tick. The first round
+    is that of display `origin`, and `share` is the number of rounds per display.
+    """
+
+    mark: Ints
+    marked_at: Ints
+    origin: float
+    share: float
+    rate: float
+
+
+class Pushes(NamedTuple):
+    """When what happened reaches the policy, and the rounds that wait for it.
+
+    Push p comes after round after[p], increasing, and brings all up to round cut[p], shape (P,) each. `done` is the
+    number of pushes, and `taught` the number of rounds that the policy has learned from, shape (1,). Of round r, from 1
+    on, the action is action[(r - 1) % W], shape (W,), and the vector of what was shown vector[(r - 1) % W], shape (W,
+    d). `stream` gives the draws of rounds that are taught, which nobody sees. Delays are in ticks of the `clock`; where
+    it is None, in rounds. With `closes`, a delay that is not cut off but spans more rounds than the window is told at
+    its end, as policies count on.
+    """
+
+    after: Ints
+    cut: Ints
+    done: Ints
+    taught: Ints
+    action: Ints
+    vector: npt.NDArray[np.float64]
+    stream: np.random.Generator
+    clock: LiveClock | None
+    closes: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PushTimes:
+    """The pushes of a replay, by the number of rounds before each; parameters as of `Pushes`.
+
+    On the live clock no conversion comes more than `reach` rounds after its display.
+    """
+
+    after: Ints
+    cut: Ints
+    clock: LiveClock | None = None
+    closes: bool = False
+    reach: int = 0
+
+    def waits(self, rounds: int) -> int:
+        """Return the most rounds that wait for a push within so many, and those after the last one."""
+        lived = self.before(rounds)
+        ends = np.append(self.after[:lived], max(rounds, 0))
+        return max(int((ends - np.append(0, np.maximum.accumulate(self.cut[:lived]))).max()), 1)
+
+    def before(self, rounds: int) -> int:
+        """Return how many pushes come within so many rounds."""
+        return int(np.searchsorted(self.after, rounds, side="right"))
+
+    def begin(self, horizon: int, dimension: int, stream: np.random.Generator, *, before: int = 0) -> Pushes:
+        """Return them before the first round, of a policy that has lived so many rounds `before`, up to the horizon."""
+        size, clock = self.waits(horizon - before), self.clock
+        if clock is not None:
+            clock = clock._replace(origin=clock.origin - before / clock.share)
+        return Pushes(
+            self.after + before, self.cut + before, np.zeros(1, np.int64), np.full(1, before),
+            np.zeros(size, np.int64), np.zeros((size, dimension)), stream, clock, self.closes,
+        )  # fmt: skip
+
+
+@inlinable
+def rounds_until(clock: LiveClock | None, now: int, delay: int) -> int:
+    """Return how many rounds after round `now` a conversion comes, whose delay is in the clock's unit."""
+    if clock is None or delay <= 0:
+        return delay
+    place = clock.origin + (now - 1) / clock.share
+    come = place_at(clock, time_at(clock, place) + delay)
+    return max(int(np.rint((np.floor(come) - place) * clock.share)), 0)
+
+
+@inlinable
+def time_at(clock: LiveClock, place: float) -> float:
+    """Return the time in ticks at which a display of the traffic comes, by its number."""
+    mark, at, last = clock.mark, clock.marked_at, clock.mark.shape[0] - 1
+    if place >= mark[last]:
+        return at[last] + (place - mark[last]) / clock.rate
+    j = int(np.searchsorted(mark, place, side="right"))
+    return at[j - 1] + (at[j] - at[j - 1]) * (place - mark[j - 1]) / (mark[j] - mark[j - 1])
+
+
+@inlinable
+def place_at(clock: LiveClock, time: float) -> float:
+    """Return the number of the traffic's last display that is no later than a time in ticks, as parts of displays."""
+    mark, at, last = clock.mark, clock.marked_at, clock.mark.shape[0] - 1
+    if time >= at[last]:
+        return mark[last] + (time - at[last]) * clock.rate
+    j = int(np.searchsorted(at, time, side="right"))
+    if j == 0:
+        return mark[0] - 1.0
+    return mark[j - 1] + (mark[j] - mark[j - 1]) * (time - at[j - 1]) / (at[j] - at[j - 1])
+
+
+@inlinable
+def hold(pushes: Pushes, now: int, action: int, vectors: npt.NDArray[np.floating], r: int) -> None:
+    """Keep what round `now` showed, an action by vectors[r], until it is taught. O(d)."""
+    at = (now - 1) % pushes.action.shape[0]
+    pushes.action[at] = action
+    for i in range(pushes.vector.shape[1]):
+        pushes.vector[at, i] = vectors[r, i]
+
+
+@inlinable
+def teach_pushed(
+    state: Any, pushes: Pushes, pending: PendingConversions, now: int, among: bool, delivered: Ints
+) -> None:
+    """Tell the policy all that the pushes bring which come after round `now`."""
+    while pushes.done[0] < pushes.after.shape[0] and pushes.after[pushes.done[0]] <= now:
+        teach(state, pushes, pending, min(pushes.cut[pushes.done[0]], now), among, delivered)
+        pushes.done[0] += 1
+
+
+@inlinable
+def teach(state: Any, pushes: Pushes, pending: PendingConversions, cut: int, among: bool, delivered: Ints) -> None:
+    """Tell the policy what happened in the rounds up to `cut` that it has not learned from yet."""
+    first = pushes.taught[0] + 1
+    for r in range(first, cut + 1):
+        # What passes with the first of these rounds has passed when the rounds since the last push began.
+        if ages(state) and r > first:
+            if among:
+                begin_among(state, pushes.stream)
+            else:
+                begin(state, pushes.stream)
+        at = (r - 1) % pushes.action.shape[0]
+        shown(state, pushes.vector[at : at + 1], pushes.action[at])
+        tell_due(state, pending, r, delivered)
+    pushes.taught[0] = max(cut, pushes.taught[0])
+
+
+@inlinable
+def tell_due(state: Any, pending: PendingConversions, now: int, delivered: Ints) -> None:
+    """Tell the policy every conversion that is due in round `now`, and what they sum to."""
+    total = 0.0
+    slot = take(pending, now)
+    while slot >= 0:
+        delivered[0] += 1
+        total += pending.value[slot]
+        told(state, pending.vector[slot], pending.action[slot], pending.delay[slot], pending.value[slot])
+        slot = take(pending, now)
+    told_sum(state, total)

@@ -1,0 +1,243 @@
+"""The schedule of a deployment: when what happened reaches the policy that serves, and its pushes in a replay.
+
+Production does not learn at each event. A model is trained on what the warehouse had some time ago, and pushed hourly
+or nightly. Displays and events reach the policy at a push: those up to the push less the lag, in their order; between
+two pushes it serves from what it had.
+
+*One live clock.* Where the schedule names a time, round n stands at the time of the log's (n / share)-th display,
+counted from the first one. A push comes after as many rounds as the log has displays before it, times the share; its
+cut are those up to the push less the lag; a conversion is told with the last round that is no later than its own round
+and its delay in time. All three depend on the number of the round alone, and so serve every sampler and every resampled
+log. Other clocks are biased: pushes at the log's calendar times let the policy learn from 1/c times its traffic, a mean
+number of rounds between pushes forgets rhythm and growth, and so does a delay in displays beside pushes in time
+(`tests/statistical/test_schedules.py` has each of them).
+
+What moves with the log's calendar passes 1/c times faster between two pushes than live, on any clock but the wall
+clock's: there a push comes after as many rounds as the log has displays before it, times the acceptance rate c.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluator.engine.pushes import LiveClock, PushTimes
+from evaluator.errors import ParameterError
+from evaluator.log.times import dated
+from evaluator.options.deployment import Schedule, Span
+from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow, on_clock
+from evaluator.replays.rounds.survey import Survey
+from evaluator.results.json_documents import Count, NotNegative
+from evaluator.units import NO_WINDOW, SECONDS, format_duration
+
+Ints = npt.NDArray[np.int64]
+
+
+def plan_pushes(
+    schedule: Schedule, survey: Survey, clock: ReplayClock, window: ReplayWindow, horizon: int
+) -> PushTimes:
+    """Return the pushes of a replay of at most so many rounds.
+
+    Raise ParameterError if the schedule names a time and the log has none, or one that its time stamps do not tell.
+    """
+    if not schedule.in_time:
+        return pushes_in_rounds(schedule, clock, horizon)
+    _refuse_times(schedule, survey, clock)
+    live = LiveClock(survey.mark, survey.marked_at, float(survey.mark[0]), clock.share, survey.rate)
+    pushes = pushes_in_time(schedule, live, clock, survey.log.meta.timezone, horizon)
+    reached = survey.delay_ticks[survey.delay_ticks <= (NO_WINDOW if window.ticks is None else window.ticks)]
+    span = np.array([survey.longest_span(int(reached.max(initial=0)))])
+    return replace(
+        pushes, clock=live, closes=window.ticks is not None, reach=min(int(on_clock(span, clock)[0]) + 2, horizon)
+    )
+
+
+def pushes_in_rounds(schedule: Schedule, clock: ReplayClock | None, horizon: int) -> PushTimes:
+    """Return the pushes of a schedule that counts rounds, within so many; a world of rounds has no clock."""
+    every = _rounds(schedule.every, clock)
+    after = np.arange(every, horizon + 1, every, dtype=np.int64)
+    return PushTimes(after, np.maximum(after - _rounds(schedule.lag, clock), 0))
+
+
+def pushes_in_time(
+    schedule: Schedule, live: LiveClock, clock: ReplayClock, timezone: str | None, horizon: int
+) -> PushTimes:
+    """Return the pushes of a schedule that names a time, within so many rounds on a live clock.
+
+    Raise ParameterError if there are more of them than rounds.
+    """
+    assert clock.tick_seconds is not None
+    if schedule.every.rounds:
+        after = pushes_in_rounds(schedule, clock, horizon).after
+        # A push comes with the round that it follows.
+        at = _times(live, live.origin + (after - 1) / live.share)
+    else:
+        at = _push_times(schedule, live, clock.tick_seconds, timezone, horizon)
+        after = _rounds_by(live, at)
+    lag = (schedule.lag.seconds or 0.0) / clock.tick_seconds
+    cut = _rounds_by(live, at - lag) if lag else after - _rounds(schedule.lag, clock)
+    # Of several pushes between two rounds the last one brings it all.
+    last = np.append(after[1:] != after[:-1], True)[: len(after)] & (after > 0) & (after <= horizon)
+    return PushTimes(after[last], np.clip(cut[last], 0, after[last]))
+
+
+def live_delays(survey: Survey, window: ReplayWindow) -> Ints:
+    """Return the delays of a log's conversions on its live clock: in ticks, `NO_WINDOW` where a duration cuts them off.
+
+    Shape (c,). Costs come with their display.
+    """
+    if window.ticks is None:
+        return survey.delay_ticks
+    return np.where(survey.delay_ticks <= window.ticks, survey.delay_ticks, NO_WINDOW)
+
+
+def _rounds(span: Span, clock: ReplayClock | None) -> int:
+    """Return a span in rounds of the policy: on the wall clock rounds are logged displays, as those of a window."""
+    rounds = span.rounds or 0
+    if clock is None or clock.kind != "wall":
+        return rounds
+    return max(round(rounds * clock.share), min(rounds, 1))
+
+
+def _refuse_times(schedule: Schedule, survey: Survey, clock: ReplayClock) -> None:
+    asked = f"`learn_every={schedule.text!r}`" if schedule.every.seconds else f"`learn_lag={schedule.lag_text!r}`"
+    if clock.tick_seconds is None or not np.isfinite(clock.rate):
+        raise ParameterError(
+            f"{asked}: this log counts rounds, not time.", remedy="give the schedule in rounds: `learn_every=500`."
+        )
+    for text, span in ((schedule.text, schedule.every), (schedule.lag_text, schedule.lag)):
+        if span.seconds and span.seconds < survey.stamp * clock.tick_seconds:
+            stamp = format_duration(survey.stamp * clock.tick_seconds)
+            raise ParameterError(
+                f"A schedule of {text!r} is shorter than what the time stamps of log {survey.log.meta.name!r} tell "
+                f"apart: all are multiples of {stamp}.",
+                remedy=f"take at least {stamp}, or log finer times.",
+            )
+
+
+def _push_times(
+    schedule: Schedule, live: LiveClock, tick_seconds: float, timezone: str | None, horizon: int
+) -> npt.NDArray[np.float64]:
+    """Return the times of all pushes within so many rounds, in ticks, shape (P,)."""
+    assert schedule.every.seconds is not None
+    begin, end = _times(live, live.origin + np.array([0.0, horizon / live.share])).tolist()
+    every = schedule.every.seconds / tick_seconds
+    if (end - begin) / every > horizon:
+        raise ParameterError(
+            f"`learn_every={schedule.text!r}` is shorter than the time between two rounds.",
+            remedy="let the policy learn at each event: `learn_every='event'`.",
+        )
+    count = np.arange(1, math.ceil((end - begin) / every) + 1)
+    if schedule.at is None:
+        return np.asarray(begin + count * every, np.float64)
+    if timezone is None or not dated(begin, tick_seconds):
+        day = SECONDS["d"] / tick_seconds
+        first = math.floor((begin - schedule.at / tick_seconds) / day) * day + schedule.at / tick_seconds
+        return np.asarray(first + count * every, np.float64)
+    return _local_times(schedule, begin * tick_seconds, len(count), ZoneInfo(timezone)) / tick_seconds
+
+
+def _local_times(schedule: Schedule, begin: float, count: int, zone: ZoneInfo) -> npt.NDArray[np.float64]:
+    """Return the next pushes at a time of day of a zone, in seconds since 1970: clocks that change move them."""
+    assert schedule.at is not None
+    assert schedule.every.seconds is not None
+    days, local = round(schedule.every.seconds / SECONDS["d"]), datetime.fromtimestamp(begin, UTC).astimezone(zone)
+    at = local.replace(hour=schedule.at // 3600, minute=schedule.at % 3600 // 60, second=0, microsecond=0, fold=0)
+    first = at.date() if at > local else at.date() + timedelta(days=1)
+    dates = (first + timedelta(days=days * i) for i in range(count))
+    return np.array([at.replace(year=d.year, month=d.month, day=d.day).timestamp() for d in dates])
+
+
+def _times(live: LiveClock, place: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Return what `time_at` does of many places, shape (n,)."""
+    mark, at = live.mark, live.marked_at
+    j = np.clip(np.searchsorted(mark, place, side="right"), 1, len(mark) - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = at[j - 1] + (at[j] - at[j - 1]) * (place - mark[j - 1]) / (mark[j] - mark[j - 1])
+    return np.asarray(np.where(place >= mark[-1], at[-1] + (place - mark[-1]) / live.rate, inside))
+
+
+def _rounds_by(live: LiveClock, time: npt.NDArray[np.floating]) -> Ints:
+    """Return how many rounds come by some times in ticks, those of the displays that are no later; shape (P,)."""
+    mark, at = live.mark, live.marked_at
+    j = np.clip(np.searchsorted(at, time, side="right"), 1, len(at) - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = mark[j - 1] + (mark[j] - mark[j - 1]) * (time - at[j - 1]) / (at[j] - at[j - 1])
+    place = np.where(time >= at[-1], mark[-1] + (time - at[-1]) * live.rate, inside)
+    shown = np.where(time < at[0], 0.0, np.floor(place) + 1.0 - live.origin)
+    # What rounding takes from a product of exact numbers is not a round.
+    return np.asarray(np.floor(shown * live.share + 1e-9), np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LivedSchedule:
+    """What a schedule meant in a replay.
+
+    Parameters
+    ----------
+    learn_every, learn_lag
+        Schedule as it was asked for.
+    pushes
+        Number of pushes before the last round.
+    first_push
+        Number of rounds before the first push; null without one.
+    rounds_between
+        Mean number of rounds between two pushes, the first round counted as one; null without a push.
+    stale_rounds
+        Rounds before a choice from which the policy had not learned yet: mean over the choices.
+    stale_days
+        The same in days of live traffic; null where the log counts rounds.
+    from_time, to_time
+        Time of the first and of the last round on the live clock, in ticks; null where it has none.
+    rounds_between_at_end
+        Rounds between two pushes at the pace of the end of the log; null where the schedule counts rounds.
+    calendar_pace
+        How many times faster the log's own calendar passes between two pushes than live.
+    """
+
+    learn_every: str
+    learn_lag: str
+    pushes: Count
+    first_push: Count | None
+    rounds_between: float | None
+    stale_rounds: NotNegative
+    stale_days: float | None
+    from_time: float | None
+    to_time: float | None
+    rounds_between_at_end: float | None
+    calendar_pace: NotNegative
+
+
+def lived_schedule(
+    schedule: Schedule, times: PushTimes, survey: Survey, clock: ReplayClock, *, rounds: int, read: float
+) -> LivedSchedule:
+    """Return what a schedule meant in so many rounds, for which a replay read so many displays of the log."""
+    lived = times.before(rounds - 1)
+    after, cut = times.after[:lived], times.cut[:lived]
+    # Before round n the policy had learned up to the cut of the last push before it.
+    known = np.sum(np.diff(np.append(after, rounds)) * cut) if lived else 0
+    stale = (rounds * (rounds - 1) / 2 - known) / rounds if rounds else 0.0
+    between = float(after[-1]) / lived if lived else None
+    days, live = clock.days(1.0), times.clock
+    at_end = None
+    if live is not None and schedule.every.seconds and clock.tick_seconds is not None:
+        every, end = schedule.every.seconds / clock.tick_seconds, float(survey.marked_at[-1])
+        at_end = float(np.diff(_rounds_by(live, np.array([max(end - every, survey.marked_at[0]), end])))[0])
+    return LivedSchedule(
+        learn_every=schedule.text,
+        learn_lag=schedule.lag_text,
+        pushes=lived,
+        first_push=int(after[0]) if lived else None,
+        rounds_between=between,
+        stale_rounds=float(stale),
+        stale_days=None if days is None else float(stale * days),
+        from_time=None if live is None else float(survey.marked_at[0]),
+        to_time=None if live is None else float(_times(live, np.array([live.origin + rounds / live.share]))[0]),
+        rounds_between_at_end=at_end,
+        calendar_pace=float(clock.share * read / (rounds * survey.kept)) if rounds else 1.0,
+    )
