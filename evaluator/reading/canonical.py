@@ -339,19 +339,21 @@ class DisplayWriter:
     def _opened(self, rows: pa.Table) -> pq.ParquetWriter:
         """Return the writer, opened for displays that begin with these rows."""
         if self._writer is None:
-            delta = {name: "DELTA_BINARY_PACKED" for name in RISING if name in self._schema.names}
-            plain = {*RISING, *_distinct(rows.slice(0, ROWS_PER_GROUP))}
-            others = [path for path in map(_leaf, self._schema) if path not in plain]
-            self._writer = pq.ParquetWriter(
-                self._path, self._schema, use_dictionary=others, column_encoding=delta, **WRITTEN
-            )
+            self._writer = pq.ParquetWriter(self._path, self._schema, **_written(rows))
         return self._writer
 
 
-def _distinct(rows: pa.Table) -> list[str]:
-    """Return the columns of numbers most of which differ: a dictionary of them takes time and space."""
-    numbers = [field.name for field in rows.schema if is_number(field.type)]
-    return [name for name in numbers if 2 * pc.count_distinct(rows[name]).as_py() > rows.num_rows]
+def _written(rows: pa.Table) -> dict[str, Any]:
+    """Return how displays or events that begin with these rows are written.
+
+    Numbers most of which differ have no dictionary: it takes time and space.
+    """
+    delta = {name: "DELTA_BINARY_PACKED" for name in RISING if name in rows.schema.names}
+    first = rows.slice(0, ROWS_PER_GROUP)
+    numbers = [field.name for field in rows.schema if is_number(field.type) and field.name not in delta]
+    plain = [name for name in numbers if 2 * pc.count_distinct(first[name]).as_py() > first.num_rows]
+    others = [path for path in map(_leaf, rows.schema) if path not in (*delta, *plain)]
+    return {**WRITTEN, "use_dictionary": others, "column_encoding": delta}
 
 
 def _leaf(field: pa.Field) -> str:
@@ -404,7 +406,7 @@ def write_rest(
 
     Its metadata get the fingerprint of what is written, unless one is given.
     """
-    pq.write_table(events, folder / EVENTS, row_group_size=ROWS_PER_GROUP, **WRITTEN)
+    pq.write_table(events, folder / EVENTS, row_group_size=ROWS_PER_GROUP, **_written(events))
     pq.write_table(actions, folder / ACTIONS, **WRITTEN)
     if quarantine is not None and quarantine.num_rows:
         pq.write_table(quarantine, folder / QUARANTINE, **WRITTEN)
