@@ -153,7 +153,7 @@ def _take_in(
     again = repeated((chunk.select(of_id, FILE, LINE) for chunk in chunks()), of_id, suspects)
     if again.height == 0:
         return intake
-    intake.spool.discard()
+    intake.discard()
     return one_pass(again)
 
 
@@ -181,13 +181,15 @@ def _finish(
     counts: dict[str, float] = {"rows_read": intake.rows, "quarantined": 0}
     if passed_over:
         counts["lines_passed_over"] = sum(of.total() for of in plan.passed_over.values())
-    found = [
-        seconds[rules.table].named(rows, intake.display_ids[rules.table]) if rules.table in seconds else rows
-        for rules, rows in zip(plan.events, intake.found(), strict=True)
-    ]
+    found = intake.found()
+    for number, table in enumerate(rules.table for rules in plan.events):
+        if table in seconds:
+            found[number] = iter([seconds[table].named(pl.concat(found[number]), intake.display_ids[table])])
     if REWARDS in seconds:
         # A display that the second table names counts as one with a conversion.
-        named = int((~found[0]["sound"]).sum()), int(found[0]["sound"].sum())
+        first = pl.concat(found[0])
+        found[0] = iter([first])
+        named = int((~first["sound"]).sum()), int(first["sound"].sum())
         others = intake.breaches.rows - named[0], intake.rows - intake.breaches.rows - named[1]
         intake.left_out.rows += np.array([others, named]).T
     by_outcome = intake.left_out.refuse(intake.breaches, plan.most_left_out) if plan.listed else ""
@@ -251,32 +253,33 @@ def _count_events(
     intake: Intake,
     rules: EventRules,
     second: SecondTable | None,
-    found: pl.DataFrame,
+    found: Iterator[pl.DataFrame],
     breaches: list[Breaches],
 ) -> tuple[Outcomes, dict[str, float]]:
     """Return the events of a kind that count, and what was counted on the way; adds to `breaches`."""
     counts: dict[str, float] = {}
     beyond = 0
     if second is not None:
-        found, beyond = second.converted(found, limited=plan.limit is not None)
+        table, beyond = second.converted(pl.concat(found), limited=plan.limit is not None)
         breaches.append(second.breaches)
         if plan.limit is not None:
             counts["conversion_rows_beyond_limit"] = beyond
         if not plan.listed:
             second.breaches.refuse()
         refuse_many(second.breaches.rows, second.rows, second.breaches, plan.most_left_out, f"rows of {rules.word}s")
-    sound = found if second is None or found["sound"].all() else found.filter("sound")
-    counts["conversion_rows_of_quarantined"] = found.height - sound.height
+        sound = table if table["sound"].all() else table.filter("sound")
+        found = iter([sound])
+    counts["conversion_rows_of_quarantined"] = 0 if second is None else table.height - sound.height
     intake.order.refuse()
     late = Breaches(plan.others.get(rules.table, plan.files), listed=plan.listed)
     events = find_outcomes(
-        sound, plan.spec, rules, late,
+        found, plan.spec, rules, late,
         times=lambda: (frame[TIME].to_numpy() for frame in intake.spool.frames()),
         last=intake.last_time, window=None if rules.kind.name else plan.asked.attribution_window, without=beyond,
     )  # fmt: skip
     if not plan.listed:
         late.refuse()
-    refuse_many(late.rows, sound.height, late, plan.most_left_out, f"{rules.word}s")
+    refuse_many(late.rows, events.rows, late, plan.most_left_out, f"{rules.word}s")
     breaches.append(late)
     return events, counts | events.counts
 

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluator.errors import OutputExistsError, SourceError, UsageError
@@ -301,9 +302,8 @@ class DisplayWriter:
     """
 
     def __init__(self, folder: Path, schema: pa.Schema, name: str = DISPLAYS) -> None:
-        delta = {name: "DELTA_BINARY_PACKED" for name in RISING if name in schema.names}
-        others = [path for path in map(_leaf, schema) if path not in RISING]
-        self._writer = pq.ParquetWriter(folder / name, schema, use_dictionary=others, column_encoding=delta, **WRITTEN)
+        self._path, self._schema = folder / name, schema
+        self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
         self._rows = 0
         self._hashes = BlockHashes()
@@ -315,10 +315,10 @@ class DisplayWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         if error is None:
-            if self._rows:
-                self._writer.write_table(pa.concat_tables(self._waiting))
-            self._writer.add_key_value_metadata({BLOCKS: " ".join(self._hashes.found())})
-        self._writer.close()
+            self._write(pa.concat_tables([self._schema.empty_table(), *self._waiting]))
+            self._opened(self._schema.empty_table()).add_key_value_metadata({BLOCKS: " ".join(self._hashes.found())})
+        if self._writer is not None:
+            self._writer.close()
 
     def add(self, displays: pa.Table) -> None:
         """Write some displays."""
@@ -329,8 +329,31 @@ class DisplayWriter:
             return
         table = pa.concat_tables(self._waiting)
         full = self._rows - self._rows % ROWS_PER_GROUP
-        self._writer.write_table(table.slice(0, full), row_group_size=ROWS_PER_GROUP)
+        self._write(table.slice(0, full))
         self._waiting, self._rows = [table.slice(full)], self._rows - full
+
+    def _write(self, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self._opened(rows).write_table(rows, row_group_size=ROWS_PER_GROUP)
+
+    def _opened(self, rows: pa.Table) -> pq.ParquetWriter:
+        """Return the writer, opened for displays that begin with these rows."""
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, self._schema, **_written(rows))
+        return self._writer
+
+
+def _written(rows: pa.Table) -> dict[str, Any]:
+    """Return how displays or events that begin with these rows are written.
+
+    Numbers most of which differ have no dictionary: it takes time and space.
+    """
+    delta = {name: "DELTA_BINARY_PACKED" for name in RISING if name in rows.schema.names}
+    first = rows.slice(0, ROWS_PER_GROUP)
+    numbers = [field.name for field in rows.schema if is_number(field.type) and field.name not in delta]
+    plain = [name for name in numbers if 2 * pc.count_distinct(first[name]).as_py() > first.num_rows]
+    others = [path for path in map(_leaf, rows.schema) if path not in (*delta, *plain)]
+    return {**WRITTEN, "use_dictionary": others, "column_encoding": delta}
 
 
 def _leaf(field: pa.Field) -> str:
@@ -383,7 +406,7 @@ def write_rest(
 
     Its metadata get the fingerprint of what is written, unless one is given.
     """
-    pq.write_table(events, folder / EVENTS, row_group_size=ROWS_PER_GROUP, **WRITTEN)
+    pq.write_table(events, folder / EVENTS, row_group_size=ROWS_PER_GROUP, **_written(events))
     pq.write_table(actions, folder / ACTIONS, **WRITTEN)
     if quarantine is not None and quarantine.num_rows:
         pq.write_table(quarantine, folder / QUARANTINE, **WRITTEN)
