@@ -6,7 +6,7 @@ Its format, which versions of it are read and what is verified when: ``docs/refe
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -38,7 +38,7 @@ from evaluator.log.schema import (
 )
 from evaluator.log.stored import RowFacts
 from evaluator.outputs.atomic import refuse_foreign
-from evaluator.reading.labels import USED, ShownActions, choose_actions, kept_propensities
+from evaluator.reading.kept_actions import USED, ShownActions, choose_actions, kept_propensities
 from evaluator.reading.log_folders import (
     ACTIONS,
     CONVERSIONS,
@@ -48,6 +48,7 @@ from evaluator.reading.log_folders import (
     META,
     OUTCOMES,
     QUARANTINE,
+    QUARANTINED,
     SCHEMA_OF_KINDS,
     SCHEMA_OF_PARTS,
     LogFolder,
@@ -61,7 +62,6 @@ from evaluator.reading.log_folders import (
     read_meta,
     write_meta,
 )
-from evaluator.reading.row_breaches import QUARANTINE as BAD_ROWS
 from evaluator.units import is_whole
 
 # What each file has always had; in version 1 there is nothing else to know it by.
@@ -71,7 +71,7 @@ _COLUMNS = {
     CONVERSIONS: {"display_id", "time", "value"},
     ACTIONS: {"action", "label"},
     OUTCOMES: {"outcome", "display_id", "time", "value"},
-    QUARANTINE: set(BAD_ROWS) - {"key"},  # which came later
+    QUARANTINE: set(QUARANTINED) - {"key"},  # which came later
 }
 
 # What is said of a folder of the first version.
@@ -80,6 +80,25 @@ ROWS_PER_GROUP = 65_536
 # Columns that hardly move from row to row: as differences they take half of the file's time and space.
 RISING = ("display_id", "time", "position")
 WRITTEN = {"compression": "zstd", "write_page_checksum": True}
+
+
+_NO_ROWS = pa.table({name: pa.array([], pa.int64() if name == "line" else pa.large_string()) for name in QUARANTINED})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A log, and the rows that were left out of it.
+
+    Parameters
+    ----------
+    log
+        The log that was read.
+    quarantine
+        Breaches of the rows left out, one a line: file, line (row for Parquet and IPC), column, value, problem.
+    """
+
+    log: Log
+    quarantine: pa.Table = field(default_factory=lambda: _NO_ROWS)
 
 
 def is_canonical(folder: LogFolder) -> bool:
@@ -221,8 +240,8 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     """Return the displays of some actions, as `evaluator.datasets.load` does while reading files.
 
     Delays still count the displays of all actions: the log has the column ``position``. Propensities become those of
-    the fewer actions where `evaluator.reading.labels.kept_propensities` knows them. Errors of the choice are as of
-    `evaluator.reading.labels.choose_actions`.
+    the fewer actions where `evaluator.reading.kept_actions.kept_propensities` knows them. Errors of the choice are as
+    of `evaluator.reading.kept_actions.choose_actions`.
     """
     meta = log.meta
     logged = meta.propensity in ("logged", "estimated")

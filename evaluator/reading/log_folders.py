@@ -27,8 +27,7 @@ from evaluator.log.log_files import LogFile, damaged, opened, size_of
 from evaluator.log.log_tables import Objective, PropensityKind
 from evaluator.log.stored import RowFacts
 from evaluator.outputs.atomic import checksum
-from evaluator.reading.sources.objects import ObjectFile
-from evaluator.reading.sources.stores import Store, StoredObject, open_store
+from evaluator.reading.sources.stores import ObjectFile, Store, StoredObject, open_store
 from evaluator.store_addresses import as_given, is_address
 from evaluator.units import LEAST_SAMPLE, ROUND, SECONDS
 from evaluator.version import __version__
@@ -39,6 +38,8 @@ DISPLAYS, EVENTS, ACTIONS = TABLES = ("displays.parquet", "events.parquet", "act
 CONVERSIONS, OUTCOMES = "conversions.parquet", "outcomes.parquet"
 # Present where rows were left out of the log.
 QUARANTINE = "quarantine.parquet"
+# Its columns: texts, and the number of a line or row.
+QUARANTINED = ("file", "line", "key", "column", "value", "problem")
 # What a folder of some version may hold.
 FILES = (*TABLES, META, QUARANTINE, CONVERSIONS, OUTCOMES)
 
