@@ -277,7 +277,8 @@ class World:
             Delay CDF that a policy is told that needs one, as `simulate` and `replay` take it; None for the known one,
             or the log's.
         learn_every, learn_lag
-            When what happened reaches the policy, as `replay` takes it; in rounds alone where the world counts them.
+            Schedule by which what happened reaches the policy, as `replay` takes it; in rounds alone where the world
+            counts them.
 
         Raises
         ------
