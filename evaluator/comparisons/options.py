@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import BOOTSTRAP, DECIDES, ESTIMATE, TRIED, WINDOWS
+from evaluator.options.shared import BOOTSTRAP, DECIDES, ESTIMATE, SCHEDULES, TRIED, WINDOWS
 
 if TYPE_CHECKING:
     from evaluator.comparisons.rule import Look, ShipRule
@@ -20,6 +20,7 @@ class CompareOptions(Options):
     """Options of a comparison that no replay has."""
 
     windows: Sequence[str | int | None] | None = WINDOWS.field()
+    schedules: Sequence[str | int] | None = SCHEDULES.field()
     baseline: str | None = option(
         None,
         "One of the policies, to compare the others with. Default: the logging policy",

@@ -9,7 +9,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,12 +30,12 @@ from evaluator.reading.assembly import (
     write_parts,
 )
 from evaluator.reading.candidate_sets import SetSource
-from evaluator.reading.canonical import open_canonical, write_rest
+from evaluator.reading.canonical import Reading, open_canonical, write_rest
 from evaluator.reading.event_rows import REWARDS, EventRules
 from evaluator.reading.frames import missing_values
 from evaluator.reading.intake import TIME, Intake
 from evaluator.reading.join_by_id import SecondTable, repeated
-from evaluator.reading.labels import KeptPropensities
+from evaluator.reading.kept_actions import KeptPropensities
 from evaluator.reading.options import ReadingOptions
 from evaluator.reading.outcomes import Outcomes, event_table, find_outcomes
 from evaluator.reading.per_action_columns import PolicyActions, policy_actions
@@ -54,22 +53,6 @@ _NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})
 _TRIES, _PAUSE = 100, 0.1
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A log, and the rows that were left out of it.
-
-    Parameters
-    ----------
-    log
-        The log that was read.
-    quarantine
-        Breaches of the rows left out, one a line: file, line (row for Parquet and IPC), column, value, problem.
-    """
-
-    log: Log
-    quarantine: pa.Table
-
-
 def read_tables(
     spec: FileSpec,
     tables: Sequence[TablePart],
@@ -84,8 +67,8 @@ def read_tables(
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
 
-    Arguments are as of `evaluator.reading.resolve.read_spec_tables`. `others` are the tables of events and targets by
-    the spec's name, `of_sets` those of the calendar or the candidates. With several `jobs`, threads write the log in
+    Arguments are as of `evaluator.reading.spec_tables.read_spec_tables`. `others` are the tables of events and targets
+    by the spec's name, `of_sets` those of the calendar or the candidates. With several `jobs`, threads write the log in
     parts, where all displays stay.
     """
     plan = plan_reading(spec, tables, others, of_sets, asked)
@@ -153,7 +136,7 @@ def _take_in(
     again = repeated((chunk.select(of_id, FILE, LINE) for chunk in chunks()), of_id, suspects)
     if again.height == 0:
         return intake
-    intake.spool.discard()
+    intake.discard()
     return one_pass(again)
 
 
@@ -181,13 +164,15 @@ def _finish(
     counts: dict[str, float] = {"rows_read": intake.rows, "quarantined": 0}
     if passed_over:
         counts["lines_passed_over"] = sum(of.total() for of in plan.passed_over.values())
-    found = [
-        seconds[rules.table].named(rows, intake.display_ids[rules.table]) if rules.table in seconds else rows
-        for rules, rows in zip(plan.events, intake.found(), strict=True)
-    ]
+    found = intake.found()
+    for number, table in enumerate(rules.table for rules in plan.events):
+        if table in seconds:
+            found[number] = iter([seconds[table].named(pl.concat(found[number]), intake.display_ids[table])])
     if REWARDS in seconds:
         # A display that the second table names counts as one with a conversion.
-        named = int((~found[0]["sound"]).sum()), int(found[0]["sound"].sum())
+        first = pl.concat(found[0])
+        found[0] = iter([first])
+        named = int((~first["sound"]).sum()), int(first["sound"].sum())
         others = intake.breaches.rows - named[0], intake.rows - intake.breaches.rows - named[1]
         intake.left_out.rows += np.array([others, named]).T
     by_outcome = intake.left_out.refuse(intake.breaches, plan.most_left_out) if plan.listed else ""
@@ -231,6 +216,7 @@ def _finish(
         kinds=[of.kind for of in counted],
         notes=[
             *plan.notes,
+            *(note for table in seconds.values() for note in table.notes),
             *(note for of in counted for note in of.notes),
             *filter(None, [passed_over, left_out_note(breaches, by_outcome)]),
         ],
@@ -250,32 +236,33 @@ def _count_events(
     intake: Intake,
     rules: EventRules,
     second: SecondTable | None,
-    found: pl.DataFrame,
+    found: Iterator[pl.DataFrame],
     breaches: list[Breaches],
 ) -> tuple[Outcomes, dict[str, float]]:
     """Return the events of a kind that count, and what was counted on the way; adds to `breaches`."""
     counts: dict[str, float] = {}
     beyond = 0
     if second is not None:
-        found, beyond = second.converted(found, limited=plan.limit is not None)
+        table, beyond = second.converted(pl.concat(found), limited=plan.limit is not None)
         breaches.append(second.breaches)
         if plan.limit is not None:
             counts["conversion_rows_beyond_limit"] = beyond
         if not plan.listed:
             second.breaches.refuse()
         refuse_many(second.breaches.rows, second.rows, second.breaches, plan.most_left_out, f"rows of {rules.word}s")
-    sound = found if second is None or found["sound"].all() else found.filter("sound")
-    counts["conversion_rows_of_quarantined"] = found.height - sound.height
+        sound = table if table["sound"].all() else table.filter("sound")
+        found = iter([sound])
+    counts["conversion_rows_of_quarantined"] = 0 if second is None else table.height - sound.height
     intake.order.refuse()
     late = Breaches(plan.others.get(rules.table, plan.files), listed=plan.listed)
     events = find_outcomes(
-        sound, plan.spec, rules, late,
+        found, plan.spec, rules, late,
         times=lambda: (frame[TIME].to_numpy() for frame in intake.spool.frames()),
         last=intake.last_time, window=None if rules.kind.name else plan.asked.attribution_window, without=beyond,
     )  # fmt: skip
     if not plan.listed:
         late.refuse()
-    refuse_many(late.rows, sound.height, late, plan.most_left_out, f"{rules.word}s")
+    refuse_many(late.rows, events.rows, late, plan.most_left_out, f"{rules.word}s")
     breaches.append(late)
     return events, counts | events.counts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import polars as pl
 from evaluator.errors import SourceError, nearest
 from evaluator.reading.cells import TYPES, WHOLE, Cells, Kind, in_calendar, label_lists, parse
 from evaluator.reading.json_lines import BROKEN, key_names, no_list, object_frames
-from evaluator.reading.nested import element_type, field_of, field_type, path_of, within
+from evaluator.reading.nested import element_type, field_of, field_type, flat_columns, path_of, with_elements, within
 from evaluator.reading.row_breaches import FILE, LINE
 from evaluator.reading.sources.files import SourceFile, natural
 from evaluator.reading.sources.part import KeyedPart, TablePart
@@ -32,8 +33,6 @@ UNPARSED = "__unparsed_"
 _BEYOND = (pl.UInt64(), pl.Int128())
 # Of a column, and whether they say their zone, the first row of such times in a chunk, and its cell.
 Zoned = dict[tuple[str, bool], tuple[int, str]]
-# What no column is called: the element that makes a row.
-_ELEMENT = "__element"
 # As what the columns of conditions are read: their texts tell values apart.
 _CONDITION: Kind = "category"
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -41,7 +40,7 @@ UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 @dataclass(frozen=True)
 class Chunks:
-    """The columns `kinds` of all files, as frames of `CHUNK_ROWS` rows; iterating again reads the files again.
+    """The columns `kinds` of all files, as frames of about `CHUNK_ROWS` rows; iterating again reads the files again.
 
     Beside the columns a frame has `FILE` (index), `LINE` (1-based, header included) and, for a column with cells that
     do not fit its kind, `UNPARSED` + column: their text, null elsewhere. Where rows have too few or too many cells,
@@ -84,7 +83,7 @@ class Chunks:
     optional: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
-        return of_equal_size(self._frames(), CHUNK_ROWS)
+        return of_similar_size(self._frames(), CHUNK_ROWS)
 
     def empty(self) -> pl.DataFrame:
         """Return a frame without rows."""
@@ -174,7 +173,7 @@ class Chunks:
             for said, row in first_of_each(cells.aware, cells.values) if kind == "datetime" else ():
                 zoned[name, said] = row, str(_raw(raw, name, file)[row])
         columns += [raw[name] for name in (LINE, BROKEN, NO_DECISION, CELLS) if name in raw.columns]
-        return pl.DataFrame(columns), zoned
+        return pl.DataFrame(columns).rechunk(), zoned
 
     def _placed(self, zoned: Zoned, file: TablePart, frame: pl.DataFrame, line: int) -> ZonedCells:
         """Return the first times of a chunk that come before the first ones known of their kind, with their places."""
@@ -217,22 +216,21 @@ def _next_rows(batches: Iterator[pl.DataFrame], part: TablePart) -> pl.DataFrame
         raise
 
 
-def of_equal_size(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
-    """Yield the rows of some frames as frames of exactly `rows` rows, and a last one with the rest."""
+def of_similar_size(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows of some frames as frames of about `rows` rows, from half as many, but for the last one, to 1.5.
+
+    A frame of such a size stays itself: to cut frames and to join them copies them.
+    """
     waiting: list[pl.DataFrame] = []
     height = 0
-    for frame in frames:
-        waiting.append(frame)
-        height += frame.height
-        if height < rows:
-            continue
-        whole = frame if len(waiting) == 1 else pl.concat(waiting, how="diagonal")
-        full = height - height % rows
-        for start in range(0, full, rows):
-            yield whole.slice(start, rows)
-        waiting, height = [whole.slice(full)] if height > full else [], height - full
-    if height:
-        yield pl.concat(waiting, how="diagonal")
+    for frame in chain(frames, [None]):
+        if frame is not None:
+            waiting.append(frame)
+            height += frame.height
+        if height and (frame is None or 2 * height >= rows):
+            whole = waiting[0] if len(waiting) == 1 else pl.concat(waiting, how="diagonal")
+            yield from whole.iter_slices(-(-height // max(round(height / rows), 1)))
+            waiting, height = [], 0
 
 
 def missing_values(source: Table, column: str) -> list[str]:
@@ -322,16 +320,9 @@ class _Table:
             return raw
         explode = self.source.explode
         if explode is not None:
-            lists, marked = self._lists(raw, self.paths[explode]), _is_marked(raw)
-            raw = raw.with_columns(lists.alias(_ELEMENT)).filter((lists.list.len() > 0).fill_null(False) | marked)
-            raw = raw.explode(_ELEMENT)
+            raw = with_elements(raw, self._lists(raw, self.paths[explode]), also=_is_marked(raw))
         columns = {name: raw[name] for name in (LINE, CELLS) if name in raw.columns}
-        for column, path in self.paths.items():
-            root, *fields = path
-            if explode is not None and path[: len(self.paths[explode])] == self.paths[explode]:
-                root, fields = _ELEMENT, list(path[len(self.paths[explode]) :])
-            columns[column] = field_of(raw[root], fields).alias(column)
-        return pl.DataFrame(columns)
+        return pl.DataFrame(columns | flat_columns(raw, self.paths, () if explode is None else self.paths[explode]))
 
     def _lists(self, raw: pl.DataFrame, path: Sequence[str]) -> pl.Series:
         """Return the lists whose elements make rows; those of text are JSON arrays."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +34,14 @@ TIME, ACTION = "time", "action"
 
 
 class Intake:
-    """What is known of the displays seen so far. Memory: the events and what `spool` takes.
+    """What is known of the displays seen so far. Memory: what spools take, and 8 bytes an event if shuffled.
 
     Parameters
     ----------
     plan
         What is read, and how.
     new_spool
-        Function that makes a temporary file, in which displays, hashes of their ids, and many of one time wait.
+        Function that makes a temporary file, in which displays, events, hashes of ids, and many of one time wait.
     display_ids
         Object that is shown all displays for each kind of events that is not in the displays' own table, by the spec's
         name of the kind.
@@ -100,9 +101,10 @@ class Intake:
         own = [rules.columns.time for rules in plan.events if rules.table not in display_ids]
         self._times = TimeGuesses(plan.spec.time, [c for c in (plan.spec.display.time, *own) if c is not None])
         self._sound, self._weighted = 0, False
-        # Of each chunk, one frame a kind of events; and the places of their displays, sorted, where these are shuffled.
-        self._found: list[list[pl.DataFrame]] = []
-        self._places: list[npt.NDArray[np.int64]] = []
+        # Of each kind the rows that hold an event; their displays by number, or among those asked for where shuffled.
+        self._found = [new_spool() for _ in plan.events]
+        self._no_rows: list[pl.DataFrame] = []
+        self._asked = 0
 
     @property
     def sound(self) -> int:
@@ -114,25 +116,31 @@ class Intake:
         """Whether displays have weights only because their format may have some: all are 1."""
         return self.plan.spec.source.format in FORMATS and not self._weighted
 
-    def found(self) -> list[pl.DataFrame]:
-        """Return the rows that hold an event, kind by kind, with the number of their display."""
-        places, chunks = self._places, self._found
-        self._found, self._places = [], []
-        # Displays that are not shuffled have the number of their place.
-        moved = (np.concatenate(places), self.ties.numbers()) if self.ties.shuffles else None
-        return [self._numbered(pl.concat(of_kind), moved) for of_kind in zip(*chunks, strict=True)]
+    def found(self) -> list[Iterator[pl.DataFrame]]:
+        """Return the rows that hold an event, kind by kind, some at a time, with the number of their display.
+
+        Those of a kind vanish once they are read.
+        """
+        numbers = self.ties.numbers() if self.ties.shuffles else None
+        kinds = zip(self._no_rows, self._found, strict=False)
+        return [self._numbered(no_rows, spool, numbers) for no_rows, spool in kinds]
 
     def _numbered(
-        self, found: pl.DataFrame, moved: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None
-    ) -> pl.DataFrame:
-        if moved is not None:
-            places, numbers = moved
-            number = numbers[np.searchsorted(places, found["display"].to_numpy())]
-            found = found.with_columns(pl.Series("display", number))
-        if self.plan.limit is None:
-            return found
-        beyond = pl.col("display") >= self.plan.limit
-        return found.filter(~(beyond & pl.col("sound")) if "sound" in found.columns else ~beyond)
+        self, no_rows: pl.DataFrame, spool: Spool, numbers: npt.NDArray[np.int64] | None
+    ) -> Iterator[pl.DataFrame]:
+        for found in chain([no_rows], spool.frames()):
+            if numbers is not None:
+                found = found.with_columns(pl.Series("display", numbers[found["display"].to_numpy()]))
+            if self.plan.limit is not None:
+                beyond = pl.col("display") >= self.plan.limit
+                found = found.filter(~(beyond & pl.col("sound")) if "sound" in found.columns else ~beyond)
+            yield found
+        spool.discard()
+
+    def discard(self) -> None:
+        """Free what displays and events take."""
+        for spool in (self.spool, *self._found):
+            spool.discard()
 
     def see(self, chunks: Iterable[pl.DataFrame], advance: Callable[[int], None]) -> None:
         """Take in all chunks; `advance` is told the rows of each."""
@@ -194,11 +202,19 @@ class Intake:
 
     def _set_aside(self, read: tuple[pl.DataFrame, list[pl.DataFrame]]) -> None:
         frame, found = read
-        self._found.append(found)
         asked = np.zeros(0, np.int64)
         if self.ties.shuffles:
-            asked = np.sort(np.concatenate([of_kind["display"].to_numpy() for of_kind in found]))
-            self._places.append(asked)
+            places = [of_kind["display"].to_numpy() for of_kind in found]
+            asked = np.sort(np.concatenate(places))
+            found = [
+                of_kind.with_columns(pl.Series("display", self._asked + np.searchsorted(asked, place)))
+                for of_kind, place in zip(found, places, strict=True)
+            ]
+            self._asked += len(asked)
+        self._no_rows = self._no_rows or [of_kind.clear() for of_kind in found]
+        for spool, of_kind in zip(self._found, found, strict=True):
+            if of_kind.height:
+                spool.add(of_kind)
         plan, display = self.plan, self.plan.spec.display
         self.order.see(frame)
         times = frame[display.time]
@@ -208,8 +224,8 @@ class Intake:
         if SET_PROPENSITY in frame.columns:
             columns[PROPENSITY] = frame[SET_PROPENSITY]
         for role in DISPLAY.values():
-            if role.number is not None and (name := role.column(display)) is not None:
-                columns[role.number] = frame[name].cast(pl.Float64)
+            for name in role.columns(display) if role.number is not None else ():
+                columns[str(role.number)] = frame[name].cast(pl.Float64)
         if self.sets is not None:
             columns[SET] = self.sets.codes(frame, self.labels)
         if WEIGHT in columns:

@@ -11,7 +11,7 @@ displays bring at each age, hence how many should have come since the one before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -47,11 +47,12 @@ _BINS = 4096
 class Outcomes:
     """The events of a kind that count, and how long they were looked for.
 
-    `events` are one a row: ``display`` (number), ``time`` (ticks), ``value``; `counts` and `notes` say what was
-    dropped, and why.
+    `events` are one a row: ``display`` (number), ``time`` (ticks), ``value``; `rows` is the number of those that hold
+    one; `counts` and `notes` say what was dropped, and why.
     """
 
     events: pl.DataFrame
+    rows: int
     kind: EventKind
     counts: dict[str, float]
     notes: tuple[str, ...]
@@ -64,7 +65,7 @@ class Outcomes:
 
 
 def find_outcomes(
-    found: pl.DataFrame,
+    found: Iterable[pl.DataFrame],
     spec: FileSpec,
     rules: EventRules,
     breaches: Breaches,
@@ -76,53 +77,78 @@ def find_outcomes(
 ) -> Outcomes:
     """Return the events that count; those that break a rule are recorded in `breaches`.
 
-    Rows that hold an event have ``display``, ``shown``, ``time``, ``value``, and where in the files they are. `times`
-    gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time; `last` is that of the
-    last one. What comes later than a `window`, a duration or ticks in place of the spec's, is no breach, but cut. Of
-    events joined by user and time, so many are `without` a display, and those are that came later than their window.
+    Rows that hold an event, some at a time, have ``display``, ``shown``, ``time``, ``value``, and where in the files
+    they are. `times` gives the times of all displays in ticks, sorted, in arrays of shape (m,), some at a time; `last`
+    is that of the last one. What comes later than a `window`, a duration or ticks in place of the spec's, is no breach,
+    but cut. Of events joined by user and time, so many are `without` a display, and those are that came later than
+    their window.
+
+    Memory: 24 bytes an event that counts; all of each where a display may have several, or they have keys, or where
+    they say themselves until when they were followed.
     """
-    tick = spec.tick
-    stated = spec_delay(rules.attribution_window, tick, name=spec.name)
-    cut = asked_window(window, tick)
-    dropped: dict[str, float] = {}
-    notes: tuple[str, ...] = ()
+    stated, cut = spec_delay(rules.attribution_window, spec.tick, name=spec.name), asked_window(window, spec.tick)
+    several = rules.columns.source is not None or rules.columns.key or rules.observed_until == "end"
+    events: list[pl.DataFrame] = []
+    counts: dict[str, float] = {}
+    height = 0
+    for rows in [pl.concat(found)] if several else found:
+        height += rows.height
+        near, dropped = _near(rows, rules, stated if cut is None else cut)
+        near, until = _followed(near, spec, rules, breaches, times=times, last=last, stated=stated, cut=cut)
+        kept, said = deduplicated(near, rules)
+        said |= dropped
+        if cut is not None:
+            before = kept.height
+            kept = kept.filter(kept["time"] - kept["shown"] <= cut)
+            said[CUT] = before - kept.height
+        elif stated is not None:
+            kept = _within(kept, stated, spec, rules, breaches)
+        events.append(_bounded(kept, rules, breaches).select("display", "time", "value"))
+        counts = {name: counts.get(name, 0) + number for name, number in said.items()}
     if rules.by_user:
-        longest = stated if cut is None else cut
-        near = found if longest is None else found.filter(found["time"] - found["shown"] <= longest)
-        without += found.height - near.height
-        found, dropped = near, {WITHOUT: without}
-        within = "" if longest is None else f" within {rules.attribution_window if cut is None else window}"
-        notes = (f"{without:,} {rules.word}s have no display of their user before them{within}: they count for none.",)
-    elif rules.min_delay:
-        late = found.filter(found["time"] - found["shown"] >= rules.min_delay)
-        few = found.height - late.height
-        found, dropped = late, {SOONER: few}
-        notes = (f"{few:,} {rules.word}s sooner than {rules.columns.min_delay} after their display are none of it.",)
-    notes = notes if any(dropped.values()) else ()
-    found, until = _followed(found, spec, rules, breaches, times=times, last=last, stated=stated, cut=cut)
-    rewards, counts = deduplicated(found, rules)
-    counts |= dropped
-    delay = rewards["time"] - rewards["shown"]
-    if cut is not None and window is not None:
-        kept = rewards.filter(delay <= cut)
-        counts[CUT] = rewards.height - kept.height
-        notes += (cut_note(rewards.height - kept.height, window, tick),) if kept.height < rewards.height else ()
-        rewards = kept
-    elif stated is not None:
-        rows = breaches.check(rewards)
-        said = rules.attribution_window
-        cut_them = "" if rules.kind.name else f"cut such conversions with `attribution_window='{said}'`, or "
-        rows.add(
-            rules.clock, delay > stated, f"{rules.word} later after its display than attribution_window = {said!r}",
-            f"{cut_them}raise attribution_window in [{rules.log_table}]", values=_instants(rewards["time"], spec),
-        )  # fmt: skip
-        rewards = _where(rewards, rows.close())
+        counts[WITHOUT] += without
     return Outcomes(
-        events=_bounded(rewards, rules, breaches).select("display", "time", "value"),
+        events=pl.concat(events),
+        rows=height,
         kind=replace(rules.kind, observed_until=until, attribution_window=stated if cut is None else cut),
         counts=counts,
-        notes=notes,
+        notes=tuple(_notes(counts, rules, window, spec.tick)),
     )
+
+
+def _near(found: pl.DataFrame, rules: EventRules, longest: int | None) -> tuple[pl.DataFrame, dict[str, float]]:
+    """Return the events that may be of their display by the time between them, and the number of the others."""
+    if rules.by_user:
+        near = found if longest is None else found.filter(found["time"] - found["shown"] <= longest)
+        return near, {WITHOUT: found.height - near.height}
+    if rules.min_delay:
+        late = found.filter(found["time"] - found["shown"] >= rules.min_delay)
+        return late, {SOONER: found.height - late.height}
+    return found, {}
+
+
+def _within(kept: pl.DataFrame, stated: int, spec: FileSpec, rules: EventRules, breaches: Breaches) -> pl.DataFrame:
+    """Return the events that come within the spec's window."""
+    rows, said = breaches.check(kept), rules.attribution_window
+    cut_them = "" if rules.kind.name else f"cut such conversions with `attribution_window='{said}'`, or "
+    rows.add(
+        rules.clock, kept["time"] - kept["shown"] > stated,
+        f"{rules.word} later after its display than attribution_window = {said!r}",
+        f"{cut_them}raise attribution_window in [{rules.log_table}]", values=_instants(kept["time"], spec),
+    )  # fmt: skip
+    return _where(kept, rows.close())
+
+
+def _notes(counts: Mapping[str, float], rules: EventRules, window: str | int | None, tick: str) -> Iterator[str]:
+    """Yield what is to be said of the events that count for none."""
+    if few := int(counts.get(WITHOUT, 0)):
+        longest = rules.attribution_window if window is None else window
+        within = "" if longest is None else f" within {longest}"
+        yield f"{few:,} {rules.word}s have no display of their user before them{within}: they count for none."
+    if few := int(counts.get(SOONER, 0)):
+        yield f"{few:,} {rules.word}s sooner than {rules.columns.min_delay} after their display are none of it."
+    if window is not None and (few := int(counts.get(CUT, 0))):
+        yield cut_note(few, window, tick)
 
 
 def _followed(

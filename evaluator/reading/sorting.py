@@ -148,7 +148,7 @@ def spools(folder: Path | None) -> Callable[[], Spool]:
 
 
 class SortedChunks:
-    """The rows of `chunks` by time, missing times last, as frames of `CHUNK_ROWS` rows.
+    """The rows of `chunks` by time, missing times last, as frames of about `CHUNK_ROWS` rows.
 
     Distribution sort: rows are spooled, distributed into ranges of times, and each range is sorted in memory. A range
     of a single time, of whatever size, needs no sorting. Disk: twice the rows for the time of the iteration. `chunks`
@@ -177,7 +177,7 @@ class SortedChunks:
         if self._all is None:
             self._all = self._range(self._chunks)
         left = self._limit
-        for frame in scan.of_equal_size(self._in_order(self._all), scan.CHUNK_ROWS):
+        for frame in scan.of_similar_size(self._in_order(self._all), scan.CHUNK_ROWS):
             yield frame if left is None else frame.head(left)
             if left is not None:
                 left -= frame.height
@@ -210,7 +210,7 @@ class SortedChunks:
         edges = part.edges()
         ranges = [_Range(self._new_spool()) for _ in range(len(edges) + 1)]
         # Of larger frames each range gets fewer and larger pieces.
-        for frame in scan.of_equal_size(part.spool.frames(), max(RANGE_ROWS // 2, 1)):
+        for frame in scan.of_similar_size(part.spool.frames(), max(RANGE_ROWS // 2, 1)):
             into = np.searchsorted(edges, self._times(frame), side="right")
             for number, rows in split(frame, into, len(ranges)):
                 ranges[number].add(rows, self._times(rows))

@@ -16,7 +16,15 @@ from evaluator.errors import SourceError
 from evaluator.escape import shortened
 from evaluator.reading.sources.files import SourceFile
 from evaluator.reading.spec_sections import Table
-from evaluator.reading.text import longest_line, open_text, refuse_illegal, too_long, unpacking, utf8_pieces
+from evaluator.reading.text import (
+    ROWS,
+    longest_line,
+    open_text,
+    refuse_illegal,
+    too_long,
+    unpacking,
+    utf8_pieces,
+)
 
 CHECK = "check source.format, source.delimiter and the quotes of that line"
 # A first line that is no row: Excel reads there, and some write there, what parts the cells.
@@ -29,6 +37,8 @@ _BOM = "\ufeff".encode()
 _ROWS, _CELLS = 250_000, 4_000_000
 # Bytes that are compared at once: few enough that they stay in the processor's cache.
 _BLOCK = 1 << 18
+# Pieces of text that are parsed at once, at most: fewer where rows are so short that these hold the rows of a chunk.
+_PIECES = 4
 
 
 class _Beginning(NamedTuple):
@@ -295,12 +305,15 @@ class Widths:
 
 
 def _whole_rows(path: Path, encoding: str, header: Header, names: bytes, *, single: bool) -> Iterator[bytes]:
-    """Yield the text in pieces of whole rows behind the `names` of columns.
+    """Yield the text in pieces of whole rows behind the `names` of columns: a small one, then some of a chunk's rows.
 
     None of them ends with an empty row, unless rows are `single` cells.
     """
     top, returns = header.size, header.returns
+    # Whole rows that are not yielded yet, and what is behind them.
+    rows: list[bytes | memoryview] = []
     waiting: list[bytes | memoryview] = []
+    size, enough = 0, 1
     length, read, open_quote, most = 0, 0, False, longest_line()
     for piece in utf8_pieces(path, encoding, returns=returns):
         text = piece if read else piece.removeprefix(_BOM)
@@ -320,12 +333,18 @@ def _whole_rows(path: Path, encoding: str, header: Header, names: bytes, *, sing
             length += len(text)
             continue
         whole = memoryview(text)
-        yield b"".join([names, *waiting, whole[:cut]])
+        rows += [*waiting, whole[:cut]]
+        size += length + cut
         waiting, length = [whole[cut:]], len(text) - cut
+        if size >= enough:
+            if enough == 1:
+                enough = min(ROWS * size // max(text.count(b"\n", 0, cut), 1), _PIECES * len(piece)) - len(piece) // 2
+            yield b"".join([names, *rows])
+            rows, size = [], 0
     rest = b"".join(waiting)
     rest = rest if single or open_quote else rest[: _filled_end(rest, len(rest))]
-    if rest:
-        yield names + rest
+    if rows or rest:
+        yield b"".join([names, *rows, rest])
 
 
 def _too_long(path: Path, pieces: Iterator[bytes], begin: int, held: bytes) -> SourceError:

@@ -55,13 +55,27 @@ OPTIONS = st.fixed_dictionaries(
         "actions": st.sampled_from(["top:2", "10,a"]),
         "features": st.sampled_from(["city,age", "city:one-hot", "none"]),
         "keep": st.sampled_from([["city"], ["age", "city"], ["ad"]]),
+        "attribution_window": st.sampled_from([3, 25]),
     },
 ).flatmap(lambda options: st.sampled_from([options, options | LEAVE_OUT, options | LEAVE_OUT]))
 SECTIONS = st.fixed_dictionaries(
     {},
     optional={
         "display": st.sampled_from([{"propensity": "p"}, {"propensity_kind": "uniform"}, {"id": "id"}]),
-        "conversion": st.just({"key": ["key"], "deduplicate": "last_click", "click": "click"}),
+        "conversion": st.sampled_from(
+            [
+                {"key": ["key"], "deduplicate": "last_click", "click": "click"},
+                {"min_delay": 3, "value": "p"},
+            ]
+        ),
+        "log": st.sampled_from(
+            [
+                {"observed_until": "complete", "reward_max": 0.5},
+                {"observed_until": 20},
+                {"attribution_window": 5},
+            ]
+        ),
+        "outcomes": st.just({"click": {"indicator": "click", "immediate": True, "value": "p", "value_max": 0.5}}),
         "context": st.just({"columns": {"city": "category", "age": "number"}, "dimensions": 4}),
     },
 )
