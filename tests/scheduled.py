@@ -182,12 +182,6 @@ class Schedule:
             return rounds, np.nextafter(cut, -np.inf)
         return rounds, times - self.lag
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Return them as a replay takes them."""
-        lag: int | str | None = self.lag_rounds or (f"{self.lag:g}s" if self.lag else None)
-        return {"learn_every": self.every, "learn_lag": lag}
-
 
 def live_regrets(
     policy: Any,

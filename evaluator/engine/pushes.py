@@ -5,7 +5,8 @@ what came of them by then, in their order, as the policy would have been told on
 begins anew, with its own draws and its own order among equals, from the same state.
 
 On the *live clock* delays are counted in time: round n stands where the log's (n / share)-th display does, and its
-conversion comes with the last display that is no later than the conversion.
+conversion comes with the round that is nearest. With the last one before it, a push would bring what comes after the
+push and before the next round; with the next one, it would leave out what had come.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class LiveClock(NamedTuple):
     """Where the rounds of a policy that serves a share of the traffic stand in time.
 
     Some displays of the traffic have the numbers `mark`, increasing, and the times `marked_at` in ticks, shape (q,);
-    between them the traffic is even, and after the last it has the mean `rate`, in displays per tick. The first round
-    is that of display `origin`, and `share` is the number of rounds per display.
+    between them the traffic is even, and after the last it has the mean `rate`, in displays per tick. Rounds begin at
+    display `origin`, and `share` is their number per display.
     """
 
     mark: Ints
@@ -99,9 +100,9 @@ def rounds_until(clock: LiveClock | None, now: int, delay: int) -> int:
     """Return how many rounds after round `now` a conversion comes, whose delay is in the clock's unit."""
     if clock is None or delay <= 0:
         return delay
-    place = clock.origin + (now - 1) / clock.share
+    place = max(clock.origin - 1.0 + now / clock.share, clock.mark[0])
     come = place_at(clock, time_at(clock, place) + delay)
-    return max(int(np.rint((np.floor(come) - place) * clock.share)), 0)
+    return max(int(np.rint((come - place) * clock.share)), 0)
 
 
 @inlinable

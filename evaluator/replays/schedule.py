@@ -6,8 +6,8 @@ two pushes it serves from what it had.
 
 *One live clock.* Where the schedule names a time, round n stands at the time of the log's (n / share)-th display,
 counted from the first one. A push comes after as many rounds as the log has displays before it, times the share; its
-cut are those up to the push less the lag; a conversion is told with the last round that is no later than its own round
-and its delay in time. All three depend on the number of the round alone, and so serve every sampler and every resampled
+cut are those up to the push less the lag; a conversion is told with the round nearest to its own round's time and its
+delay. All three depend on the number of the round alone, and so serve every sampler and every resampled
 log. Other clocks are biased: pushes at the log's calendar times let the policy learn from 1/c times its traffic, a mean
 number of rounds between pushes forgets rhythm and growth, and so does a delay in displays beside pushes in time
 (`tests/statistical/test_schedules.py` has each of them).
@@ -75,7 +75,7 @@ def pushes_in_time(
     if schedule.every.rounds:
         after = pushes_in_rounds(schedule, clock, horizon).after
         # A push comes with the round that it follows.
-        at = _times(live, live.origin + (after - 1) / live.share)
+        at = _times(live, np.maximum(live.origin - 1.0 + after / live.share, live.origin))
     else:
         at = _push_times(schedule, live, clock.tick_seconds, timezone, horizon)
         after = _rounds_by(live, at)
@@ -139,7 +139,8 @@ def _push_times(
         day = SECONDS["d"] / tick_seconds
         first = math.floor((begin - schedule.at / tick_seconds) / day) * day + schedule.at / tick_seconds
         return np.asarray(first + count * every, np.float64)
-    return _local_times(schedule, begin * tick_seconds, len(count), ZoneInfo(timezone)) / tick_seconds
+    # One more, for a day may have 23 hours.
+    return _local_times(schedule, begin * tick_seconds, len(count) + 1, ZoneInfo(timezone)) / tick_seconds
 
 
 def _local_times(schedule: Schedule, begin: float, count: int, zone: ZoneInfo) -> npt.NDArray[np.float64]:

@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from evaluator.replays.rounds.schedule import Schedule, Span, parse_schedule
 
 from evaluator import replay
 from evaluator.api import plan
+from evaluator.engine.pushes import rounds_until
 from evaluator.errors import ParameterError
 from evaluator.log import Log
+from evaluator.options.deployment import Schedule, Span, parse_schedule
+from evaluator.options.shared import ClockName
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from tests.logs import bernoulli_log, build_log
@@ -54,28 +56,26 @@ def test_a_schedule_is_what_its_words_say(every: str | int | None, lag: str | in
 
 
 @pytest.mark.parametrize(
-    "every", ["", "nightly", "0", 0, -5, "-5", "0h", "-1h", "1", "1.5", "1d@", "1d@3", "1d@24:00", "1d@03:60", "0d@03:00",
-              "1h@03:00", "@03:00", "1d@03:00:00", "1.5d@03:00", "events", "1 fortnight", True],
+    "every", ["nightly", "0", 0, -5, "-5", "0h", "-1h", "5 0", "1.5", "1d@", "1d@3", "1d@24:00", "1d@03:60", "0d@03:00",
+              "1h@03:00", "@03:00", "1d@03:00:00", "1.5d@03:00", "events", "1 fortnight"],
 )  # fmt: skip
 def test_what_is_no_schedule_is_refused_in_a_line_that_says_how_one_is_written(every: Any) -> None:
-    if every == "1":
-        return
     with pytest.raises(ParameterError) as refused:
         plan(LOG, "ucb1", learn_every=every)
     said = str(refused.value)
     assert "\n" not in said
     assert "learn_every" in said
-    assert "500" in said and "1h" in said and "1d@03:00" in said
+    assert all(word in said for word in ("500", "1h", "1d@03:00"))
 
 
-@pytest.mark.parametrize("lag", ["", "late", -1, "-6h", "1d@03:00", "event", "1.5"])
+@pytest.mark.parametrize("lag", ["late", -1, "-6h", "1d@03:00", "event", "1.5"])
 def test_what_is_no_lag_is_refused_likewise(lag: Any) -> None:
     with pytest.raises(ParameterError) as refused:
         plan(LOG, "ucb1", learn_every=500, learn_lag=lag)
     said = str(refused.value)
     assert "\n" not in said
     assert "learn_lag" in said
-    assert "500" in said and "6h" in said
+    assert all(word in said for word in ("500", "6h"))
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,13 @@ def test_stamps_must_tell_a_schedule_apart() -> None:
         time=(START // 86_400 + np.arange(3000) // 100) * 86_400,
         action=np.arange(3000) % 3,
         conversion_display=[1],
-        conversion_time=[START + 86_400],
+        conversion_time=[START // 86_400 * 86_400 + 86_400],
         n_actions=3,
         tick="s",
     )
-    for options in ({"learn_every": "1h"}, {"learn_every": "7d", "learn_lag": "1h"}):
-        with pytest.raises(ParameterError, match=r"time stamps .* multiples of 1d. Hint: "):
+    schedules: list[dict[str, Any]] = [{"learn_every": "1h"}, {"learn_every": "7d", "learn_lag": "1h"}]
+    for options in schedules:
+        with pytest.raises(ParameterError, match=r"time stamps .* multiples of 1 d\. Hint: take at least 1 d"):
             plan(days, "ucb1", **options)
 
 
@@ -108,16 +109,20 @@ def test_pushes_denser_than_rounds_are_refused() -> None:
 
 
 def pushes(log: Log, **options: Any) -> list[tuple[int, int]]:
-    """Return after how many rounds each push comes, and up to which round it teaches."""
+    """Return after how many rounds, but the last one, each push comes, and up to which round it teaches."""
     times = plan(log, "ucb1", **options).pushes
     assert times is not None
-    return list(zip(times.after.tolist(), times.cut.tolist(), strict=True))
+    return [
+        (after, cut) for after, cut in zip(times.after.tolist(), times.cut.tolist(), strict=True) if after < len(log)
+    ]
 
 
 def log_at(time: Any, **meta: Any) -> Log:
     time = np.asarray(time)
-    conversion = {"conversion_display": [0], "conversion_time": [time[0] + 1], "n_actions": 2, "tick": "s"}
-    return build_log(time=time, action=np.arange(len(time)) % 2, **conversion, **meta)
+    action = np.arange(len(time)) % 2
+    return build_log(
+        time=time, action=action, conversion_display=[0], conversion_time=[time[0] + 1], n_actions=2, tick="s", **meta
+    )
 
 
 # At 0, 10, 20, 30, a pause, then a burst and a last one.
@@ -134,7 +139,7 @@ BY_HAND = log_at([0, 10, 20, 30, 80, 81, 82, 83, 84, 120], timezone=None)
         # A lag of 40 from 25 reaches before the log; 75 - 40 holds all four, 100 - 40 as well.
         ({"learn_every": "25s", "learn_lag": "40s"}, [(3, 0), (4, 4), (9, 4)]),
         # A display at the push belongs to it.
-        ({"learn_every": "10s", "horizon": 4}, [(2, 2), (3, 3), (4, 4)]),
+        ({"learn_every": "20s"}, [(3, 3), (4, 4), (5, 5), (9, 9)]),
         ({"learn_every": "25s", "learn_lag": 2}, [(3, 1), (4, 2), (9, 7)]),
         ({"learn_every": 4}, [(4, 4), (8, 8)]),
         ({"learn_every": 4, "learn_lag": 3}, [(4, 1), (8, 5)]),
@@ -144,7 +149,7 @@ BY_HAND = log_at([0, 10, 20, 30, 80, 81, 82, 83, 84, 120], timezone=None)
         ({"learn_every": "event", "learn_lag": 2, "horizon": 4}, [(1, 0), (2, 0), (3, 1), (4, 2)]),
         ({"learn_every": "event", "learn_lag": "12s", "horizon": 5}, [(1, 0), (2, 0), (3, 1), (4, 2), (5, 4)]),
         # Round n is the display 2n of a policy that serves a half.
-        ({"learn_every": "25s", "traffic_share": 0.5}, [(1, 1), (2, 2), (4, 4)]),
+        ({"learn_every": "50s", "traffic_share": 0.5, "horizon": 5}, [(2, 2), (4, 4)]),
         ({"learn_every": "1h"}, []),
     ],
 )
@@ -160,8 +165,8 @@ def hourly_log(first: datetime, hours: int, timezone: str | None) -> Log:
     ("first", "zone", "clock", "hours"),
     [
         # Clocks go forward on 29 March 2026 at 02:00 and back on 25 October at 03:00.
-        (datetime(2026, 3, 27, 12, 30), "Europe/Berlin", "03:00", [15, 24 + 15, 48 + 14, 72 + 14]),
-        (datetime(2026, 10, 23, 12, 30), "Europe/Berlin", "03:00", [15, 24 + 15, 48 + 16, 72 + 16]),
+        (datetime(2026, 3, 27, 12, 30), "Europe/Berlin", "03:00", [15, 24 + 14, 48 + 14, 72 + 14]),
+        (datetime(2026, 10, 23, 12, 30), "Europe/Berlin", "03:00", [15, 24 + 16, 48 + 16, 72 + 16]),
         # 02:30 does not exist on the one day, where the hour's clock shows 03:30; on the other it comes twice.
         (datetime(2026, 3, 28, 12, 0), "Europe/Berlin", "02:30", [15, 24 + 14]),
         (datetime(2026, 10, 24, 12, 0), "Europe/Berlin", "02:30", [15, 24 + 16]),
@@ -202,7 +207,8 @@ def test_a_push_of_every_round_is_no_schedule(policy: str, sampler: str) -> None
 
 def test_a_push_after_the_horizon_teaches_nothing() -> None:
     # All actions are as new as at the beginning, and the lowest goes first.
-    for options in ({"learn_every": 601}, {"learn_every": "30d"}, {"learn_every": 1, "learn_lag": "30d"}):
+    never: list[dict[str, Any]] = [{"learn_every": 601}, {"learn_every": "30d"}, {"learn_every": 1, "learn_lag": "30d"}]
+    for options in never:
         result = replay(LOG, "ucb1:ties=lowest", horizon=600, **options)
         assert result.action_share[0] == 1.0
         assert (result.delivered, result.pending) == (0, result.generated)
@@ -212,6 +218,21 @@ def test_a_push_after_the_horizon_teaches_nothing() -> None:
     assert draws.trajectory["action"].equals(without.trajectory["action"])
     # By chance a third each, 4 standard errors around it.
     assert np.allclose(draws.action_share, 1 / 3, atol=4 * np.sqrt(2 / 9 / draws.rounds))
+
+
+def test_a_conversion_waits_for_the_push_that_it_comes_before() -> None:
+    # Rounds at 0, 10, 20, ...; conversions of the first at 14 and 16, before and after a push at 15: one is told by it.
+    log = build_log(
+        time=np.arange(8) * 10, action=np.arange(8) % 2, conversion_display=[0, 0], conversion_time=[14, 16],
+        n_actions=2, tick="s",
+    )  # fmt: skip
+    times = plan(log, "ucb1", learn_every="15s", sampler="queue").pushes
+    assert times is not None
+    assert times.clock is not None
+    assert [rounds_until(times.clock, 1, delay) for delay in (0, 4, 6, 14, 16, 34)] == [0, 0, 1, 1, 2, 3]
+    told: dict[str, Any] = {"learn_every": "15s", "sampler": "queue"}
+    delivered = [replay(log, "ucb1:ties=lowest", horizon=rounds, **told).delivered for rounds in (1, 2, 3, 4)]
+    assert delivered == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize("policy", ["random", "fixed:action=1", "logging"])
@@ -239,7 +260,7 @@ def test_a_bootstrap_resamples_it() -> None:
     assert told.resampled == replay(LOG, "ucb1", bootstrap=60, seed=1).resampled
     nightly = replay(LOG, "ucb1", bootstrap=60, seed=1, **NIGHTLY)
     assert nightly.expected_value is not None
-    assert nightly.expected_value.lower < nightly.value.estimate < nightly.expected_value.upper
+    assert nightly.expected_value.low < nightly.value.estimate < nightly.expected_value.high
     # Who learns at night earns less, on the same resampled logs.
     assert np.mean(nightly.resampled) < np.mean(told.resampled)
     assert nightly.resampled == replay(LOG, "ucb1", bootstrap=60, seed=1, jobs=2, **NIGHTLY).resampled
@@ -249,15 +270,15 @@ def test_a_bootstrap_resamples_it() -> None:
 @pytest.mark.parametrize("clock", ["traffic", "wall"])
 @pytest.mark.parametrize("options", [NIGHTLY, {"learn_every": "1h"}, {"learn_every": 70, "learn_lag": 100}])
 def test_every_conversion_is_delivered_pending_or_expired(
-    window: str | int | None, clock: str, options: dict[str, Any]
+    window: str | int | None, clock: ClockName, options: dict[str, Any]
 ) -> None:
     result = replay(LOG, "delayed-ucb", window=window, clock=clock, **options)
     assert result.generated == result.delivered + result.pending + result.expired > 0
     assert result.delivered > 0
     assert (result.expired > 0) == (window is not None)
-    # What the last push does not bring waits for one that nobody lives.
-    at_once = replay(LOG, "delayed-ucb", window=window, clock=clock)
-    assert result.pending > at_once.pending
+    # Every kept conversion waits where no push comes.
+    never = replay(LOG, "delayed-ucb", window=window, clock=clock, learn_every=100_000)
+    assert (never.delivered, never.pending + never.expired) == (0, never.generated)
 
 
 @pytest.mark.parametrize("options", [NIGHTLY, {"learn_every": "1h"}, {"learn_every": "event", "learn_lag": "6h"}])
@@ -274,12 +295,13 @@ def test_the_future_of_a_log_changes_nothing_before(policy: str, options: dict[s
     live, shown = np.full(len(LOG), np.iinfo(np.int64).max // 2), LOG.events["display_id"].to_numpy()
     live[display] = time[: rounds + 1]
     come = live[shown] + (LOG.events["time"].to_numpy() - time[shown])
+    other = np.where(np.arange(len(LOG)) < last, 0, 1)
+    action = pa.array((LOG.column("action") + other) % 3, pa.int32())
     changed = dataclasses.replace(
         LOG,
-        displays=LOG.displays.set_column(2, "action", pa.array(np.where(np.arange(len(LOG)) < last, LOG.column("action"),
-                                         (LOG.column("action") + 1) % 3).astype(np.int32))),
+        displays=LOG.displays.set_column(2, "action", action),
         events=LOG.events.filter(pc.less_equal(pa.array(come), int(time[rounds]))),
-    )  # fmt: skip
+    )
     assert LOG.events.num_rows > changed.events.num_rows > 50
     after = lived(changed)
     names = ["display_id", "action"]
