@@ -18,6 +18,7 @@ from evaluator.comparisons.differences import (
     find_differences,
     honest_difference,
     plausible_differences,
+    to_event,
     to_widest_window,
 )
 from evaluator.comparisons.expected import at_horizon, expected_difference, reward_cut, why_not_expected
@@ -31,6 +32,7 @@ from evaluator.comparisons.variants import (
     Variants,
     asked_horizon,
     assumed_by,
+    cases_of,
     common_horizon,
     comparable,
     draw_curve,
@@ -55,14 +57,20 @@ from evaluator.replays.values.resampled import ResampledValues
 
 
 def plan_comparison(
-    log: Log, policies: Sequence[Any], windows: Sequence[str | int | None], options: ReplayOptions
+    log: Log,
+    policies: Sequence[Any],
+    windows: Sequence[str | int | None],
+    options: ReplayOptions,
+    *,
+    schedules: Sequence[str | int | None] | None = None,
 ) -> list[ReplayPlan]:
-    """Plan every policy with every window; the options are those that all share, their own window is not used.
+    """Plan every policy with every window and schedule; of the options, which all share, the window is not used.
 
     ParameterError if there is nothing to compare, or two variants are the same.
     """
-    variants = pairs_of(policies, windows)
-    names = [(policy.spec, window) for policy, window in variants]
+    cases = cases_of(windows, schedules, options)
+    variants = pairs_of(policies, cases)
+    names = [(policy.spec, *case) for policy, case in variants]
     if not variants:
         raise ParameterError(
             "Nothing to compare.",
@@ -71,8 +79,9 @@ def plan_comparison(
     for name, times in Counter(names).items():
         if times > 1:
             how = "without a window" if name[1] is None else f"with window {name[1]}"
+            how += "" if name[2] is None else f", learning every {name[2]},"
             raise ParameterError(f"{name[0]} {how} is there twice.", remedy="name each variant once.")
-    asked = Variants(log, policies, windows, options)
+    asked = Variants(log, policies, cases, options)
     return [asked.plan(number) for number in range(len(asked))]
 
 
@@ -157,9 +166,9 @@ def compare_results(
         for i, (plan, result) in enumerate(zip(plans, results, strict=True))
     ]
     curves = [draw_curve(*variant) for variant in zip(plans, results, lived, strict=True)]
-    costs = to_widest_window(plans)
+    costs, of_schedules = to_widest_window(plans), to_event(plans)
     others = [i for i in range(len(plans)) if i != baseline]
-    asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in costs)]
+    asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in (*costs, *of_schedules))]
     whole = [
         first_rounds(plan, result, result.rounds) if plan.sampler == "logged" and options.reward == "eventual" else own
         for plan, result, own in zip(plans, results, lived, strict=True)
@@ -207,6 +216,7 @@ def compare_results(
             rests_on=unbounded.rewards.ends_seen,
         ),
         window_costs=tuple(realised.between(*pair) for pair in costs),
+        schedule_costs=tuple(realised.between(*pair) for pair in of_schedules),
         curves=tuple(curves),
         assumed=tuple(assumed_by(plan) for plan in plans),
         findings=ordered(_findings(plans, results, lived, horizon)),

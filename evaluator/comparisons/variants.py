@@ -1,4 +1,4 @@
-"""The variants of a study: every policy with every window, their names, and the rounds at which they are compared.
+"""The variants of a study: every policy with every window and schedule, and the rounds at which they are compared.
 
 The number of rounds is the same for all, and no outcome moves it. Each variant has a curve up to there, whose bands of
 value and regret hold at all rounds at once.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from evaluator.engine.log_replay import sure_rounds
 from evaluator.estimates.confidence import mean_sequence
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.options.deployment import EVENT
 from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
@@ -38,18 +39,35 @@ _CHECKPOINTS = 200
 _Listed = Annotated[Floats, *array_of(float, most=_CHECKPOINTS)]
 
 
-def pairs_of(
-    policies: Sequence[P], windows: Sequence[Window], description: Callable[[P], Any] = lambda policy: policy
-) -> list[tuple[P, Window]]:
-    """Return the policy and the window of each variant; the logging policy waits for nothing, and has the first only.
+class Case(NamedTuple):
+    """How the policy of a variant is deployed: the cut-off of the system, and when it learns."""
 
+    window: Window
+    learn_every: str | int | None = None
+
+
+def cases_of(
+    windows: Sequence[Window], schedules: Sequence[str | int | None] | None, options: ReplayOptions
+) -> tuple[Case, ...]:
+    """Return every window with every schedule, that of the options where none is named."""
+    every = (options.learn_every,) if schedules is None else schedules
+    return tuple(Case(window, learn_every) for window in windows for learn_every in every)
+
+
+def pairs_of(
+    policies: Sequence[P], cases: Sequence[Case], description: Callable[[P], Any] = lambda policy: policy
+) -> list[tuple[P, Case]]:
+    """Return the policy and the case of each variant, which differs from the others.
+
+    The logging policy waits for nothing, and has the first case only; what does not learn has no schedule of its own.
     Policies may come with whatever belongs to them: `description` returns the description of one.
     """
-    return [
-        (policy, window)
-        for policy in policies
-        for window in (windows[:1] if _is_logging(description(policy)) else windows)
-    ]
+    found: list[tuple[P, Case]] = []
+    for policy in policies:
+        of = description(policy)
+        own = [case for case in cases if of.learns or case.learn_every == cases[0].learn_every]
+        found += [(policy, case) for case in (own[:1] if _is_logging(of) else own)]
+    return found
 
 
 def _is_logging(policy: Any) -> bool:
@@ -57,15 +75,15 @@ def _is_logging(policy: Any) -> bool:
 
 
 class Variants:
-    """Policies with windows on one log, numbered from 0 in the order of `pairs_of`; `options.window` is not used."""
+    """Policies with their cases on one log, numbered from 0 in the order of `pairs_of`; the options have none."""
 
-    def __init__(self, log: Log, policies: Sequence[Any], windows: Sequence[Window], options: ReplayOptions) -> None:
+    def __init__(self, log: Log, policies: Sequence[Any], cases: Sequence[Case], options: ReplayOptions) -> None:
         own = learned_among(policies, options)
-        pairs = pairs_of(own, windows, lambda of: of[0])
+        pairs = pairs_of(own, cases, lambda of: of[0])
         # The logging policy's value is the log's mean: no number of rounds of the others cuts it short.
         self._asked = [
-            (policy, replace(asked, window=window, horizon=None if _is_logging(policy) else asked.horizon))
-            for (policy, asked), window in pairs
+            (policy, replace(asked, **case._asdict(), horizon=None if _is_logging(policy) else asked.horizon))
+            for (policy, asked), case in pairs
         ]
         self._basis = read_basis(numbered_as_learned(log, [policy for policy, _ in own]), options)
 
@@ -121,6 +139,8 @@ class Line:
         Number of the variant, from 0; people count from 1.
     policy, window
         Policy and window, as they were asked for.
+    learns
+        When the policy learns, as it was asked for; empty where it never does.
     title
         Policy as sentences write it, with the label of a fixed action; empty where that is `policy`.
     """
@@ -128,16 +148,25 @@ class Line:
     variant: Count
     policy: str
     window: str
+    learns: str = ""
     title: Annotated[str, *omitted] = ""
 
     def named_among(self, lines: Iterable[Line]) -> str:
-        """Return the name that tells it from others: its policy, with its window where windows differ.
+        """Return the name that tells it from others: its policy, with its window and schedule where these differ.
 
         The logging policy is one line, whatever the windows: no window is its own.
         """
-        alike = {self.window, *(line.window for line in lines)} == {self.window}
         title = self.title or self.policy
-        return title if alike or self.policy == "logging" else f"{title}, window {self.window}"
+        if self.policy == "logging":
+            return title
+        among = [self, *lines]
+        window = f", window {self.window}" if len({line.window for line in among}) > 1 else ""
+        differ = self.learns and len({line.learns for line in among if line.learns}) > 1
+        return title + window + (_learns_words(self.learns) if differ else "")
+
+
+def _learns_words(learns: str) -> str:
+    return ", at each event" if learns == EVENT else f", every {learns}"
 
 
 def names_of(results: Sequence[ReplayResult]) -> list[str]:
@@ -148,7 +177,14 @@ def names_of(results: Sequence[ReplayResult]) -> list[str]:
 
 def line_of(variant: int, result: ReplayResult) -> Line:
     """Return a variant as reports name it."""
-    return Line(variant, result.plan["policy"], window_text(result), result.title)
+    return Line(variant, result.plan["policy"], window_text(result), learns_text(result), result.title)
+
+
+def learns_text(result: ReplayResult) -> str:
+    """Return when the policy of a variant learns, as reports name it; empty where it never does."""
+    if not result.plan["learns"]:
+        return ""
+    return EVENT if result.schedule is None else result.schedule.learn_every
 
 
 def window_text(result: ReplayResult) -> str:

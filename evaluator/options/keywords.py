@@ -31,6 +31,8 @@ class BareReplayKeywords(TypedDict, total=False):
     horizon: int | None
     clock: Literal["traffic", "wall"]
     traffic_share: float
+    learn_every: str | int | None
+    learn_lag: str | int | None
     sampler: Literal["rejection", "keep", "queue"] | None
     propensity: Literal["column", "uniform", "estimate", "estimate:context"] | None
     accept_quantile: float
@@ -96,6 +98,8 @@ class SimulateKeywords(TypedDict, total=False):
     runs: int
     horizon: int | None
     window: str | int | None
+    learn_every: str | int | None
+    learn_lag: str | int | None
     delays: str
     seed: int
     jobs: int

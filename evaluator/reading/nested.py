@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from evaluator.reading.cells import label_array
+
 # Fields of the elements of a map.
 KEY, VALUE = "key", "value"
+# What no column is called: the element that makes a row.
+_ELEMENT = "__element"
 # Polars has maps since 2.0; before, they are lists of such fields.
 _MAPS: Any = getattr(pl, "Map", ())
 
@@ -69,6 +73,26 @@ def field_of(cells: pl.Series, fields: Collection[str]) -> pl.Series:
     return cells
 
 
+def with_elements(raw: pl.DataFrame, lists: pl.Series, also: pl.Series | None = None) -> pl.DataFrame:
+    """Return rows once for each element of their lists, in a column of its own; without any, only those `also` kept."""
+    some = (lists.list.len() > 0).fill_null(False)
+    rows = raw.with_columns(lists.alias(_ELEMENT)).filter(some if also is None else some | also)
+    return rows.explode(_ELEMENT)
+
+
+def flat_columns(
+    raw: pl.DataFrame, paths: Mapping[str, Sequence[str]], explode: Sequence[str] = ()
+) -> dict[str, pl.Series]:
+    """Return columns by their `paths`, those of elements from rows `with_elements` of the column `explode`."""
+    columns = {}
+    for column, path in paths.items():
+        root, *fields = path
+        if explode and tuple(path[: len(explode)]) == tuple(explode):
+            root, fields = _ELEMENT, list(path[len(explode) :])
+        columns[column] = field_of(raw[root], fields).alias(column)
+    return columns
+
+
 def value_at(found: dict[str, Any], column: str) -> Any:
     """Return the value of a column in an object, whose keys may hold others; None where there is none."""
     path = path_of(column, found)
@@ -81,14 +105,16 @@ def value_at(found: dict[str, Any], column: str) -> Any:
 
 
 def elements(value: Any) -> list[Any] | None:
-    """Return the elements of a list, or the keys and values of an object; none where it is missing.
+    """Return the elements of a list, of a text that is a JSON array of labels, or the keys and values of an object.
 
-    None of another value.
+    Without elements where it is missing. None of another value.
     """
     if value is None or value == "":
         return []
     if isinstance(value, dict):
         return [{KEY: key, VALUE: of} for key, of in value.items()]
+    if isinstance(value, str):
+        return label_array(value)
     return value if isinstance(value, list) else None
 
 

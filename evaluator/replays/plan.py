@@ -19,6 +19,7 @@ from evaluator.log.column import Column
 from evaluator.log.log_tables import Objective, PropensityKind
 from evaluator.log.reward_kinds import CapLoss, counts_costs, number_of_conversions
 from evaluator.log.schema import is_target
+from evaluator.options.deployment import Schedule
 from evaluator.options.shared import ClockName
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.options import ReplayOptions
@@ -26,7 +27,6 @@ from evaluator.replays.rounds.clock import KnownDelays, ReplayClock, ReplayWindo
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.propensity import Propensities, Thinning
 from evaluator.replays.rounds.reward_range import RewardEnd, RewardRange
-from evaluator.replays.rounds.schedule import Schedule
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.warm_start import WarmStart
@@ -234,6 +234,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
             schema_displays={field.name: _type_name(field.type) for field in self.log.schema},
             fingerprint=self.log.meta.fingerprint,
             policy=self.policy.spec,
+            learns=bool(self.policy.learns) and self.sampler != "logged",
             sampler=self.sampler,
             clock=self.clock.kind,
             traffic_share=self.clock.traffic_share,
@@ -360,6 +361,8 @@ class PlanFacts:
         Arrow type of each column of the displays.
     policy
         Spec of the policy.
+    learns
+        Whether the policy learns from its rounds.
     sampler
         How displays become rounds; ``logged`` for the logging policy itself.
     clock
@@ -413,6 +416,7 @@ class PlanFacts:
     schema_displays: Mapping[str, str]
     fingerprint: str
     policy: str
+    learns: bool
     sampler: SamplerName
     clock: ClockName
     traffic_share: NotNegative

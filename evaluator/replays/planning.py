@@ -27,6 +27,7 @@ from evaluator.log.reward_kinds import (
     with_rewards,
 )
 from evaluator.log.vectors_of_displays import in_order
+from evaluator.options.deployment import Schedule, parse_schedule
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
@@ -34,7 +35,15 @@ from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.findings.plan import assumptions, check_clusters, describe_clusters, warn_of_kind, warnings
 from evaluator.replays.learned.policy import LearnedPolicy, displays_of
-from evaluator.replays.options import Guardrail, ObjectiveName, ReplayOptions, held_out, known_share, parse_guardrails
+from evaluator.replays.options import (
+    BareReplayOptions,
+    Guardrail,
+    ObjectiveName,
+    ReplayOptions,
+    held_out,
+    known_share,
+    parse_guardrails,
+)
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.rounds.clock import (
     KnownDelays,
@@ -59,9 +68,9 @@ from evaluator.replays.rounds.propensity import (
     thinning,
 )
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
-from evaluator.replays.rounds.schedule import live_delays, plan_pushes
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, vectors_of
-from evaluator.replays.rounds.survey import Survey, survey
+from evaluator.replays.rounds.survey import Survey, survey, surveys
+from evaluator.replays.schedule import live_delays, plan_pushes
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
 
@@ -165,7 +174,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         reward_min=known_rewards.least,
         playable=None if playable is None else int(playable.sum()),
     )
-    schedule = options.schedule if policy.learns and sampler != "logged" else None
+    schedule = deployed(log, options) if policy.learns and sampler != "logged" else None
     pushes = None if schedule is None else plan_pushes(schedule, surveyed, clock, window, horizon)
     if pushes is not None and pushes.clock is not None:
         rounds = replace(rounds, ticks=live_delays(surveyed, window))
@@ -356,18 +365,17 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
         refuse_counted(log, "capped rewards (`cap`)")
         log, capped = with_cap(log, options.cap)
     apart, log = log, with_rewards(log, costs=objective_of(log, options.objective) == "profit")
-    surveyed = survey(log)
     known = None
     if options.delays_from is not None:
-        known = known_delays(surveyed, known_share(options.delays_from))
-        surveyed, apart = survey(log.after(known.displays)), apart.after(known.displays)
+        known = known_delays(survey(log), known_share(options.delays_from))
+        log, apart = log.after(known.displays), apart.after(known.displays)
+    kinds = list(dict.fromkeys([*(one.name for one in apart.meta.outcomes), *limited]))
+    surveyed, *others = surveys([log, *(events_of(apart, name) for name in kinds)])
     clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
     sets = read_sets(surveyed.log)
-    kinds = dict.fromkeys([*(one.name for one in apart.meta.outcomes), *limited])
-    outcomes = {name: survey(events_of(apart, name)) for name in kinds}
     found = resolve_propensities(surveyed, options.propensity)
     splits = read_groups(surveyed.log, options.by)
-    return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits)
+    return Basis(surveyed, found, known, clusters, capped, sets, dict(zip(kinds, others, strict=True)), splits)
 
 
 def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
@@ -381,6 +389,14 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
             remedy="name the column of costs in the spec (`cost` in [display]), or take `objective='revenue'`.",
         )
     return asked or log.meta.objective or ("profit" if has_costs(log) else "revenue")
+
+
+def deployed(log: Log, options: BareReplayOptions) -> Schedule | None:
+    """Return when a policy learns: as is asked, else as the log says of its deployment; None for at each event."""
+    if options.learn_every is not None or options.learn_lag is not None or options.reward == "observed":
+        return options.schedule
+    of = log.meta.deployment
+    return parse_schedule(of.get("learn_every"), of.get("learn_lag"))
 
 
 def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:

@@ -160,7 +160,7 @@ class LogRounds:
     `vectors` is the kind that a policy reads: ``action_set``, ``context``, ``target`` or ``target:NAME`` (a policy),
     ``features`` (of the actions), or None. `delay` is that of each of the log's conversions in rounds, shape (c,),
     `NO_WINDOW` where a duration cuts it off, and `ticks` the same in ticks where the policy is told on a live clock
-    (`evaluator.replays.rounds.schedule`); `told` whether the policy may be told of each, None where it may of all.
+    (`evaluator.replays.schedule`); `told` whether the policy may be told of each, None where it may of all.
     `playable` are the actions that are logged at all, shape (K,): of each display's eligible ones a policy chooses
     among these; None where every display has the same.
     """

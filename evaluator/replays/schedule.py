@@ -19,8 +19,7 @@ clock's: there a push comes after as many rounds as the log has displays before 
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -30,98 +29,13 @@ import numpy.typing as npt
 from evaluator.engine.pushes import LiveClock, PushTimes
 from evaluator.errors import ParameterError
 from evaluator.log.times import dated
+from evaluator.options.deployment import Schedule, Span
 from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow, on_clock
 from evaluator.replays.rounds.survey import Survey
 from evaluator.results.json_documents import Count, NotNegative
-from evaluator.units import NO_WINDOW, SECONDS, format_duration, parse_duration, parse_whole
+from evaluator.units import NO_WINDOW, SECONDS, format_duration
 
-EVENT = "event"
-_OF_DAY = re.compile(r"\s*(\d+)\s*d\s*@\s*(\d{1,2}):(\d{2})\s*")
-_HOW = "write event (at each one), rounds (500), a duration (1h), or days with a time of day (1d@03:00)."
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Span:
-    """A number of rounds, or a time in seconds; the other is None."""
-
-    rounds: int | None
-    seconds: float | None
-
-    @property
-    def none(self) -> bool:
-        """Whether it is nothing."""
-        return not self.rounds and not self.seconds
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A push after each span, at a time of day if it is of days, of what was known a lag before it.
-
-    `text` and `lag_text` are what was asked for; `at` are seconds after midnight, None where the first push comes a
-    span after the first display.
-    """
-
-    text: str
-    lag_text: str
-    every: Span
-    lag: Span
-    at: int | None = None
-
-    @property
-    def in_time(self) -> bool:
-        """Whether it names a time, so that rounds need one."""
-        return bool(self.every.seconds or self.lag.seconds)
-
-    @property
-    def words(self) -> str:
-        """The schedule as sentences write it.
-
-        >>> parse_schedule("1d@03:00", "6h").words
-        'every 1d@03:00, of what was known 6h before'
-        """
-        every = f"{self.every.rounds:,} rounds" if self.every.rounds else self.text
-        every = "after every round" if self.every.rounds == 1 else f"every {every}"
-        if self.lag.none:
-            return every
-        lag = f"{self.lag.rounds:,} rounds" if self.lag.rounds else self.lag_text
-        return f"{every}, of what was known {lag} before"
-
-
-def parse_schedule(learn_every: str | int | None, learn_lag: str | int | None) -> Schedule | None:
-    """Return the schedule that a user asked for; None for learning at each event, without a lag.
-
-    Raise ParameterError if one of the two is no schedule; it says how one is written.
-    """
-    text = EVENT if learn_every is None else str(learn_every).strip()
-    lag_text = "0" if learn_lag is None else str(learn_lag).strip()
-    lag = _span(lag_text, "learn_lag", "write rounds (500) or a duration (6h).")
-    found, at = _OF_DAY.fullmatch(text), None
-    if text == EVENT:
-        every = Span(1, None)
-    elif found is not None:
-        days, hour, minute = (int(part) for part in found.groups())
-        at = 3600 * hour + 60 * minute
-        if days < 1 or hour > 23 or minute > 59:
-            raise ParameterError(f"`learn_every={text!r}` is out of range.", remedy=_HOW)
-        every = Span(None, days * SECONDS["d"])
-    else:
-        every = _span(text, "learn_every", _HOW)
-    if every.none:
-        raise ParameterError(f"`learn_every={text!r}` is out of range.", remedy=_HOW)
-    if text == EVENT and lag.none:
-        return None
-    return Schedule(text, lag_text, every, lag, at)
-
-
-def _span(text: str, option: str, how: str) -> Span:
-    rounds = parse_whole(text)
-    if rounds is not None:
-        return Span(rounds, None)
-    try:
-        return Span(None, parse_duration(text))
-    except ParameterError as error:
-        raise ParameterError(f"`{option}={text!r}` is no schedule.", remedy=how) from error
 
 
 def plan_pushes(
@@ -132,30 +46,44 @@ def plan_pushes(
     Raise ParameterError if the schedule names a time and the log has none, or one that its time stamps do not tell.
     """
     if not schedule.in_time:
-        return _in_rounds(schedule, clock, horizon)
+        return pushes_in_rounds(schedule, clock, horizon)
     _refuse_times(schedule, survey, clock)
+    live = LiveClock(survey.mark, survey.marked_at, float(survey.mark[0]), clock.share, survey.rate)
+    pushes = pushes_in_time(schedule, live, clock, survey.log.meta.timezone, horizon)
+    reached = survey.delay_ticks[survey.delay_ticks <= (NO_WINDOW if window.ticks is None else window.ticks)]
+    span = np.array([survey.longest_span(int(reached.max(initial=0)))])
+    return replace(
+        pushes, clock=live, closes=window.ticks is not None, reach=min(int(on_clock(span, clock)[0]) + 2, horizon)
+    )
+
+
+def pushes_in_rounds(schedule: Schedule, clock: ReplayClock | None, horizon: int) -> PushTimes:
+    """Return the pushes of a schedule that counts rounds, within so many; a world of rounds has no clock."""
+    every = _rounds(schedule.every, clock)
+    after = np.arange(every, horizon + 1, every, dtype=np.int64)
+    return PushTimes(after, np.maximum(after - _rounds(schedule.lag, clock), 0))
+
+
+def pushes_in_time(
+    schedule: Schedule, live: LiveClock, clock: ReplayClock, timezone: str | None, horizon: int
+) -> PushTimes:
+    """Return the pushes of a schedule that names a time, within so many rounds on a live clock.
+
+    Raise ParameterError if there are more of them than rounds.
+    """
     assert clock.tick_seconds is not None
-    live = live_clock(survey, clock)
     if schedule.every.rounds:
-        after = _in_rounds(schedule, clock, horizon).after
+        after = pushes_in_rounds(schedule, clock, horizon).after
         # A push comes with the round that it follows.
         at = _times(live, live.origin + (after - 1) / live.share)
     else:
-        at = _push_times(schedule, survey, live, clock.tick_seconds, horizon)
+        at = _push_times(schedule, live, clock.tick_seconds, timezone, horizon)
         after = _rounds_by(live, at)
     lag = (schedule.lag.seconds or 0.0) / clock.tick_seconds
     cut = _rounds_by(live, at - lag) if lag else after - _rounds(schedule.lag, clock)
     # Of several pushes between two rounds the last one brings it all.
-    last = np.append(after[1:] != after[:-1], True) & (after > 0) & (after <= horizon)
-    after, cut = after[last], np.clip(cut[last], 0, after[last])
-    reached = survey.delay_ticks[survey.delay_ticks <= (NO_WINDOW if window.ticks is None else window.ticks)]
-    span = np.array([survey.longest_span(int(reached.max(initial=0)))])
-    return PushTimes(after, cut, live, window.ticks is not None, min(int(on_clock(span, clock)[0]) + 2, horizon))
-
-
-def live_clock(survey: Survey, clock: ReplayClock) -> LiveClock:
-    """Return where the rounds of a replay stand in time."""
-    return LiveClock(survey.mark, survey.marked_at, float(survey.mark[0]), clock.share, survey.rate)
+    last = np.append(after[1:] != after[:-1], True)[: len(after)] & (after > 0) & (after <= horizon)
+    return PushTimes(after[last], np.clip(cut[last], 0, after[last]))
 
 
 def live_delays(survey: Survey, window: ReplayWindow) -> Ints:
@@ -168,16 +96,12 @@ def live_delays(survey: Survey, window: ReplayWindow) -> Ints:
     return np.where(survey.delay_ticks <= window.ticks, survey.delay_ticks, NO_WINDOW)
 
 
-def _rounds(span: Span, clock: ReplayClock) -> int:
+def _rounds(span: Span, clock: ReplayClock | None) -> int:
     """Return a span in rounds of the policy: on the wall clock rounds are logged displays, as those of a window."""
     rounds = span.rounds or 0
-    return max(round(rounds * clock.share), min(rounds, 1)) if clock.kind == "wall" else rounds
-
-
-def _in_rounds(schedule: Schedule, clock: ReplayClock, horizon: int) -> PushTimes:
-    every = _rounds(schedule.every, clock)
-    after = np.arange(every, horizon + 1, every, dtype=np.int64)
-    return PushTimes(after, np.maximum(after - _rounds(schedule.lag, clock), 0))
+    if clock is None or clock.kind != "wall":
+        return rounds
+    return max(round(rounds * clock.share), min(rounds, 1))
 
 
 def _refuse_times(schedule: Schedule, survey: Survey, clock: ReplayClock) -> None:
@@ -197,12 +121,11 @@ def _refuse_times(schedule: Schedule, survey: Survey, clock: ReplayClock) -> Non
 
 
 def _push_times(
-    schedule: Schedule, survey: Survey, live: LiveClock, tick_seconds: float, horizon: int
+    schedule: Schedule, live: LiveClock, tick_seconds: float, timezone: str | None, horizon: int
 ) -> npt.NDArray[np.float64]:
     """Return the times of all pushes within so many rounds, in ticks, shape (P,)."""
     assert schedule.every.seconds is not None
-    begin = float(survey.marked_at[0])
-    end = float(_times(live, np.array([live.origin + horizon / live.share]))[0])
+    begin, end = _times(live, live.origin + np.array([0.0, horizon / live.share])).tolist()
     every = schedule.every.seconds / tick_seconds
     if (end - begin) / every > horizon:
         raise ParameterError(
@@ -212,12 +135,11 @@ def _push_times(
     count = np.arange(1, math.ceil((end - begin) / every) + 1)
     if schedule.at is None:
         return np.asarray(begin + count * every, np.float64)
-    zone = survey.log.meta.timezone
-    if zone is None or not dated(begin, tick_seconds):
+    if timezone is None or not dated(begin, tick_seconds):
         day = SECONDS["d"] / tick_seconds
         first = math.floor((begin - schedule.at / tick_seconds) / day) * day + schedule.at / tick_seconds
         return np.asarray(first + count * every, np.float64)
-    return _local_times(schedule, begin * tick_seconds, len(count), ZoneInfo(zone)) / tick_seconds
+    return _local_times(schedule, begin * tick_seconds, len(count), ZoneInfo(timezone)) / tick_seconds
 
 
 def _local_times(schedule: Schedule, begin: float, count: int, zone: ZoneInfo) -> npt.NDArray[np.float64]:
@@ -274,8 +196,8 @@ class LivedSchedule:
         Time of the first and of the last round on the live clock, in ticks; null where it has none.
     rounds_between_at_end
         Rounds between two pushes at the pace of the end of the log; null where the schedule counts rounds.
-    log_days_between
-        Days of the log's own calendar that pass between two pushes; null where the log counts rounds.
+    calendar_pace
+        How many times faster the log's own calendar passes between two pushes than live.
     """
 
     learn_every: str
@@ -288,11 +210,11 @@ class LivedSchedule:
     from_time: float | None
     to_time: float | None
     rounds_between_at_end: float | None
-    log_days_between: float | None
+    calendar_pace: NotNegative
 
 
 def lived_schedule(
-    schedule: Schedule, times: PushTimes, survey: Survey, clock: ReplayClock, *, rounds: int, read: int
+    schedule: Schedule, times: PushTimes, survey: Survey, clock: ReplayClock, *, rounds: int, read: float
 ) -> LivedSchedule:
     """Return what a schedule meant in so many rounds, for which a replay read so many displays of the log."""
     lived = times.before(rounds - 1)
@@ -313,11 +235,9 @@ def lived_schedule(
         first_push=int(after[0]) if lived else None,
         rounds_between=between,
         stale_rounds=float(stale),
-        stale_days=None if days is None else stale * days,
+        stale_days=None if days is None else float(stale * days),
         from_time=None if live is None else float(survey.marked_at[0]),
         to_time=None if live is None else float(_times(live, np.array([live.origin + rounds / live.share]))[0]),
         rounds_between_at_end=at_end,
-        log_days_between=None
-        if days is None or between is None or not rounds
-        else between * days * clock.share * read / (rounds * survey.kept),
+        calendar_pace=float(clock.share * read / (rounds * survey.kept)) if rounds else 1.0,
     )
