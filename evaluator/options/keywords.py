@@ -31,6 +31,8 @@ class BareReplayKeywords(TypedDict, total=False):
     horizon: int | None
     clock: Literal["traffic", "wall"]
     traffic_share: float
+    learn_every: str | int | None
+    learn_lag: str | int | None
     sampler: Literal["rejection", "keep", "queue"] | None
     propensity: Literal["column", "uniform", "estimate", "estimate:context"] | None
     accept_quantile: float
@@ -46,7 +48,7 @@ class BareReplayKeywords(TypedDict, total=False):
     jobs: int
     level: float
     objective: Literal["profit", "revenue"] | None
-    learn_from: Literal["objective", "revenue"]
+    learn_from: str
 
 
 class SharedKeywords(BareReplayKeywords, total=False):
