@@ -86,6 +86,7 @@ class MadeFromFrames:
         reward_min: float | None = None,
         objective: Literal["profit", "revenue"] | None = None,
         sampling_rate: float = 1.0,
+        deployment: Mapping[str, str | int] | None = None,
         context: str | Sequence[str] | Mapping[str, Literal["category", "number"]] = (),
         encoding: Literal["hash", "one-hot", "number"] = "hash",
         dimensions: int = 16,
@@ -202,6 +203,9 @@ class MadeFromFrames:
             than the values. None: profit where there are costs.
         sampling_rate
             Share of the traffic's displays that the log holds, in (0, 1].
+        deployment
+            How policies are deployed on this traffic, which replays do unless told otherwise: ``{"learn_every":
+            "1d@03:00", "learn_lag": "6h"}``.
         context, encoding, dimensions, intercept, scale, allow
             Columns that a policy may see, or the kind of each by name; how they become vectors, the width of the hashed
             part, whether a constant is appended, how numbers are scaled (``"standard"``: with mean 0 and deviation 1 in
@@ -278,6 +282,7 @@ class MadeFromFrames:
                 "attribution_window": attribution_window, "observed_until": observed_until, "reward_max": reward_max,
                 "reward_min": reward_min, "objective": objective, "sampling_rate": sampling_rate,
             },
+            "deployment": dict(deployment or {}),
             "context": {
                 "columns": dict(context) if isinstance(context, Mapping) else _several("context", context),
                 "encoding": encoding, "dimensions": dimensions, "intercept": intercept, "scale": scale,

@@ -24,7 +24,15 @@ from evaluator.engine.kernels.intrinsics import (
     one_row,
     prefetch,
 )
-from evaluator.policies.dispatch import begin, begin_among, choose_among, choose_possible, score_among, scores
+from evaluator.policies.dispatch import (
+    begin,
+    begin_among,
+    choose_among,
+    choose_possible,
+    least_score,
+    score_among,
+    scores,
+)
 from evaluator.replays.rounds.stream import Batch, EligibleActions
 
 # A key that is not drawn yet.
@@ -288,8 +296,8 @@ def _wins(
     key, rival = held.tie_key[0], not_negative(held.rival[0])
     own = score_among(state, one_row(vectors, own_row), action)
     if rival != action and _holds(eligible, i, rival):
-        s = score_among(state, own_vector(vectors, eligible, i, rival), rival)
-        if s > own or (s == own and goes_first(rival, action, key)):
+        vector = own_vector(vectors, eligible, i, rival)
+        if _beats(state, vector, rival, own, action, key):
             return False
     word, r = _words(eligible, i), eligible.row[i]
     for low in range(0, word.shape[0], 64):
@@ -299,8 +307,8 @@ def _wins(
             k = not_negative(64 * at + lowest_bit(left))
             at, left, full = _without_lowest(word, low, at, left, full)
             if k != action and k != rival and _is_playable(eligible, k):
-                s = score_among(state, one_row(vectors, r + eligible.by_action * k), k)
-                if s > own or (s == own and goes_first(k, action, key)):
+                vector = one_row(vectors, r + eligible.by_action * k)
+                if _beats(state, vector, k, own, action, key):
                     held.rival[0] = k
                     return False
             r += eligible.by_place
@@ -308,3 +316,12 @@ def _wins(
     check_score(own, action)
     held.rival[0] = action
     return True
+
+
+@inlinable
+def _beats(state: Any, vector: npt.NDArray[np.floating], k: Any, own: float, action: int, key: int) -> bool:
+    """Return whether action k is chosen rather than one whose score is `own`."""
+    if least_score(state, vector, k) > own:
+        return True
+    s = score_among(state, vector, k)
+    return bool(s > own or (s == own and goes_first(k, action, key)))

@@ -66,7 +66,7 @@ def content_hash(log: Log) -> str:
     if not isinstance(log, StoredLog):
         return fingerprint_of(log.meta, _table_hash(log.displays), log.events, log.actions)
     chosen = {name: None if x is None else np.asarray(x).tolist() for name, x in vars(log.selection).items()}
-    del chosen["file"]  # of which the rows count, not since when they are there
+    del chosen["file"], chosen["begins"]  # the rows of files count, not since when they are there, nor where
     displays, rows = stored_hash(log.paths)
     whole = {**dict.fromkeys(chosen), "rows": rows, "kept": rows, "passed": 0}
     if chosen != whole:

@@ -119,6 +119,9 @@ class LogMeta:
         Kinds of the events that the log holds beside its conversions.
     timezone
         Zone in which times of day are meant, such as Europe/Berlin; None for UTC.
+    deployment
+        How policies are deployed on this traffic, by the names of a replay's options: ``learn_every``, ``learn_lag``.
+        Replays do so unless they are told otherwise.
     """
 
     name: str
@@ -137,12 +140,14 @@ class LogMeta:
     encoder: ContextEncoder | None = None
     outcomes: tuple[EventKind, ...] = ()
     timezone: str | None = None
+    deployment: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the log says of itself, by name; of outcomes that are no rewards, nothing of rewards."""
         about = asdict(self)
-        if self.timezone is None:
-            del about["timezone"]  # as logs of earlier releases, which keep their hash
+        for name in ("timezone", "deployment"):
+            if not about[name]:
+                del about[name]  # as in logs of earlier releases, which keep their hash
         for one in about["outcomes"]:
             if not one["reward"]:
                 del one["reward"], one["told"], one["value_min"]

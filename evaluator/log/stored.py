@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,7 +47,7 @@ class Selection:
     `propensity`, shape (K,), replaces that of the displays (uniform by design over fewer actions, or constant and made
     to sum to 1); None leaves it, but for displays with sets of their own and uniform propensities, which follow the
     sets. `file` is the state of each file when the log was opened (`evaluator.log.log_files.file_state`), in which the
-    rows are so; None where nobody looked.
+    rows are so; None where nobody looked. `begins` holds what `StoredLog` finds of its row groups, once it has looked.
     """
 
     rows: int
@@ -56,6 +56,7 @@ class Selection:
     propensity: npt.NDArray[np.float64] | None = None
     passed: int = 0
     file: tuple[object, ...] | None = None
+    begins: list[npt.NDArray[np.int64]] = field(init=False, default_factory=list, repr=False, compare=False)
 
     @property
     def old_actions(self) -> npt.NDArray[np.int64]:
@@ -76,6 +77,10 @@ class BatchedLog(Log):
     def _selected(self, columns: Sequence[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield (number of its first display, batch of some columns), empty batches left out."""
         raise NotImplementedError
+
+    def _holding(self, wanted: npt.NDArray[np.int64], columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield batches as `_selected` does that have all displays with these rising numbers. Cost: one scan."""
+        return self._selected(columns, BATCH)
 
     @cached_property
     def displays(self) -> pa.Table:
@@ -99,11 +104,11 @@ class BatchedLog(Log):
             yield first, batch.column(column)
 
     def take(self, displays: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
-        """Return some columns of the displays with these numbers, in the order asked for. Cost: one scan of them."""
+        """Return some columns of the displays with these numbers, in the order asked for; `_holding` says the cost."""
         order = np.argsort(displays, kind="stable")
         wanted = displays[order]
         found = []
-        for first, batch in self._selected(columns, BATCH):
+        for first, batch in self._holding(wanted, columns):
             low, high = np.searchsorted(wanted, [first, first + batch.num_rows])
             if low < high:
                 found += take_rows(batch, wanted[low:high] - first).to_batches()
@@ -189,22 +194,76 @@ class StoredLog(BatchedLog):
         not those of these rows.
         """
         chosen = self.selection
-        assert chosen.file is not None
-        for path, state in zip(self.paths, chosen.file, strict=True):
-            if file_state(path) != state:
-                raise SourceError(f"{path}: it changed since the log was opened.", remedy="load the log again.")
+        self._refuse_changed()
         first = -chosen.passed
         for batch in self._looked_at(columns, size) if chosen.new_action is None else self._kept_of(columns, size):
-            passed = min(max(-first, 0), batch.num_rows)
-            first, batch = first + passed, batch.slice(passed)
-            batch = batch.slice(0, chosen.kept - first)
-            if batch.num_rows:
-                number = pa.array(np.arange(first, first + batch.num_rows))
-                arrays = [number if name == "display_id" else batch.column(name) for name in columns]
-                yield first, pa.RecordBatch.from_arrays(arrays, list(columns))
+            yield from self._own(first, batch, columns)
             first += batch.num_rows
             if first >= chosen.kept:
                 return
+
+    def _refuse_changed(self) -> None:
+        assert self.selection.file is not None
+        for path, state in zip(self.paths, self.selection.file, strict=True):
+            if file_state(path) != state:
+                raise SourceError(f"{path}: it changed since the log was opened.", remedy="load the log again.")
+
+    def _own(self, first: int, batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield what the log has of the next kept displays, with its first number; those before the log have none."""
+        passed = min(max(-first, 0), batch.num_rows)
+        first, batch = first + passed, batch.slice(passed)
+        batch = batch.slice(0, max(self.selection.kept - first, 0))
+        if batch.num_rows:
+            number = pa.array(np.arange(first, first + batch.num_rows))
+            arrays = [number if name == "display_id" else batch.column(name) for name in columns]
+            yield first, pa.RecordBatch.from_arrays(arrays, list(columns))
+
+    def _holding(self, wanted: npt.NDArray[np.int64], columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield batches as `_selected` does, of the row groups alone that have some of the displays.
+
+        Cost: besides, where actions were chosen, a scan of the actions for the first who asks.
+        """
+        needed, numbered = self._needed(columns)
+        if numbered and not {WEIGHT, ELIGIBLE}.isdisjoint(needed):  # a place in the traffic is a sum over all before it
+            yield from self._selected(columns, BATCH)
+            return
+        self._refuse_changed()
+        rows, displays = self._begins
+        groups, before = np.unique(np.searchsorted(displays, wanted, side="right") - 1), 0
+        most = len(groups) > len(rows) // 2
+        for path in self.paths:
+            with open_parquet(path, needed if most else ()) as file:
+                after = before + file.num_row_groups
+                for group in groups[(groups >= before) & (groups < after)].tolist():
+                    row, first = int(rows[group]), int(displays[group])
+                    for batch in file.iter_batches(BATCH, row_groups=[group - before], columns=needed):
+                        batch = batch.slice(0, max(self.selection.rows - row, 0))
+                        batch = _placed(batch, np.arange(row, row + batch.num_rows)) if numbered else batch
+                        row += batch.num_rows
+                        batch = self._kept(batch)
+                        yield from self._own(first, batch, columns)
+                        first += batch.num_rows
+                before = after
+
+    @property
+    def _begins(self) -> npt.NDArray[np.int64]:
+        """Rows before each row group of the files, and the log's displays before it, shape (2, groups)."""
+        chosen = self.selection
+        if not chosen.begins:
+            sizes = []
+            for path in self.paths:
+                with open_parquet(path) as file:
+                    sizes += [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            rows = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+            kept, seen = rows.copy(), 0
+            if chosen.new_action is not None:
+                kept[:] = 0
+                for batch in self._looked_at(["action"], BATCH):
+                    at = seen + np.flatnonzero(chosen.new_action[to_numpy(batch.column("action"))] >= 0)
+                    kept += np.searchsorted(at, rows)
+                    seen += batch.num_rows
+            chosen.begins.append(np.stack([rows, kept - chosen.passed]))
+        return chosen.begins[0]
 
     def _kept_of(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Yield the displays of the chosen actions, about `size` at a time: what is left of several times as many rows.
@@ -218,13 +277,13 @@ class StoredLog(BatchedLog):
         seen = 0
         for batch in self._looked_at(columns, min(rows, BATCH)):
             if ELIGIBLE in batch.schema.names:  # whose dictionaries are costly to join
-                yield self._kept(batch, chosen.new_action)
+                yield self._kept(batch)
                 continue
             while batch.num_rows:
                 piece = batch.slice(0, rows - seen)
                 batch = batch.slice(piece.num_rows)
                 seen += piece.num_rows
-                waiting.append(self._kept(piece, chosen.new_action))
+                waiting.append(self._kept(piece))
                 if seen == rows:
                     yield one_batch(waiting)
                     waiting, seen = [], 0
@@ -236,28 +295,36 @@ class StoredLog(BatchedLog):
 
         Raises SourceError where a page that is read is damaged, or the files end before.
         """
-        needed = dict.fromkeys(["action", *(c for c in columns if c != "display_id")])
-        if ("propensity" in needed and self._by_set) or (ACTION_SET in needed and ELIGIBLE in self.schema.names):
-            needed[ELIGIBLE] = None
+        needed, numbered = self._needed(columns)
         wanted, seen, traffic = self.selection.rows, 0, 0.0
-        present = self._written.names
-        numbered = POSITION in needed and POSITION not in present
-        if numbered:  # here, where the displays that are left out are still seen
-            del needed[POSITION]
-            needed |= dict.fromkeys([name for name in (WEIGHT, ELIGIBLE) if name in present])
-        for batch in part_batches(self.paths, size, list(needed)):
+        for batch in part_batches(self.paths, size, needed):
             batch = batch.slice(0, wanted - seen)
             if numbered and batch.num_rows:
                 total = summed(traffic, self._as_traffic(batch))
                 traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
-                own = {name: batch.column(name) for name in batch.schema.names}
-                batch = pa.RecordBatch.from_pydict({**own, POSITION: pa.array(place)})
+                batch = _placed(batch, place)
             seen += batch.num_rows
             yield batch
             if seen >= wanted:
                 return
         if seen < wanted:
             raise damaged(self.paths[-1], f"{seen:,} rows where {wanted:,} were written")
+
+    def _needed(self, columns: Sequence[str]) -> tuple[list[str], bool]:
+        """Return the columns of the files that are read for some of the log, and whether places are counted meanwhile.
+
+        These are of displays that are kept, counted where those that are left out are still seen.
+        """
+        chosen = self.selection.new_action is not None
+        needed = dict.fromkeys([*["action"] * chosen, *(c for c in columns if c != "display_id")])
+        if ("propensity" in needed and self._by_set) or (ACTION_SET in needed and ELIGIBLE in self.schema.names):
+            needed[ELIGIBLE] = None
+        present = self._written.names
+        numbered = POSITION in needed and POSITION not in present
+        if numbered:
+            del needed[POSITION]
+            needed |= dict.fromkeys([name for name in (WEIGHT, ELIGIBLE) if name in present])
+        return list(needed) or ["action"], numbered
 
     def _as_traffic(self, batch: pa.RecordBatch) -> npt.NDArray[np.float64]:
         """Return how many displays of the traffic each one stands for, shape (n,).
@@ -276,9 +343,11 @@ class StoredLog(BatchedLog):
         chosen = self.selection.new_action is not None
         return chosen and self.meta.propensity == "uniform" and ELIGIBLE in self.schema.names
 
-    def _kept(self, batch: pa.RecordBatch, new_action: npt.NDArray[np.int32]) -> pa.RecordBatch:
+    def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the displays of the chosen actions."""
-        action = new_action[to_numpy(batch.column("action"))]
+        if self.selection.new_action is None:
+            return batch
+        action = self.selection.new_action[to_numpy(batch.column("action"))]
         kept = action >= 0
         batch = batch.filter(pa.array(kept))
         columns = {name: batch.column(name) for name in batch.schema.names}
@@ -296,3 +365,9 @@ class StoredLog(BatchedLog):
             if "propensity" in columns and self._by_set:
                 columns["propensity"] = pa.array(1.0 / sizes(to_numpy(columns[ELIGIBLE])))
         return pa.RecordBatch.from_pydict(columns)
+
+
+def _placed(batch: pa.RecordBatch, place: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Return displays with their places in the traffic, shape (n,)."""
+    own = {name: batch.column(name) for name in batch.schema.names}
+    return pa.RecordBatch.from_pydict({**own, POSITION: pa.array(place)})

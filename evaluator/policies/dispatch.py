@@ -41,6 +41,7 @@ class StateFunctions(NamedTuple):
     begin_among: Function
     score: Function | None
     score_among: Function | None
+    least_score: Function
     ranking: Function
     choose: Function
     choose_among: Function
@@ -69,6 +70,7 @@ def implement(
     choose: Function | None = None,
     begin_among: Function | None = None,
     score_among: Function | None = None,
+    least_score: Function | None = None,
     ages: bool = False,
 ) -> None:
     """Register a state's functions; what is None does nothing, or is not needed.
@@ -113,6 +115,10 @@ def implement(
     begin_among, score_among
         Functions in the place of `begin` and `score` where each display has its own set of eligible actions, of
         policies that then begin without what a choice among all needs, or score in another way. None for the same.
+    least_score
+        Function ``least_score(state, vectors, action) -> number``, at most what `score` and `score_among` return for
+        the same arguments, to the last bit, and faster: where it is more than another action's score, theirs is not
+        computed.
     ages
         Whether `begin` also does what passes with a round, such as closing the window of an earlier display: then every
         round begins, one that is learned at a push (`evaluator.engine.pushes`) once more.
@@ -123,6 +129,7 @@ def implement(
         begin_among=begin_among or begin or _nothing,
         score=score,
         score_among=score_among or score,
+        least_score=least_score or _no_least_score,
         ranking=ranking or _missing,
         choose=_own_choice(own) if own else best if ranking else _begun_choice,
         choose_among=own or _no_choice_among,
@@ -154,6 +161,11 @@ def score(state: Any, vectors: Vectors, action: int) -> float:
 def score_among(state: Any, vectors: Vectors, action: int) -> float:
     """Return what it ranks an action by in a round that `begin_among` began, from its vector, shape (1, d)."""
     return float(_given(_functions(type(state)).score_among)(state, vectors, action))
+
+
+def least_score(state: Any, vectors: Vectors, action: int) -> float:
+    """Return a number that is at most what the policy ranks an action by."""
+    return float(_functions(type(state)).least_score(state, vectors, action))
 
 
 def scores(state: Any) -> bool:
@@ -255,20 +267,25 @@ def lazy_match(state: Any, vectors: Vectors, action: int, n_actions: int) -> boo
     own = score(state, vectors, action)
     first = rival[0]
     prefetch(vectors, DISPLAYS_AHEAD, row(vectors, first))
-    if first != action:
-        s = score(state, vectors, first)
-        if s > own or (s == own and goes_first(first, action, key)):
-            return False
+    if first != action and _beats(state, vectors, first, own, action, key):
+        return False
     for k in range(n_actions):
-        if k != action and k != first:
-            s = score(state, vectors, k)
-            if s > own or (s == own and goes_first(k, action, key)):
-                rival[0] = k
-                return False
+        if k != action and k != first and _beats(state, vectors, k, own, action, key):
+            rival[0] = k
+            return False
     # Nothing beats NaN: it comes to here whenever the action is logged, and costs nothing before.
     check_score(own, action)
     rival[0] = action
     return True
+
+
+@inlinable
+def _beats(state: Any, vectors: Vectors, k: int, own: float, action: int, key: int) -> bool:
+    """Return whether action k is chosen rather than one whose score is `own`."""
+    if least_score(state, vectors, k) > own:
+        return True
+    s = score(state, vectors, k)
+    return bool(s > own or (s == own and goes_first(k, action, key)))
 
 
 def _functions(state: type) -> StateFunctions:
@@ -313,6 +330,10 @@ def _chosen_wins(state: Any, vectors: Vectors, action: int, n_actions: int) -> A
 # What compiled loops name of every policy, and ask of those alone that have it.
 def _no_score(state: Any, *asked: Any) -> float:
     return 0.0
+
+
+def _no_least_score(state: Any, vectors: Vectors, action: int) -> float:
+    return -np.inf
 
 
 def _no_choice_among(state: Any, *asked: Any) -> int:

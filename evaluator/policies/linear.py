@@ -105,6 +105,16 @@ def upper_bound(optimist: Optimist, vectors: npt.NDArray[np.floating], action: i
 
 
 @inlinable
+def predicted_reward(optimist: Optimist, vectors: npt.NDArray[np.floating], action: int) -> float:
+    """Return <theta^, a>. O(d).
+
+    To the last bit at most `upper_bound`: no width is negative, and a sum of this and no less is not rounded below it.
+    """
+    ridge = optimist.ridge
+    return predict(ridge.theta, ridge.size, block(ridge, action), vectors, row(vectors, action))
+
+
+@inlinable
 def confidence_width(state: Any, rounds: int, squared: bool) -> float:
     """Return the width that the 2020 paper has for norms, or the one behind its figures, for squared norms.
 
@@ -196,7 +206,9 @@ def learn_display(ridge: Ridge, vectors: npt.NDArray[np.floating], action: int) 
 
 def implement_optimist(state: type, **own: Any) -> None:
     """Register a state that has an `optimist`: `begin`, and what it does in a way of its own."""
-    ranked: dict[str, Any] = {"ranking": _rank_optimist, "score": _score_optimist}
+    ranked: dict[str, Any] = {
+        "ranking": _rank_optimist, "score": _score_optimist, "least_score": _least_score_optimist,
+    }  # fmt: skip
     _implement(state, _optimist, **{**ranked, **own})
 
 
@@ -249,6 +261,10 @@ def _rank_sampler(state: Any) -> Any:
 
 def _score_optimist(state: Any, vectors: npt.NDArray[np.floating], action: int) -> float:
     return upper_bound(state.optimist, vectors, action)
+
+
+def _least_score_optimist(state: Any, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return predicted_reward(state.optimist, vectors, action)
 
 
 # Where all actions are eligible a round has no key: what is compiled there knows none.

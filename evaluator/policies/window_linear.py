@@ -38,6 +38,7 @@ from evaluator.policies.linear import (
     begin_round,
     confidence_width,
     implement_optimist,
+    predicted_reward,
     start_optimist,
     upper_bound,
 )
@@ -213,6 +214,10 @@ def _score_waiting_among(state: WaitLinUCBState, vectors: npt.NDArray[np.floatin
     return 0.0 if state.forced[0] >= 0 else upper_bound(state.optimist, vectors, action)
 
 
+def _least_score_waiting(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> float:
+    return 0.0 if state.forced[0] >= 0 else predicted_reward(state.optimist, vectors, action)
+
+
 def _shown_waiting(state: WaitLinUCBState, vectors: npt.NDArray[np.floating], action: int) -> None:
     state.values[_hold_display(state, vectors, action)] = 0.0
 
@@ -252,6 +257,7 @@ def _told_arriving(
 
 implement_optimist(
     WaitLinUCBState, begin=_begin_waiting, score=_score_waiting, score_among=_score_waiting_among,
+    least_score=_least_score_waiting,
     shown=_shown_waiting, told=_told_waiting, ages=True,
 )  # fmt: skip
 implement_optimist(NonambiguousState, begin=_begin_arriving, shown=_shown_arriving, told=_told_arriving, ages=True)

@@ -320,4 +320,6 @@ def _log_meta(
         notes=tuple(notes),
         encoder=encoder,
         outcomes=tuple(kinds[1:]),
+        timezone=spec.time.zone_of(spec.display.time) if spec.time.unit == "datetime" else None,
+        deployment=spec.deployment.asked,
     )

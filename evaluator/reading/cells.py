@@ -168,7 +168,7 @@ def label_lists(column: pl.Series, separator: str | None) -> tuple[pl.Series, pl
     # Sets repeat: each text is read once.
     texts = column.drop_nulls().unique(maintain_order=True)
     found = pl.DataFrame(
-        {"text": texts, "labels": pl.Series([_array(text) for text in texts.to_list()], dtype=LISTS)},
+        {"text": texts, "labels": pl.Series([label_array(text) for text in texts.to_list()], dtype=LISTS)},
         schema={"text": pl.String, "labels": LISTS},
     )
     lists = column.alias("text").to_frame().join(found, on="text", how="left", maintain_order="left")["labels"]
@@ -188,7 +188,7 @@ def _of_values(lists: pl.Series) -> pl.Series:
     return pl.Series(lists.name, rows)
 
 
-def _array(text: str) -> list[str | None] | None:
+def label_array(text: str) -> list[str | None] | None:
     """Return the labels of a JSON array, or None if the text is not an array of labels."""
     try:
         found: Any = json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse)

@@ -70,11 +70,22 @@ _ORDERS = {
     "order", "transaction", "invoice", "receipt", "checkout", "booking", "purchase", "conversion", "sale", "cart",
     "basket", "payment",
 }  # fmt: skip
-# Events that show something.
-_SHOWS = {
-    "impression", "impressions", "view", "viewed", "exposure", "exposed", "send", "sent", "delivered", "shown",
-    "displayed", "assigned",
-}  # fmt: skip
+# Events that show something, the likeliest first; a page that is seen shows no choice.
+_SHOWS = (
+    "impression",
+    "impressions",
+    "exposure",
+    "exposed",
+    "shown",
+    "displayed",
+    "assigned",
+    "delivered",
+    "sent",
+    "send",
+    "viewed",
+    "view",
+)
+_PAGES = {"page", "screen", "session"}
 _MANY_USERS, _MANY_KINDS = 20, 100
 _NONE_WORDS = ("\\N", "NA", "N/A", "n/a", "null", "NULL", "None", "none", "nan", "NaN", "-", "?", "0000-00-00 00:00:00")
 
@@ -243,11 +254,16 @@ class Look:
         return next(iter(sorted(self.words & CURRENCIES)), None)
 
     @property
-    def is_user(self) -> bool:
-        """Whether it names users: many, by its name and cells."""
+    def says_user(self) -> bool:
+        """Whether its name says that it names users."""
         with_id = bool(self.words & _IDS)
         named = self.words & _USERS if with_id else (self.words & _USERS) - _WITH_ID
-        return bool(named) and self.words <= _USERS | _OF_IDS and not self.is_time and self.distinct >= _MANY_USERS
+        return bool(named) and self.words <= _USERS | _OF_IDS and not self.is_time
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it names users: many, by its name and cells."""
+        return self.says_user and self.distinct >= _MANY_USERS
 
     @property
     def numbers_are_ids(self) -> bool:
@@ -264,13 +280,16 @@ class Look:
 
     @property
     def event_kinds(self) -> tuple[list[str], list[str]] | None:
-        """Its values that name displays, and those that name outcomes; None where it says of no kind of event."""
+        """Its values that name displays, and those that name outcomes, the likeliest first; None without kinds."""
         if self.numbers is not None or not 2 <= self.distinct <= min(_MANY_KINDS, len(self.text) // 2):
             return None
-        values = sorted(self.text.drop_nulls().unique().to_list())
-        shows = [value for value in values if set(words_of(value)) & _SHOWS]
-        outcomes = [v for v in values if v not in shows and set(words_of(v)) & {*CONVERSIONS, *_OUTCOMES}]
-        plain = "event" in self.words and self.words <= {"event", "name", "type", "kind"}
+        words = {value: set(words_of(value)) for value in sorted(self.text.drop_nulls().unique().to_list())}
+        shows = [value for value, of in words.items() if of & {*_SHOWS}]
+        shows.sort(key=lambda value: (bool(words[value] & _PAGES), rank_of(words[value], _SHOWS) or 0))
+        outcomes = [value for value, of in words.items() if value not in shows and of & _OUTCOMES]
+        last = len(CONVERSIONS)
+        outcomes.sort(key=lambda value: last if (rank := rank_of(words[value], CONVERSIONS)) is None else rank)
+        plain = bool(self.words & {"event", "events"}) and self.words <= {"event", "events", "name", "type", "kind"}
         typed = bool(self.words & {"event", "type", "action", "activity", "interaction", "kind"})
         return (shows, outcomes) if plain or (typed and shows and outcomes) else None
 
@@ -301,6 +320,12 @@ class Look:
         filled = int(self.filled.sum())
         unique = filled >= 20 and self.distinct > 0.5 * filled and (self.numbers is None or self.is_whole)
         return self._is_id_named or unique
+
+    @property
+    def may_be_id(self) -> bool:
+        """Whether it identifies rows: another id on every one."""
+        named = bool(self.words & {"id", "uuid", "guid", "key"})
+        return named and self.is_id and self.distinct == len(self.text)
 
     @property
     def action_rank(self) -> int | None:

@@ -12,6 +12,8 @@ from evaluator.errors import UsageError
 from evaluator.input_files import Value, toml_comment, toml_key, toml_value
 
 NO_ANSWER = "none"
+# What the comment of a line begins with: what the sample shows, or what it cannot show.
+GUESSED, CHECK = "guessed: ", "please check: "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +69,9 @@ class Line:
 class Draft:
     """A spec drafted from files.
 
-    `conversions` are the files of a second table; `sections` has the lines, without the files; `rows` the numbers of
-    rows looked at, of the displays and of the second table, and whether these are all; `missing` the keys without which
-    it is no spec, and which could not be guessed.
+    `conversions` are the files of events, which may be those of the displays; `sections` has the lines, without the
+    files; `rows` the numbers of rows looked at, of the displays and of the second table, and whether these are all;
+    `missing` the keys without which it is no spec, and which could not be guessed.
     """
 
     files: Path
@@ -82,10 +84,10 @@ class Draft:
     def open(self) -> list[str]:
         """What to check before a number is believed: a sentence for each key that no one decided for certain."""
         return [
-            f"{section}{'.' if line.key else ''}{line.key}: {line.comment.removeprefix('please check: ')}"
+            f"{section}{'.' if line.key else ''}{line.key}: {line.comment.removeprefix(CHECK)}"
             for section, lines in self.sections.items()
             for line in lines
-            if line.comment.startswith("please check")
+            if line.comment.startswith(CHECK)
         ]
 
     @property
@@ -107,7 +109,7 @@ class Draft:
             f'licence = "unknown"  {toml_comment("please check: who may use this log")}',
         ]
         for section, lines in self.sections.items():
-            found = {"source": self.files, "conversion.source": self.conversions}.get(section)
+            found = self.files if section == "source" else self.conversions if section.endswith(".source") else None
             files = [] if found is None else [str(Line("files", _named(found, folder)))]
             head += ["", f"[{section}]", *files, *map(str, lines)]
         return "\n".join(head) + "\n"

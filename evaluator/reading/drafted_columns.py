@@ -11,7 +11,7 @@ import polars as pl
 from evaluator.errors import UsageError
 from evaluator.reading.cells import Kind, parse
 from evaluator.reading.column_profile import PARTS, VALUES, Look, rank_of
-from evaluator.reading.draft_lines import Line
+from evaluator.reading.draft_lines import CHECK, GUESSED, Line
 from evaluator.reading.time_guesses import Guess
 from evaluator.reading.zones import EPOCH, read_instants, why_no_zone
 from evaluator.units import SECONDS, format_duration
@@ -20,13 +20,10 @@ from evaluator.units import SECONDS, format_duration
 _CONVERSIONS, _SHARE = 20, 0.5
 _MANY = 1_000
 _CURRENCY = {"currency", "currencies", "ccy"}
-CHECK = "please check: "
 _REQUESTS = {"request", "slate", "auction", "pageview", "impression", "display", "decision", "query", "search"}
 _CHOICES = {"variant", "variation", "arm", "treatment", "group", "bucket", "cell", "template", "message"}
 _HOLDERS = {"experiment", "experiments", "study", "campaign", "canvas"}
 _IDS = {"id", "name", "key", "uuid", "no", "number"}
-# Names of a column that are quoted.
-_NAMED = 4
 _UNITS = ("s", "ms", "us", "ns", "min", "h", "d", "round")
 
 
@@ -46,17 +43,17 @@ def context_lines(
             outcomes.append(look.name)
         elif look.may_say_propensity:
             said = f"left out: {look.name!r}: no feature; is it the probability of what was shown, or a weight?"
-            left.append(Line("", comment=f"please check: {said}"))
+            left.append(Line("", comment=f"{CHECK}{said}"))
         elif why := _why_left_out(look, told):
             left.append(Line("", comment=f"left out: {look.name!r}: {why}"))
         elif action is not None and tells_action(look, action):
             said = f"left out: {look.name!r}: it tells on every row which action was shown, another name of it?"
-            left.append(Line("", comment=f"please check: {said}"))
+            left.append(Line("", comment=f"{CHECK}{said}"))
         elif look.numbers is not None and not look.is_whole:
-            lines.append(Line(look.name, "number", "guessed: numbers from {:g} to {:g}".format(*look.ends)))
+            lines.append(Line(look.name, "number", GUESSED + "numbers from {:g} to {:g}".format(*look.ends)))
         else:
-            lines.append(Line(look.name, "category", f"guessed: {look.distinct:,} values"))
-    doubt = [Line("", comment="please check: is each of these columns known before the display?")] if lines else []
+            lines.append(Line(look.name, "category", f"{GUESSED}{look.distinct:,} values"))
+    doubt = [Line("", comment=CHECK + "is each of these columns known before the display?")] if lines else []
     return outcomes, [*doubt, *lines, *left]
 
 
@@ -139,24 +136,6 @@ def worth_of(looks: Iterable[Look], every: Iterable[Look]) -> Worth:
         )
     texts = [v for v in named if v.numbers is None and v.text.drop_nulls().str.contains(r"\d").any()]
     return Worth(found, mixed, None if found or not texts else texts[0])
-
-
-def event_lines(looks: Iterable[Look], part: str) -> tuple[Look, list[Line], bool] | None:
-    """Return the column of kinds of events, what to ask of it, and whether some rows are surely no displays.
-
-    `part` is what its rows are to be: displays, or conversions.
-    """
-    for look in looks:
-        if (kinds := look.event_kinds) is None:
-            continue
-        values = sorted(look.text.drop_nulls().unique().to_list())
-        named = ", ".join(values[:_NAMED]) + (", ..." if len(values) > _NAMED else "")
-        said = (
-            f"rows are events of {len(values)} kinds ({look.name!r}: {named}), not {part} alone: write the rows of "
-            "displays and those of conversions into a file each, and draft from both (--conversions)"
-        )
-        return look, [Line("", comment=CHECK + said)], part == "displays" and all(kinds)
-    return None
 
 
 def repeated_request(looks: Iterable[Look]) -> Look | None:
@@ -253,7 +232,7 @@ def _in_zones(found: WrittenTimes, looks: list[Look], choose: Callable[..., Any]
     example = {look.name: zone or "Europe/Berlin"}
     if zone is not None:
         return replace(found, lines=[*found.lines, Line("timezone", example, said)])
-    line = Line("timezone", example, f"please check: which zone? {why}", live=False)
+    line = Line("timezone", example, f"{CHECK}which zone? {why}", live=False)
     return replace(found, lines=[*found.lines, line], missing=[*found.missing, "time.timezone"])
 
 
@@ -277,7 +256,7 @@ def _written(looks: list[Look], choose: Callable[..., Any]) -> WrittenTimes:
     each = [_as_dates(look) for look in looks]
     if all(guess is not None for guess in each):
         forms = {look.name: guess.form for look, guess in zip(looks, each, strict=True) if guess and guess.form}
-        said = "guessed: the columns are written in different ways"
+        said = GUESSED + "the columns are written in different ways"
         return WrittenTimes("datetime", forms, [Line("unit", "datetime"), Line("format", forms, said)])
     named = next((unit for unit in _UNITS if unit in shown.words), "s")
     ends = "" if shown.numbers is None else " from {:,.0f} to {:,.0f}".format(*shown.ends)
@@ -288,11 +267,11 @@ def _written(looks: list[Look], choose: Callable[..., Any]) -> WrittenTimes:
 
 def _of(guess: Guess, looks: list[Look]) -> WrittenTimes:
     example = next(iter(looks[0].present.drop_nulls()), "")
-    line = Line("unit", guess.unit, f"guessed: from times such as {example}")
+    line = Line("unit", guess.unit, f"{GUESSED}from times such as {example}")
     if guess.form is None:
         return WrittenTimes(guess.unit, {}, [line])
     forms = {look.name: guess.form for look in looks}
-    return WrittenTimes(guess.unit, forms, [line, Line("format", guess.form, "guessed: it reads every cell")])
+    return WrittenTimes(guess.unit, forms, [line, Line("format", guess.form, GUESSED + "it reads every cell")])
 
 
 def _day_or_month(looks: list[Look], firsts: dict[str, Guess], choose: Callable[..., Any]) -> WrittenTimes:
@@ -304,8 +283,7 @@ def _day_or_month(looks: list[Look], firsts: dict[str, Guess], choose: Callable[
         forms = {look.name: str(firsts[first].form) for look in looks}
         return WrittenTimes("datetime", forms, [unit, Line("format", str(firsts[first].form), said)])
     ways = [
-        Line("format", str(guess.form), f"please check: if {name} come first", live=False)
-        for name, guess in firsts.items()
+        Line("format", str(guess.form), f"{CHECK}if {name} come first", live=False) for name, guess in firsts.items()
     ]
     return WrittenTimes("datetime", {}, [unit, *ways], ["time.format"])
 
@@ -334,25 +312,40 @@ def first_unsorted(time: Look) -> int | None:
     return int(found[0]) + 1 if len(found) else None
 
 
-def longest_delay(times: WrittenTimes, shown: Look, clock: Look, ids: tuple[pl.Series, pl.Series] | None) -> str:
-    """Return a sentence about the longest delay in a sample; it is empty where no delay is seen.
+def delays_seen(
+    times: WrittenTimes, shown: Look, clock: Look, ids: tuple[pl.Series, pl.Series] | None, *, by_user: bool = False
+) -> pl.DataFrame:
+    """Return the number of the row, ``row``, and the ``delay`` of each conversion that finds its display in a sample.
 
-    `ids` are those of the displays in their own table and in that of the conversions; None where these are one.
+    `ids` are those of the displays, or users, in their own table and in that of the conversions; None where these are
+    one. Of a user's displays, the last one before the conversion is its own.
     """
     if clock.says_delay:
-        delay = None if clock.numbers is None else clock.numbers.filter(clock.present.is_not_null())
+        none = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(clock.text))
+        delay = none if clock.numbers is None else clock.numbers.set(clock.present.is_null(), None)
+        return pl.DataFrame({"row": range(len(delay)), "delay": delay}).drop_nulls()
+    moments = (
+        parse(look.text, times.kind, [str(none) for none in look.none], times.form(look.name)).values
+        for look in (shown, clock)
+    )
+    displays, came = (pl.DataFrame({"at": at}) for at in moments)
+    displays = displays.with_row_index("row").with_columns(shown="at")
+    if ids is None:
+        found = displays.with_columns(came["at"])
     else:
-        displays, came = (
-            parse(look.text, times.kind, [str(none) for none in look.none], times.form(look.name)).values
-            for look in (shown, clock)
-        )
-        if ids is None:
-            delay = came - displays
+        displays, came = displays.with_columns(id=ids[0]), came.with_columns(id=ids[1])
+        if by_user:
+            found = came.sort("at").join_asof(
+                displays.drop_nulls().sort("at"), on="at", by="id", check_sortedness=False
+            )
         else:
-            of = pl.DataFrame({"id": ids[0], "shown": displays})
-            both = pl.DataFrame({"id": ids[1], "came": came}).join(of, on="id")
-            delay = both["came"] - both["shown"]
-    longest = None if delay is None else delay.max()
+            found = came.join(displays.drop("at"), on="id")
+    return found.select("row", delay=pl.col("at") - pl.col("shown")).drop_nulls()
+
+
+def longest_delay(times: WrittenTimes, seen: pl.DataFrame) -> str:
+    """Return a sentence about the longest delay in a sample; it is empty where no delay is seen."""
+    longest = seen["delay"].max()
     if longest is None:
         return ""
     unit = "us" if times.tick == "datetime" else times.tick

@@ -11,11 +11,10 @@ import polars as pl
 from evaluator.errors import UsageError, nearest
 from evaluator.reading import drafted_columns
 from evaluator.reading.column_profile import CONVERSIONS, Look, rank_of
-from evaluator.reading.draft_lines import NO_ANSWER, Ask, Draft, Line, Question, most_of
+from evaluator.reading.draft_lines import CHECK, GUESSED, NO_ANSWER, Ask, Draft, Line, Question, most_of
+from evaluator.reading.drafted_tables import Join, Tables, looks_of
 from evaluator.reading.file_sample import FileSample, refuse_bundled, sample_file
 from evaluator.reading.spec_file import parse_spec
-
-GUESSED, CHECK = "guessed: ", "please check: "
 
 
 def draft(file: str | Path, *, conversions: str | Path | None = None, ask: Ask | None = None) -> Draft:
@@ -45,17 +44,16 @@ def draft(file: str | Path, *, conversions: str | Path | None = None, ask: Ask |
     UsageError
         An answer names no column.
     """
-    second = None if conversions is None else sample_file(conversions)
     sample = sample_file(file)
-    drafter = _Drafter(sample, second, ask)
-    refuse_bundled(drafter.looks, sample.source, str(file))
+    second = None if conversions is None else sample_file(conversions)
+    refuse_bundled(looks_of(sample), sample.source, str(file))
+    drafter = _Drafter((sample, second), ask)
     sections = drafter.sections()
-    tables = [drafter.sample, *([] if second is None else [second])]
     found = Draft(
         Path(file),
-        None if conversions is None else Path(conversions),
+        Path(file if conversions is None else conversions),
         {name: tuple(lines) for name, lines in sections.items()},
-        tuple((sample.rows, sample.whole) for sample in tables),
+        tuple((table.rows, table.whole) for table in (sample, second) if table is not None),
         tuple(drafter.missing),
     )
     if not found.missing:
@@ -66,49 +64,59 @@ def draft(file: str | Path, *, conversions: str | Path | None = None, ask: Ask |
 class _Drafter:
     """The guesses about two tables, in the order in which they rest on each other."""
 
-    def __init__(self, sample: FileSample, second: FileSample | None, ask: Ask | None) -> None:
-        self.sample, self.second = sample, second
+    def __init__(self, tables: tuple[FileSample, FileSample | None], ask: Ask | None) -> None:
         self.missing: list[str] = []
-        self._ask = ask
-        self.looks = self._shown = {name: Look(name, cells) for name, cells in sample.columns.items()}
-        self._told = self._shown if second is None else {name: Look(name, v) for name, v in second.columns.items()}
-        self._roles: set[str] = set()
+        self._ask, self._made_up = ask, "header" in tables[0].guesses
+        self._tables = Tables(*tables, self._choose)
+        self._shown = self._tables.shown
+        # Whether conversions have rows of their own.
+        self._apart = self._tables.conversions is not None
+        self._roles = set(self._tables.displays.conditions)
         self._action_look: Look | None = None
         self._worth: Look | None = None
         self._none: dict[str, list[str | int]] = {}
-        self._made_up = "header" in sample.guesses
+
+    @property
+    def _told(self) -> dict[str, Look]:
+        return self._tables.told
 
     def sections(self) -> dict[str, list[Line]]:
         """Return the lines of the spec by section."""
-        events = self._events()
-        display, time = self._display()
-        join = self._join(display)
-        conversion, clock = self._conversion(time, join[1])
+        display, time, join = self._display()
+        conversion, clock = self._conversion(join)
         told_at = None if clock is None or clock.says_delay else clock
         times = drafted_columns.written_times(time, told_at, self._choose)
         self.missing += [] if times is None else times.missing
-        converted = self._converted(clock, join, conversion)
+        seen = None
+        if times is not None and time is not None and clock is not None and not clock.is_flag:
+            seen = self._delays(times, time, clock, join)
+        converted = self._converted(clock, join, conversion, seen)
         found = {
-            "source": [*self._source(self.sample, self._shown, time), *events],
+            "source": [*self._source(self._tables.displays, self._shown, time), *self._tables.doubts["source"]],
             "time": times.lines if times else [Line("unit", "s", CHECK + "no column of times was found", live=False)],
             "display": display,
             "conversion": conversion,
         }
-        if self.second is not None:
-            own = [Line("display", join[1], "" if join[1] == join[0] else GUESSED + "it holds the display's ids")]
-            own = own if join[1] else []
-            if (events_told := drafted_columns.event_lines(self._told.values(), "conversions")) is not None:
-                own += events_told[1]
-            found["conversion.source"] = [*self._source(self.second, self._told, None), *own]
-        found["log"] = self._log(times, time, clock, join, conversion)
-        if (users := drafted_columns.user_column(v for v in self._shown.values() if not self._taken(v))) is not None:
+        if (conversions := self._tables.conversions) is not None:
+            own, doubts = self._source(conversions, self._told, None), self._tables.doubts["conversion.source"]
+            found["conversion.source"] = [*own, *self._joined(join), *doubts]
+            if clock is not None and not clock.says_delay:
+                for kind, rows in self._tables.other_kinds(join):
+                    found[f"outcomes.{kind}"] = [Line("time", clock.name)]
+                    found[f"outcomes.{kind}.source"] = [*self._source(rows, self._told, None), *self._joined(join)]
+        longest = "" if seen is None or times is None else drafted_columns.longest_delay(times, seen)
+        found["log"] = self._log(longest, clock, conversion)
+        free = [look for look in self._shown.values() if not self._taken(look) or look.name == join.displays != ""]
+        if (users := drafted_columns.user_column(free)) is not None:
             self._roles.add(users.name)
             said = f"{GUESSED}{users.distinct:,} users; intervals over whole users: --cluster-by user"
             found["keep"] = [Line("user", users.name, said)]
         free = [look for look in self._shown.values() if not self._taken(look)]
-        told = set() if self.second is None else set(self._told)
+        told = set() if self._tables.in_one_file else set(self._told)
         outcomes, context = drafted_columns.context_lines(free, converted, told, self._action_look)
-        context += [Line("", comment=f"left out: {name!r}: lists or objects") for name in self.sample.unusable]
+        exploded = {of.source.get("explode") for of in (self._tables.displays, conversions) if of is not None}
+        unusable = [name for name in self._tables.displays.unusable if name not in exploded]
+        context += [Line("", comment=f"left out: {name!r}: lists or objects") for name in unusable]
         found["context.columns"] = context
         if outcomes:
             found["leakage"] = [Line("columns", outcomes, GUESSED + "these look like outcomes; no policy may see them")]
@@ -127,15 +135,6 @@ class _Drafter:
             raise UsageError(f"{key}: {answer!r} is no answer.", remedy=nearest(answer, possible))
         return (None if answer in ("", NO_ANSWER) else answer), ""
 
-    def _events(self) -> list[Line]:
-        """Return what is asked of rows that are events of several kinds."""
-        if (found := drafted_columns.event_lines(self._shown.values(), "displays")) is None:
-            return []
-        look, lines, several = found
-        self._roles.add(look.name)
-        self.missing += ["source.files"] if several else []
-        return lines
-
     def _role(self, table: dict[str, Look], name: str) -> Look:
         """Return a column that has a role, and remember what means none in it."""
         look = table[name]
@@ -147,9 +146,7 @@ class _Drafter:
 
     def _source(self, sample: FileSample, table: dict[str, Look], time: Look | None) -> list[Line]:
         lines = [
-            Line(key, value, GUESSED + sample.guesses[key] if key in sample.guesses else "")
-            for key, value in sample.source.items()
-            if key != "files"
+            Line(key, value, sample.guesses.get(key, "")) for key, value in sample.source.items() if key != "files"
         ]
         if none := {name: words for name, words in self._none.items() if name in table}:
             lines.append(Line("none", none, GUESSED + "these mean 'missing' there"))
@@ -157,7 +154,7 @@ class _Drafter:
             lines.append(Line("sort", True, GUESSED + f"row {later:,} is earlier than the row above it"))
         return lines
 
-    def _display(self) -> tuple[list[Line], Look | None]:
+    def _display(self) -> tuple[list[Line], Look | None, Join]:
         table = self._shown
         times = [look for look in table.values() if look.is_time and not look.present.null_count()]
         # Days beside seconds are the coarser stamp of the same.
@@ -177,30 +174,13 @@ class _Drafter:
         lines += self._action()
         lines += self._propensity()
         lines += self._weight()
-        ids = [
-            look for look in table.values() if look.is_id and look.distinct == len(look.text) and not self._taken(look)
-        ]
-        ids = [look for look in ids if look.words & {"id", "uuid", "guid", "key"}]
-        ids = [look for look in ids if not look.is_user or (self.second is not None and look.name in self._told)]
-        ids.sort(key=lambda look: (look.name not in self._told, not look.words & {"display", "impression", "event"}))
-        if ids:
-            self._roles.add(ids[0].name)
-            lines.insert(0, Line("id", ids[0].name, GUESSED + "another one on every row"))
-        elif self.second is not None:
-            same = [name for name in table if name in self._told and not self._taken(table[name])]
-            if same:
-                self._roles.add(same[0])
-                repeats = table[same[0]].distinct < len(table[same[0]].text)
-                why = "both tables have it" + (", but it repeats among the displays" if repeats else "")
-                lines.insert(0, Line("id", same[0], CHECK + why))
-            else:
-                self.missing.append("display.id")
-                lines.insert(0, Line("id", "", CHECK + "which column do both tables share?", live=False))
+        own, join = self._join()
+        lines = [*own, *lines]
         if (shared := drafted_columns.repeated_request(v for v in table.values() if not self._taken(v))) is not None:
             self._roles.add(shared.name)
             said = "several rows share it: is each a display of its own, a place of a slate, or a further conversion?"
             lines.append(Line("", comment=f"{CHECK}{shared.name!r}: {said}"))
-        return lines, time
+        return lines, time, join
 
     def _taken(self, look: Look) -> bool:
         return look.name in self._roles
@@ -266,30 +246,54 @@ class _Drafter:
         doubt = CHECK + "only if it is one over the probability with which the display got into the log"
         return [Line("weight", name or found[0], said if name else doubt, live=name is not None)]
 
-    def _join(self, display: list[Line]) -> tuple[str, str]:
-        """Return the columns of both tables that hold the display's id; a name is empty where no column holds it."""
-        own = next((str(line.value) for line in display if line.key == "id" and line.live), "")
-        if self.second is None or not own:
-            return own, ""
-        if own in self._told:
-            return own, own
-        ids = self._shown[own].text
-        shares = {name: float(look.text.is_in(ids.implode()).mean() or 0) for name, look in self._told.items()}  # type: ignore[arg-type]
-        best = max(shares, key=lambda name: shares[name])
-        if not shares[best]:
+    def _join(self) -> tuple[list[Line], Join]:
+        """Return the lines of the columns by which displays are found, and how conversions find theirs."""
+        free = [look for look in self._shown.values() if not self._taken(look)]
+        ids = [look for look in free if look.may_be_id]
+        ids = [look for look in ids if not look.is_user or (self._apart and look.name in self._told)]
+        ids.sort(key=lambda look: (look.name not in self._told, not look.words & {"display", "impression", "event"}))
+        found = self._tables.join_by_id(ids) or self._tables.join_by_user(free) if self._apart else None
+        if found is not None and found.by == "id":
+            ids = [look for look in ids if look.name == found.displays]
+        lines = [Line("id", look.name, GUESSED + "another one on every row") for look in ids[:1]]
+        if found is not None and found.by == "user":
+            many = f"{self._shown[found.displays].distinct:,} users; conversions are of the last display of theirs"
+            lines.append(Line("user", found.displays, GUESSED + many))
+        elif self._apart and not ids:
+            same = [look for look in free if look.name in self._told and (look.is_id or not self._tables.in_one_file)]
+            if same:
+                repeats = same[0].distinct < len(same[0].text)
+                why = "both tables have it" + (", but it repeats among the displays" if repeats else "")
+                lines, found = [Line("id", same[0].name, CHECK + why)], Join("id", same[0].name, same[0].name)
+            else:
+                self.missing.append("display.id")
+                lines = [Line("id", "", CHECK + "which column do both tables share?", live=False)]
+        elif self._apart and found is None:
             self.missing.append("conversion.source.display")
-            return own, ""
-        return own, best
+        self._roles.update(str(line.value) for line in lines if line.live)
+        return lines, found or Join("")
 
-    def _conversion(self, shown: Look | None, of_display: str) -> tuple[list[Line], Look | None]:
+    def _joined(self, join: Join) -> list[Line]:
+        """Return the lines that say how conversions find their displays."""
+        if not join.by:
+            return []
+        why = {"id": "it holds the display's ids", "user": "it holds the users of the displays"}[join.by]
+        key = "display" if join.by == "id" else "user"
+        lines = [Line(key, join.conversions, "" if join.conversions == join.displays else GUESSED + why)]
+        if join.by == "user" and self._action_look is not None and self._action_look.name in self._told:
+            said = CHECK + "only if conversions are of a display that showed the action they name"
+            lines.append(Line("action", self._action_look.name, said, live=False))
+        return lines
+
+    def _conversion(self, join: Join) -> tuple[list[Line], Look | None]:
         table = self._told
         free = [v for v in table.values() if not (table is self._shown and self._taken(v))]
         times = [v for v in free if v.is_time and not v.says_delay and (
-            v.says_outcome or v.present.null_count() or self.second is not None)]  # fmt: skip
+            v.says_outcome or v.present.null_count() or self._apart)]  # fmt: skip
         ranks = {v.name: rank_of(sorted(v.words), CONVERSIONS) or 0 for v in free}
         times.sort(key=lambda v: (not v.filled.any(), not v.says_outcome, ranks[v.name], not v.says_time))
         delays = [v for v in free if v.says_delay and (v.numbers is not None or not v.filled.any())]
-        flags = [v for v in free if v.is_flag and v.says_outcome and v.filled.all() and self.second is None]
+        flags = [v for v in free if v.is_flag and v.says_outcome and v.filled.all() and not self._apart]
         flags.sort(key=lambda v: (v.distinct < 2, ranks[v.name]))
         look = next(iter([*times, *delays, *flags]), None)
         why = (
@@ -306,63 +310,88 @@ class _Drafter:
             self.missing.append("conversion.time")
             return [Line("time", "", CHECK + "which column says when it converted?", live=False)], None
         clock = self._role(table, name)
-        lines = []
+        lines, came = [], clock.present.is_not_null()
         if clock.is_flag:
+            came = clock.text == "1"
             immediate = "no column says when it converted: the reward counts as come at once"
             lines += [Line("indicator", name, said), Line("immediate", True, GUESSED + immediate)]
         else:
             lines.append(Line("delay" if clock.says_delay else "time", name, said))
-            lines += [
-                Line("indicator", self._role(table, flag.name).name, GUESSED + "not every row with a time converted")
-                for flag in flags[:1]
-                if drafted_columns.narrows(flag, clock)
-            ]
-        lines += self._value(table, clock)
-        lines += self._repeats(table, clock, of_display)
+            if flags and drafted_columns.narrows(flags[0], clock):
+                flag = self._role(table, flags[0].name)
+                came = flag.text == "1"
+                lines.append(Line("indicator", flag.name, GUESSED + "not every row with a time converted"))
+        lines += self._value(table, clock, came)
+        lines += self._repeats(table, clock, join)
         return lines, clock
 
-    def _value(self, table: dict[str, Look], clock: Look) -> list[Line]:
+    def _value(self, table: dict[str, Look], clock: Look, came: pl.Series) -> list[Line]:
+        """Return what conversions are worth; those rows hold one that `came`."""
         free = [v for v in table.values() if v is not clock and not (table is self._shown and self._taken(v))]
-        worth = drafted_columns.worth_of(free, table.values())
+        worth, alike = drafted_columns.worth_of(free, table.values()), "without it, each conversion is worth 1"
         if not worth.found and worth.unread is not None:
             example = next(iter(worth.unread.text.drop_nulls()))
-            said = f"{CHECK}cells such as {example} are no numbers; without it, each conversion is worth 1"
+            said = f"{CHECK}cells such as {example} are no numbers; {alike}"
             return [Line("value", worth.unread.name, said, live=False)]
         if not worth.found:
             return []
         found = worth.found
+        lost, many = int((came & found[0].text.is_null()).sum()), int(came.sum())
+        gaps = f"missing on {lost:,} of {many:,} conversions" if lost else ""
+        if gaps and self._ask is None and not worth.mixed:
+            return [Line("value", found[0].name, f"{CHECK}{gaps}; {alike}", live=False)]
         why = "numbers; the least is {:g}, the largest {:g}".format(*found[0].ends)
         why += f"; {', '.join(repr(v.name) for v in found[1:])} too" if found[1:] else ""
         choices = [name for name, v in table.items() if v.numbers is not None]
         words = "Which column holds what a conversion is worth (none: each is worth 1)?"
-        guess, sure = None if worth.mixed else found[0].name, len(found) == 1 and not worth.mixed
-        name, said = self._choose("conversion.value", words, guess, choices, worth.mixed or why, sure=sure)
+        guess, sure = None if worth.mixed or gaps else found[0].name, len(found) == 1 and not worth.mixed
+        name, said = self._choose("conversion.value", words, guess, choices, worth.mixed or gaps or why, sure=sure)
         if name is None and self._ask is None:
             self.missing.append("conversion.value")
             return [Line("value", found[0].name, said, live=False)]
         self._worth = None if name is None else self._role(table, name)
         return [] if name is None else [Line("value", name, said)]
 
-    def _repeats(self, table: dict[str, Look], clock: Look, of_display: str) -> list[Line]:
-        """Return the key of conversions that several rows share, commented unless it is said which of them counts."""
-        found = drafted_columns.repeated_order(table.values(), clock, of_display)
+    def _repeats(self, table: dict[str, Look], clock: Look, join: Join) -> list[Line]:
+        """Return the key of conversions that several rows share, commented unless it is said which of them counts.
+
+        One that lists its displays is given to one of them, and needs a key.
+        """
+        source = None if self._tables.conversions is None else self._tables.conversions.source
+        listed = source is not None and source.get("explode") == join.conversions != ""
+        found = drafted_columns.repeated_order(table.values(), clock, join.conversions)
         if found is None:
-            return []
+            self.missing += ["conversion.key"] if listed else []
+            return [Line("key", [""], CHECK + "which column tells conversions apart?", live=False)] if listed else []
         look, why = found
         words = f"Rows repeat {look.name!r}. If it is one conversion, which display gets it?"
         rules = ("last_click", "first_click", "share")
         rule, said = self._choose("conversion.deduplicate", words, None, rules, why)
-        live = rule is not None
+        live = rule is not None or listed
         self._roles.update({look.name} if live and table is self._shown else ())
         return [
             Line("key", [look.name], said, live=live),
             Line("deduplicate", rule or "last_click", "" if live else "or first_click, share", live=live),
         ]
 
-    def _converted(self, clock: Look | None, join: tuple[str, str], conversion: list[Line]) -> pl.Series | None:
+    def _delays(self, times: drafted_columns.WrittenTimes, shown: Look, clock: Look, join: Join) -> pl.DataFrame | None:
+        """Return the rows of the displays that converted, and the delays of the conversions; None if none is found."""
+        if not self._apart:
+            return drafted_columns.delays_seen(times, shown, clock, None)
+        if not join.by:
+            return None
+        ids = self._shown[join.displays].text, self._told[join.conversions].text
+        return drafted_columns.delays_seen(times, shown, clock, ids, by_user=join.by == "user")
+
+    def _converted(
+        self, clock: Look | None, join: Join, conversion: list[Line], seen: pl.DataFrame | None
+    ) -> pl.Series | None:
         """Return which of the displays that were looked at converted."""
-        if self.second is not None:
-            return self._shown[join[0]].text.is_in(self._told[join[1]].text.implode()) if join[1] else None
+        if join.by == "id":
+            return self._shown[join.displays].text.is_in(self._told[join.conversions].text.implode())
+        if self._apart:
+            rows = pl.Series(range(len(next(iter(self._shown.values())).text)))
+            return None if seen is None else rows.is_in(seen["row"].implode())
         if clock is None:
             return None
         flag = next((str(line.value) for line in conversion if line.key == "indicator"), None)
@@ -371,16 +400,9 @@ class _Drafter:
         numbers = self._shown[flag].numbers
         return None if numbers is None else (numbers == 1).fill_null(False)
 
-    def _log(
-        self, times: drafted_columns.WrittenTimes | None, shown: Look | None, clock: Look | None, join: tuple[str, str],
-        conversion: list[Line],
-    ) -> list[Line]:  # fmt: skip
+    def _log(self, longest: str, clock: Look | None, conversion: list[Line]) -> list[Line]:
         if clock is not None and any(line.key == "immediate" for line in conversion):
             return [Line("observed_until", "complete", GUESSED + "rewards come at once: no display waits for one")]
-        longest = ""
-        if times is not None and shown is not None and clock is not None and (self.second is None or join[1]):
-            ids = None if self.second is None else (self._shown[join[0]].text, self._told[join[1]].text)
-            longest = drafted_columns.longest_delay(times, shown, clock, ids)
         why = f"longest delay that the log records{longest}"
         words = "How long after a display does the log record a conversion, such as 30d (none: no cut-off)?"
         window, said = self._choose("log.attribution_window", words, None, None, why)
@@ -391,7 +413,7 @@ class _Drafter:
         until, said = self._choose("log.observed_until", words, "end", ("end", "complete"), why)
         lines.append(Line("observed_until", until or "end", said))
         worth = self._worth
-        if worth is not None or self.second is not None:
+        if worth is not None or self._apart:
             seen = "" if worth is None else f"; the largest value seen is {worth.ends[1]:g}"
             why = f"the most that a display can earn, all its conversions together{seen}"
             most, said = self._choose("log.reward_max", f"What is {why} (none: unknown)?", None, None, why)

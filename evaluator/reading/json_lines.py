@@ -84,6 +84,9 @@ def object_frames(
     too long, or text is no text.
     """
     quick, lists = ObjectColumns(kinds), "labels" in kinds.values() or nested or explode is not None
+    wanted = {*kinds} if explode is None else {*kinds, explode}
+    if nested:
+        wanted = {".".join(steps[: n + 1]) for steps in (name.split(".") for name in wanted) for n in range(len(steps))}
     left = limit
     for taken in _groups(path, encoding, min(rows, PIECE)):
         waiting = [taken[:left]]
@@ -94,7 +97,7 @@ def object_frames(
                 half = len(piece) // 2
                 waiting += [piece[half:], piece[:half]]
             elif columns is None:
-                yield _with_care(path, kinds, piece, explode)
+                yield _with_care(path, kinds, piece, wanted, explode)
             else:
                 yield pl.DataFrame({**columns, LINE: pl.Series([number for number, _ in piece], dtype=pl.Int64)})
         if left is not None and (left := left - len(taken)) <= 0:
@@ -102,10 +105,10 @@ def object_frames(
 
 
 def _with_care(
-    path: Path, kinds: Mapping[str, Kind], lines: list[tuple[int, str]], explode: str | None
+    path: Path, kinds: Mapping[str, Kind], lines: list[tuple[int, str]], wanted: Container[str], explode: str | None
 ) -> pl.DataFrame:
-    """Return the objects of some lines, each read by itself: columns of text."""
-    objects = [(number, *_object(line, kinds)) for number, line in lines]
+    """Return the objects of some lines, each read by itself: columns of text; `wanted` keys stand once in each."""
+    objects = [(number, *_object(line, wanted, explode)) for number, line in lines]
     if explode is not None:
         objects = [row for of in objects for row in _exploded(path, *of, explode)]
     numbers = [number for number, *_ in objects]
@@ -204,7 +207,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_pairs)
 
 
-def _object(line: str, wanted: Container[str]) -> tuple[dict[str, Any], str | None]:
+def _object(line: str, wanted: Container[str], explode: str | None = None) -> tuple[dict[str, Any], str | None]:
     """Return the object on a line, or a description of a line that holds no object or a wanted key twice."""
     try:
         found = _DECODER.decode(line)
@@ -214,18 +217,24 @@ def _object(line: str, wanted: Container[str]) -> tuple[dict[str, Any], str | No
         return {}, f"{shortened(repr(line))} (nested too deeply)"
     if not isinstance(found, dict):
         return {}, shortened(repr(line))
-    twice = next(_twice(found, wanted), None)
+    twice = next(_twice(found, wanted, explode), None)
     return (found, None) if twice is None else ({}, f"{shortened(repr(line))} (two values of {twice!r})")
 
 
-def _twice(found: Any, wanted: Container[str], before: str = "") -> Iterator[str]:
-    """Yield the wanted columns of which an object, or one within, has two values."""
+def _twice(
+    found: dict[str, Any], wanted: Container[str], explode: str | None, before: str = "", *, every: bool = False
+) -> Iterator[str]:
+    """Yield the wanted columns of which an object, or one within, has two values; any, where each key makes a row."""
     if isinstance(found, _Repeating):
-        yield from (name for key in found.twice if (name := f"{before}{key}") in wanted)
-    if isinstance(found, dict):
-        for key, value in found.items():
-            if isinstance(value, dict):
-                yield from _twice(value, wanted, f"{before}{key}.")
+        yield from (name for key in found.twice if (name := f"{before}{key}") in wanted or every)
+    for key, value in found.items():
+        if isinstance(value, dict):
+            name = f"{before}{key}"
+            yield from _twice(value, wanted, explode, f"{name}.", every=name == explode)
+        elif isinstance(value, list) and explode == f"{before}{key}":
+            for element in value:
+                if isinstance(element, dict):
+                    yield from _twice(element, wanted, explode, f"{explode}.")
 
 
 def _cells(path: Path, column: str, kind: Kind, numbers: list[int], values: list[Any]) -> pl.Series:

@@ -225,6 +225,8 @@ class _About(_Strict):
     fingerprint: str = ""
     counts: dict[str, Count] = Field(default_factory=dict)
     notes: list[str]
+    timezone: str | None = None
+    deployment: dict[str, str] = Field(default_factory=dict)
 
 
 class _File(_Strict):

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from evaluator.reading.cells import label_array
+
 # Fields of the elements of a map.
 KEY, VALUE = "key", "value"
 # Polars has maps since 2.0; before, they are lists of such fields.
@@ -81,14 +83,16 @@ def value_at(found: dict[str, Any], column: str) -> Any:
 
 
 def elements(value: Any) -> list[Any] | None:
-    """Return the elements of a list, or the keys and values of an object; none where it is missing.
+    """Return the elements of a list, of a text that is a JSON array of labels, or the keys and values of an object.
 
-    None of another value.
+    Without elements where it is missing. None of another value.
     """
     if value is None or value == "":
         return []
     if isinstance(value, dict):
         return [{KEY: key, VALUE: of} for key, of in value.items()]
+    if isinstance(value, str):
+        return label_array(value)
     return value if isinstance(value, list) else None
 
 

@@ -6,7 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from evaluator.errors import ParameterError
 from evaluator.log.log_tables import NO_OUTCOMES, PropensityKind
+from evaluator.options.deployment import parse_schedule
 from evaluator.reading.options import Deduplicate
 from evaluator.reading.roles import DISPLAY, EVENT, Role
 from evaluator.reading.spec_sections import (
@@ -248,6 +250,31 @@ class LogSection(Section):
     ] = 1.0
 
 
+class Deployment(Section):
+    """How policies are deployed on this traffic; replays do so unless told otherwise."""
+
+    learn_every: Annotated[
+        str | int | None,
+        Field(description="when what happened reaches the policy: 'event', rounds, '1h', or '1d@03:00'"),
+    ] = None
+    learn_lag: Annotated[
+        str | int | None, Field(description="how old the newest of what a push brings is: '6h', or rounds")
+    ] = None
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """What is said, by name."""
+        return {name: str(given) for name, given in self if given is not None}
+
+    @model_validator(mode="after")
+    def _is_schedule(self) -> Deployment:
+        try:
+            parse_schedule(self.learn_every, self.learn_lag)
+        except ParameterError as error:
+            raise ValueError(f"{error.what.replace('`', '')} {error.remedy}") from None
+        return self
+
+
 def _are_names(columns: object) -> object:
     if isinstance(columns, dict) and (cut := [name for name, of in columns.items() if isinstance(of, dict)]):
         raise ValueError(f'columns: a name with dots stands in quotes, "{cut[0]}.{next(iter(columns[cut[0]]), "")}"')
@@ -316,6 +343,7 @@ class FileSpec(Heading):
         Field(description="events of other kinds, each in a table [outcomes.NAME]; no policy sees them but rewards"),
     ] = {}
     log: LogSection = LogSection()
+    deployment: Deployment = Deployment()
     context: Context = Context()
     action_set: ActionSet | None = None
     target: Target | None = None

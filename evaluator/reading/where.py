@@ -126,6 +126,25 @@ def _refuse(where: str, token: _Token, expected: str, repair: str) -> NoReturn:
     raise ValueError(f"{shortened(repr(where))}: at character {token.place}: expected {expected}, got {got}: {repair}")
 
 
+def written_name(column: str) -> str:
+    """Return a column as conditions write it.
+
+    >>> written_name("event"), written_name("event type")
+    ('event', '"event type"')
+    """
+    found = _TOKENS.fullmatch(column)
+    return column if found and found["name"] == column else '"' + column.replace('"', '""') + '"'
+
+
+def written_text(value: str) -> str:
+    """Return a text as conditions write it.
+
+    >>> written_text("it's")
+    "'it''s'"
+    """
+    return "'" + value.replace("'", "''") + "'"
+
+
 def columns_of(where: str | None) -> list[str]:
     """Return the columns on which a table has conditions."""
     return [] if where is None else list(dict.fromkeys(of.column for of in conditions(where)))

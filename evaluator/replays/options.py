@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.options.declaration import Option, Options, documented, option
+from evaluator.options.deployment import Schedule, parse_schedule
 from evaluator.options.shared import (
     BOOTSTRAP,
     BY,
@@ -32,9 +33,6 @@ from evaluator.options.shared import (
     FinalPolicyName,
     PropensityMode,
 )
-
-if TYPE_CHECKING:
-    from evaluator.replays.rounds.schedule import Schedule
 
 GUARDRAILS = Option(
     default=None,
@@ -189,9 +187,7 @@ class BareReplayOptions(Options):
 
     @property
     def schedule(self) -> Schedule | None:
-        """When a policy learns; None where that is at each event."""
-        from evaluator.replays.rounds.schedule import parse_schedule
-
+        """When a policy is asked to learn; None where that is at each event, or nothing is asked."""
         given = self.learn_every is not None or self.learn_lag is not None
         return parse_schedule(self.learn_every, self.learn_lag) if given else None
 

@@ -19,6 +19,7 @@ from evaluator.log.column import Column
 from evaluator.log.log_tables import Objective, PropensityKind
 from evaluator.log.reward_kinds import CapLoss, counts_costs, number_of_conversions
 from evaluator.log.schema import is_target
+from evaluator.options.deployment import Schedule
 from evaluator.options.shared import ClockName
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.options import OBJECTIVE, ReplayOptions
@@ -26,7 +27,6 @@ from evaluator.replays.rounds.clock import KnownDelays, ReplayClock, ReplayWindo
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.propensity import Propensities, Thinning
 from evaluator.replays.rounds.reward_range import RewardEnd, RewardRange
-from evaluator.replays.rounds.schedule import Schedule
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds
 from evaluator.replays.rounds.survey import Survey
 from evaluator.replays.warm_start import WarmStart

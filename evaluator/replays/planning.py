@@ -28,6 +28,7 @@ from evaluator.log.reward_kinds import (
     with_rewards,
 )
 from evaluator.log.vectors_of_displays import in_order
+from evaluator.options.deployment import Schedule, parse_schedule
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
@@ -37,6 +38,7 @@ from evaluator.replays.findings.plan import assumptions, check_clusters, describ
 from evaluator.replays.learned.policy import LearnedPolicy, displays_of
 from evaluator.replays.options import (
     OBJECTIVE,
+    BareReplayOptions,
     Guardrail,
     ObjectiveName,
     ReplayOptions,
@@ -68,9 +70,9 @@ from evaluator.replays.rounds.propensity import (
     thinning,
 )
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
-from evaluator.replays.rounds.schedule import live_delays, plan_pushes
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, told_events, vectors_of
 from evaluator.replays.rounds.survey import Survey, survey
+from evaluator.replays.schedule import live_delays, plan_pushes
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
 from evaluator.units import ticks_words
@@ -182,7 +184,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         reward_min=known_rewards.least,
         playable=None if playable is None else int(playable.sum()),
     )
-    schedule = options.schedule if policy.learns and sampler != "logged" else None
+    schedule = deployed(log, options) if policy.learns and sampler != "logged" else None
     pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
     on_live_clock = pushes is not None and pushes.clock is not None
     rows = _told(surveyed, costs=told_costs) if teacher is surveyed else None
@@ -442,6 +444,14 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
             remedy="name the column of costs in the spec (`cost` in [display]), or take `objective='revenue'`.",
         )
     return asked or log.meta.objective or ("profit" if has_costs(log) else "revenue")
+
+
+def deployed(log: Log, options: BareReplayOptions) -> Schedule | None:
+    """Return when a policy learns: as is asked, else as the log says of its deployment; None for at each event."""
+    if options.learn_every is not None or options.learn_lag is not None or options.reward == "observed":
+        return options.schedule
+    of = log.meta.deployment
+    return parse_schedule(of.get("learn_every"), of.get("learn_lag"))
 
 
 def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:

@@ -13,6 +13,7 @@ from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.plan import PlanFacts, with_label
+from evaluator.replays.schedule import LivedSchedule
 from evaluator.replays.values.final import FinalValue
 from evaluator.replays.values.kind_values import GuardrailAnswer, Money, OutcomeValue, guardrail_table, outcome_table
 from evaluator.replays.values.segments import SegmentValues, segment_table
@@ -140,6 +141,8 @@ class ReplayResult(JsonDocument, ShownInNotebooks, WithFindings):
         Revenue, cost, profit and profit per cost of a round, where the objective is profit; None elsewhere.
     segments
         Value and uplift in the groups of each column that ``by`` named; empty without it.
+    schedule
+        Pushes at which the policy learned; None where it learns at each event, or never.
     """
 
     schema: ClassVar[str] = "evaluate.replay/2"
@@ -179,6 +182,7 @@ class ReplayResult(JsonDocument, ShownInNotebooks, WithFindings):
     outcomes: tuple[OutcomeValue, ...] = ()
     guardrails: tuple[GuardrailAnswer, ...] = ()
     segments: tuple[SegmentValues, ...] = ()
+    schedule: LivedSchedule | None = None
 
     @in_document
     @property

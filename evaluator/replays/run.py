@@ -32,6 +32,7 @@ from evaluator.replays.findings.run import (
     ended_by,
     find_in_estimates,
     find_in_rounds,
+    find_in_schedule,
     meaning,
     no_rounds,
     stamps_warning,
@@ -43,6 +44,7 @@ from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.propensity import Thinning
 from evaluator.replays.rounds.stream import BLOCK, LogOrder, LogPiece, blocks, gather, pieces
+from evaluator.replays.schedule import lived_schedule
 from evaluator.replays.values.doubly_robust import RewardModels, robust_value
 from evaluator.replays.values.final import frozen_value
 from evaluator.replays.values.kind_values import kind_values, money_of
@@ -215,6 +217,10 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
     trajectory = pa.concat_tables([r.trajectory for r in done])
     counts = np.bincount(to_numpy(trajectory["action"]), minlength=plan.log.n_actions)
     days = plan.clock.days(t)
+    lived_pushes = None
+    if plan.schedule is not None and plan.pushes is not None:
+        read = float(np.mean([r.replay.read for r in done]))
+        lived_pushes = lived_schedule(plan.schedule, plan.pushes, plan.survey, plan.clock, rounds=t, read=read)
     result = ReplayResult(
         value=value,
         expected_value=None,
@@ -249,8 +255,14 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         learned=learned_by(plan, done[0].replay, references),
         resampled=(),
         findings=ordered(
-            (*plan.findings, *find_in_rounds(plan, done, t), *find_in_estimates(plan, done, t, best.value))
+            (
+                *plan.findings,
+                *find_in_rounds(plan, done, t),
+                *find_in_schedule(plan, lived_pushes, t),
+                *find_in_estimates(plan, done, t, best.value),
+            )
         ),
+        schedule=lived_pushes,
         meaning=meaning(plan, t, days),
         money=money_of(plan, value, lived, costs, displays=different) if costs else None,
     )

@@ -312,6 +312,7 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
             f"+ {result.expired:,} expired",
         ),
         ("clock", f"{plan['clock']}, share {plan['traffic_share']:.3g}{_live(result)}"),
+        *_learns(result),
         ("propensities", plan["propensity"]),
         ("immature displays", f"{plan['displays_immature']:,}"),
     ]
@@ -327,6 +328,18 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
     if plan["policy_delays"]:
         rows.append(("delay CDF", plan["policy_delays"]))
     return rows
+
+
+def _learns(result: ReplayResult) -> list[tuple[str, str]]:
+    """Return the row that says when the policy learned, none where that is at each event."""
+    lived = result.schedule
+    if lived is None:
+        return []
+    lag = "" if lived.learn_lag == "0" else f", lag {lived.learn_lag}"
+    between = "" if lived.rounds_between is None else f", {lived.rounds_between:,.0f} rounds from one to the next"
+    pushes = f"{lived.pushes:,} push{'' if lived.pushes == 1 else 'es'}"
+    when = "at each event" if lived.learn_every == "event" else f"every {lived.learn_every}"
+    return [("learns", f"{when}{lag}: {pushes}{between}")]
 
 
 def _live(result: ReplayResult) -> str:

@@ -16,6 +16,7 @@ from evaluator.datasets import convert, load, show, validate
 from evaluator.errors import OutputExistsError, SourceError
 from evaluator.log import Log, StoredLog
 from evaluator.log.fingerprint import content_hash
+from evaluator.log.schema import to_numpy
 from evaluator.outputs.atomic import refuse_inside_log
 from evaluator.reading.canonical import ROWS_PER_GROUP, open_canonical, refuse_other, write_canonical
 from evaluator.reading.log_folders import SCHEMA_VERSION, read_meta
@@ -61,6 +62,37 @@ def test_the_files_of_displays(one: StoredLog, parts: StoredLog) -> None:
 
 def test_its_hash_is_that_of_one_file(one: StoredLog, parts: StoredLog) -> None:
     assert content_hash(parts) == content_hash(one)
+
+
+@pytest.mark.parametrize("options", [{}, {"actions": "top:2"}, {"limit": ROWS_PER_GROUP + 3}], ids=str)
+@pytest.mark.parametrize("first", [0, 60_001])
+def test_rows_are_taken_from_the_row_groups_that_have_them(
+    one: StoredLog, parts: StoredLog, options: dict[str, object], first: int
+) -> None:
+    names = ["display_id", "time", "action", "context", *["position"] * ("actions" in options)]
+    for log in (one, parts):
+        part = load(log.paths[0].parent, **options).after(first if "limit" not in options else first // 7)
+        n, whole = len(part), {name: part.column(name) for name in names}
+        for asked in ([0], [n - 1], [0, n - 1], [n - 1, n // 2, 0, 0], range(0, n, 100), range(n // 2, n)):
+            wanted = np.array(asked)
+            found = part.take(wanted, names)
+            for name in names:
+                np.testing.assert_array_equal(to_numpy(found[name]), whole[name][wanted])
+
+
+def test_rows_are_taken_without_those_of_other_row_groups(tmp_path: Path) -> None:
+    file = write_parts(made(N), tmp_path / "log", CUTS) / "displays-00002.parquet"
+    about = pq.read_metadata(file).row_group(0)
+    chunks = (about.column(i) for i in range(about.num_columns))
+    place = next(chunk.data_page_offset for chunk in chunks if chunk.path_in_schema.startswith("context"))
+    inside = bytearray(file.read_bytes())
+    inside[place + 100] ^= 8
+    file.write_bytes(inside)
+    log = load(tmp_path / "log")
+    ends = np.array([0, N - 1])
+    assert to_numpy(log.take(ends, ["context"])["context"]).tolist() == made(N).column("context")[ends].tolist()
+    with pytest.raises(SourceError, match=r"00002\.parquet: missing or damaged"):
+        log.take(np.array([0, ROWS_PER_GROUP, N - 1]), ["context"])
 
 
 def test_converted_again_it_is_one_file(tmp_path: Path, one: StoredLog, parts: StoredLog) -> None:

@@ -232,6 +232,18 @@ def check_wins_is_choose(policy: Policy) -> None:
             assert [a for a in [*arms, *arms] if dispatch.wins(state, vectors, a, 4)] == [chosen, chosen]
 
 
+def check_least_scores_are_not_above_scores(policy: Policy) -> None:
+    """To the last bit: an action whose least score is above another's score has a larger score."""
+    for layout in layouts(policy):
+        for state, vectors in walked_states(policy, layout):
+            if not dispatch.scores(state):
+                continue
+            for action in range(4):
+                least = dispatch.least_score(state, vectors, action)
+                assert least <= dispatch.score(state, vectors, action)
+                assert least <= dispatch.score_among(state, vectors, action)
+
+
 def check_interpreted_is_compiled(policy: Policy) -> None:
     if policy.name == "logging":
         return  # follows the log: the loop asks it nothing

@@ -177,14 +177,25 @@ def test_rows_that_are_events_are_no_displays(tmp_path: Path) -> None:
         }
     )
     found, spec = drafted(tmp_path, table)
-    assert "source.files" in found.missing
-    assert asked(found, "rows are events of 2 kinds ('event': impression, purchase)")
+    assert not found.missing
+    assert spec["source"]["where"] == "event = 'impression'"
+    assert spec["conversion"] == {
+        "time": "ts",
+        "source": {"files": "log.csv", "where": "event = 'purchase'", "display": "id"},
+    }
     assert "event" not in spec["context"].get("columns", ())
+    log = load(tmp_path / "spec.toml")
+    assert (len(log), log.conversions.num_rows) == (100, 12)
+    table = table.with_columns(event=table["event"].replace({"impression": "login"}))
+    found, spec = drafted(tmp_path, table)
+    assert asked(found, "rows are events of 2 kinds ('event': login, purchase), not displays alone: which kind is one?")
+    assert "where" not in spec["source"]
     found, _ = drafted(tmp_path, displays(event="impression", action_type=np.where(CODE > 0, "big", "small")))
     assert not asked(found, "rows are events")
     sales = {"display_id": IDS, "at": CAME, "event_name": np.where(SOLD, "purchase", "add_to_cart")}
-    found, _ = drafted(tmp_path, displays(display_id=IDS).drop("sold_at"), pl.DataFrame(sales))
-    assert asked(found, "events of 2 kinds ('event_name': add_to_cart, purchase), not conversions alone")
+    found, spec = drafted(tmp_path, displays(display_id=IDS).drop("sold_at"), pl.DataFrame(sales))
+    assert spec["conversion"]["source"]["where"] == "event_name = 'purchase'"
+    assert load(tmp_path / "spec.toml").conversions.num_rows == SOLD.sum()
 
 
 def test_slates_and_several_experiments_are_asked_about(tmp_path: Path) -> None:
@@ -239,8 +250,9 @@ def iterable() -> pl.DataFrame:
     )  # fmt: skip
 
 
+GA4 = {"time": "event_timestamp", "action": "promotion_name", "user": "user_pseudo_id"}
 EXPORTS: list[tuple[Callable[[], pl.DataFrame], dict[str, Any], str | None, str]] = [
-    (ga4, {"time": "event_timestamp", "action": "promotion_name"}, "user_pseudo_id", "events of 3 kinds"),
+    (ga4, GA4, "user_pseudo_id", "events of 3 kinds"),
     (optimizely, {"time": "timestamp", "action": "variation_id"}, "visitor_id", "are no choices of one another"),
     (braze, {"id": "id", "time": "time", "action": "message_variation_id"}, "user_id", ""),
     (iterable, {"id": "messageId", "time": "createdAt", "action": "templateId"}, "email", ""),
@@ -256,8 +268,10 @@ def test_exports_of_other_tools(
     assert spec["keep"] == {"user": user}
     assert asked(found, about)
     assert not spec["context"].get("columns")
-    if not found.missing:
-        assert load(tmp_path / "spec.toml").conversions.num_rows == SOLD.sum()
+    log = load(tmp_path / "spec.toml")
+    without = log.meta.counts.get("conversions_without_display", 0)
+    meant = pl.read_csv(tmp_path / "log.csv").filter(event_name="purchase").height if export is ga4 else SOLD.sum()
+    assert log.conversions.num_rows + without == meant
 
 
 DSJSON = {"_label_cost": -1, "_label_probability": 0.8, "_label_Action": 1, "EventId": "e", "a": [1, 2], "c": {}}

@@ -170,7 +170,7 @@ EXPECTED: list[tuple[Files, dict[str, Any], set[str], set[str]]] = [
             "display.time": "ts", "display.action": "arm", "conversion.delay": "delaySeconds", "time.unit": "ms",
             "conversion.value": "orderValue",
         },
-        {"device"},
+        {"device", "user.country"},
         set(),
     ),
     (

@@ -14,7 +14,9 @@ import pytest
 
 from evaluator import Log, load
 from evaluator.errors import SourceError, SpecError
+from evaluator.reading.cells import Kind
 from evaluator.reading.frames import Chunks
+from evaluator.reading.json_lines import BROKEN
 from evaluator.reading.row_breaches import LINE
 from evaluator.reading.sources.files import find_files
 from evaluator.reading.sources.part import TablePart
@@ -238,6 +240,15 @@ def test_no_list_is_refused(tmp_path: Path, write_one: Callable[[Path], Any]) ->
         chunks(path, {"explode": "y"}, {"id": "text"})
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_text_may_be_an_array_in_any_file(tmp_path: Path, suffix: str) -> None:
+    frame = pl.DataFrame({"id": ["d0", "d1", "d2", "d3"], "x": ['["a", 7, null, 1.50]', "[]", None, '["é"]']})
+    path = tmp_path / f"log{suffix}"
+    {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}[suffix](path)
+    found = chunks(path, {"explode": "x"}, {"id": "text", "x": "text"})
+    assert found.select("id", "x").rows() == [("d0", "a"), ("d0", "7"), ("d0", None), ("d0", "1.50"), ("d3", "é")]
+
+
 def test_broken_lines_are_told_once(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"t": 1, "u": {"a": "x", "a": "y"}}\n{"t": 2, "u": {"a": "x"}}\nnope\n')
     spec = write_spec(
@@ -246,6 +257,22 @@ def test_broken_lines_are_told_once(tmp_path: Path) -> None:
     )  # fmt: skip
     with pytest.raises(SourceError, match=r"line 1: .*two values of 'u.a'.*line 3: 'nope'"):
         load(spec)
+
+
+@pytest.mark.parametrize(("line", "key"), [
+    ('{"u": {"a": "x"}, "u": {"a": "y"}, "l": [{"k": 1}]}', "u"),
+    ('{"u": {"a": "x", "a": "y"}, "l": [{"k": 1}]}', "u.a"),
+    ('{"u": {"a": "x"}, "l": [{"k": 1}], "l": []}', "l"),
+    ('{"u": {"a": "x"}, "l": [{"k": 1}, {"k": 2, "k": 3}]}', "l.k"),
+    ('{"u": {"a": "x"}, "l": {"p": 1, "p": 2}}', "l.p"),
+])  # fmt: skip
+def test_keys_on_the_way_to_a_column_stand_once(tmp_path: Path, line: str, key: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(line + '\n{"u": {"a": "z", "b": 1, "b": 2}, "l": [{"k": 4, "z": 5, "z": 6}]}\n')
+    kinds: dict[str, Kind] = {"u.a": "text", "l.key" if key == "l.p" else "l.k": "text"}
+    frame = chunks(path, {"explode": "l"}, kinds)
+    assert [str(said).endswith(f"(two values of {key!r})") for said in frame[BROKEN]] == [True, False]
+    assert frame["u.a"].to_list() == [None, "z"]
 
 
 def test_names_with_dots_stand_in_quotes(tmp_path: Path) -> None:

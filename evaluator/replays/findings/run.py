@@ -12,6 +12,7 @@ from evaluator.errors import NoRoundsError
 from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.findings import codes
 from evaluator.findings.finding import Finding
+from evaluator.log.times import time_words
 from evaluator.replays.acceptance import (
     acceptance_warning,
     propensity_warning,
@@ -23,6 +24,7 @@ from evaluator.replays.options import told_events_words
 from evaluator.replays.plan import ReplayPlan, with_label
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.rounds.stream import BLOCK
+from evaluator.replays.schedule import LivedSchedule
 from evaluator.replays.support import BURSTY, binding_display, leaves_out, peak_within_delay
 from evaluator.replays.values.rewards import RepeatEstimates
 from evaluator.units import format_duration
@@ -33,6 +35,8 @@ _SHUFFLED = f"displays within a block of {BLOCK:,} could have come in any order:
 FEW_DISPLAYS = 100
 # Relative error of the wall clock's share from which it is said.
 _SHARE_OFF = 0.02
+# So many times faster than live, the calendar matters between two pushes.
+_FAST = 1.05
 # With fewer conversions told per action its rate is known to a third at best, and what a policy does is exploration.
 FEW_TOLD = 10
 _SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
@@ -234,6 +238,51 @@ def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str
         kind,
         f"They are for its first {rounds:,} rounds{live}, {what}, on traffic, actions and rates like the log's.",
     )
+
+
+def find_in_schedule(plan: ReplayPlan, lived: LivedSchedule | None, rounds: int) -> Iterator[Finding]:
+    """Yield when the policy learned, and what no replay can know of that."""
+    if lived is None or plan.schedule is None or plan.pushes is None:
+        return
+    tick, start = plan.clock.tick_seconds, int(plan.survey.marked_at[0])
+    if not lived.pushes:
+        first = plan.pushes.after[:1].tolist()
+        when = f"the first push comes after {first[0]:,} rounds" if first else "no push comes before the horizon"
+        yield codes.NO_PUSH.found(
+            f"The policy learned nothing: {when}, and the replay has {rounds:,}.",
+            "Take a longer log, or let it learn more often (`learn_every`).",
+            rounds=rounds,
+        )
+    pace = lived.calendar_pace
+    if pace > _FAST and plan.sets is not None and plan.sets.moving >= 0:
+        share = plan.clock.traffic_share / pace
+        yield codes.FAST_CALENDAR.found(
+            f"Eligible actions change with the log's calendar, which passes {pace:.3g} times faster between two pushes "
+            "than it will live: what the policy learned is older than it looks.",
+            f"`clock='wall'` is right for a rollout on a share of {share:.3g} of the traffic.",
+            pace=pace,
+            share=share,
+        )
+    asked = plan.options.schedule is not None
+    words = [f"the policy learns {plan.schedule.words}{'' if asked else ', as the log says of its deployment'}"]
+    if lived.pushes:
+        words.append(
+            f"{lived.pushes:,} push{'es' if lived.pushes > 1 else ''}, the first after {lived.first_push:,} rounds, "
+            f"{lived.rounds_between:,.0f} rounds from one to the next"
+        )
+        stale = "" if lived.stale_days is None else f" ({lived.stale_days:.2g} days)"
+        words.append(f"a choice does not know of the last {lived.stale_rounds:,.0f} rounds before it{stale} on average")
+    if lived.from_time is not None and lived.to_time is not None:
+        ends = [time_words(time, tick, start=start) for time in (lived.from_time, lived.to_time)]
+        words.append(f"its rounds stand at the times of the log's first displays, {ends[0]} to {ends[1]}")
+    days = None if tick is None else plan.clock.days(lived.rounds_between or 0.0)
+    if pace > _FAST and lived.pushes:
+        passes = f"{pace:.3g} times as fast as live" if not days else f"{days * pace:.2g} days, live {days:.2g}"
+        words.append(
+            f"between two pushes the log's calendar moves {passes}: what goes with it (drift, the time of day, "
+            "campaigns) is right on the wall clock alone"
+        )
+    yield codes.SCHEDULE.found("; ".join(words), pushes=lived.pushes)
 
 
 def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Iterator[Finding]:

@@ -185,7 +185,7 @@ class LogRounds:
     `vectors` is the kind that a policy reads: ``action_set``, ``context``, ``target`` or ``target:NAME`` (a policy),
     ``features`` (of the actions), or None. `delay` is that of each of the log's conversions in rounds, shape (c,),
     `NO_WINDOW` where a duration cuts it off. `told` are the events that the policy may be told of, on its own clock
-    (`evaluator.replays.rounds.schedule`); None where these are the conversions with those delays. `playable` are the
+    (`evaluator.replays.schedule`); None where these are the conversions with those delays. `playable` are the
     actions that are logged at all, shape (K,): of each display's eligible ones a policy chooses among these; None where
     every display has the same.
     """

@@ -1,0 +1,100 @@
+"""How policies are deployed on a log's traffic: when what happened reaches the policy that serves.
+
+A *schedule* is a push after each span of rounds or time, of what was known a lag before it. `event`, at each event, is
+none. A log may say which one its owner has; what is asked of a replay goes before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from evaluator.errors import ParameterError
+from evaluator.units import SECONDS, parse_duration, parse_whole
+
+EVENT = "event"
+_OF_DAY = re.compile(r"\s*(\d+)\s*d\s*@\s*(\d{1,2}):(\d{2})\s*")
+_HOW = "write event (at each one), rounds (500), a duration (1h), or days with a time of day (1d@03:00)."
+
+
+@dataclass(frozen=True)
+class Span:
+    """A number of rounds, or a time in seconds; the other is None."""
+
+    rounds: int | None
+    seconds: float | None
+
+    @property
+    def none(self) -> bool:
+        """Whether it is nothing."""
+        return not self.rounds and not self.seconds
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A push after each span, at a time of day if it is of days, of what was known a lag before it.
+
+    `text` and `lag_text` are what was asked for; `at` are seconds after midnight, None where the first push comes a
+    span after the first display.
+    """
+
+    text: str
+    lag_text: str
+    every: Span
+    lag: Span
+    at: int | None = None
+
+    @property
+    def in_time(self) -> bool:
+        """Whether it names a time, so that rounds need one."""
+        return bool(self.every.seconds or self.lag.seconds)
+
+    @property
+    def words(self) -> str:
+        """The schedule as sentences write it.
+
+        >>> parse_schedule("1d@03:00", "6h").words
+        'every 1d@03:00, of what was known 6h before'
+        """
+        every = f"{self.every.rounds:,} rounds" if self.every.rounds else self.text
+        every = "after every round" if self.every.rounds == 1 else f"every {every}"
+        if self.lag.none:
+            return every
+        lag = f"{self.lag.rounds:,} rounds" if self.lag.rounds else self.lag_text
+        return f"{every}, of what was known {lag} before"
+
+
+def parse_schedule(learn_every: str | int | None, learn_lag: str | int | None) -> Schedule | None:
+    """Return the schedule that a user asked for; None for learning at each event, without a lag.
+
+    Raise ParameterError if one of the two is no schedule; it says how one is written.
+    """
+    text = EVENT if learn_every is None else str(learn_every).strip()
+    lag_text = "0" if learn_lag is None else str(learn_lag).strip()
+    lag = _span(lag_text, "learn_lag", "write rounds (500) or a duration (6h).")
+    found, at = _OF_DAY.fullmatch(text), None
+    if text == EVENT:
+        every = Span(1, None)
+    elif found is not None:
+        days, hour, minute = (int(part) for part in found.groups())
+        at = 3600 * hour + 60 * minute
+        if days < 1 or hour > 23 or minute > 59:
+            raise ParameterError(f"`learn_every={text!r}` is out of range.", remedy=_HOW)
+        every = Span(None, days * SECONDS["d"])
+    else:
+        every = _span(text, "learn_every", _HOW)
+    if every.none:
+        raise ParameterError(f"`learn_every={text!r}` is out of range.", remedy=_HOW)
+    if text == EVENT and lag.none:
+        return None
+    return Schedule(text, lag_text, every, lag, at)
+
+
+def _span(text: str, option: str, how: str) -> Span:
+    rounds = parse_whole(text)
+    if rounds is not None:
+        return Span(rounds, None)
+    try:
+        return Span(None, parse_duration(text))
+    except ParameterError as error:
+        raise ParameterError(f"`{option}={text!r}` is no schedule.", remedy=how) from error
