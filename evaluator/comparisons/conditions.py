@@ -419,6 +419,8 @@ def _of_audit(verdict: Verdict, of: Candidate, found: Mapping[str, Any]) -> Cond
     lines = (of.line, verdict.baseline)
     if any(line.window.replace(",", "") != str(found["options"]["window"] or "none") for line in lines):
         return None
+    if any(line.learn_from and line.learn_from != found["options"]["learn_from"] for line in lines):
+        return None  # what learns from another kind of events is not audited
     two = {line.policy for line in lines}
     policies = [one for one in found["policies"] if one["policy"] in two]
     if biased := [one["policy"] for one in policies if one["biased"]]:

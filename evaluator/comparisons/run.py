@@ -36,7 +36,8 @@ from evaluator.comparisons.variants import (
     draw_curve,
     first_rounds,
     names_of,
-    pairs_of,
+    teachers_of,
+    variants_of,
 )
 from evaluator.comparisons.verdict import rank, ranked_pairs
 from evaluator.errors import NoRoundsError, ParameterError, nearest
@@ -57,12 +58,14 @@ from evaluator.replays.values.resampled import ResampledValues
 def plan_comparison(
     log: Log, policies: Sequence[Any], windows: Sequence[str | int | None], options: ReplayOptions
 ) -> list[ReplayPlan]:
-    """Plan every policy with every window; the options are those that all share, their own window is not used.
+    """Plan every policy with every window, taught by each thing that `options.learn_from` names, by commas.
+
+    The options are those that all share, their own window is not used.
 
     ParameterError if there is nothing to compare, or two variants are the same.
     """
-    variants = pairs_of(policies, windows)
-    names = [(policy.spec, window) for policy, window in variants]
+    variants = variants_of(policies, windows, options.learn_from)
+    names = [(policy.spec, *more) for policy, *more in variants]
     if not variants:
         raise ParameterError(
             "Nothing to compare.",
@@ -71,6 +74,7 @@ def plan_comparison(
     for name, times in Counter(names).items():
         if times > 1:
             how = "without a window" if name[1] is None else f"with window {name[1]}"
+            how += f", told {name[2]}," if len(teachers_of(options.learn_from)) > 1 else ""
             raise ParameterError(f"{name[0]} {how} is there twice.", remedy="name each variant once.")
     asked = Variants(log, policies, windows, options)
     return [asked.plan(number) for number in range(len(asked))]

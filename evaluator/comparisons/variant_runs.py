@@ -18,7 +18,7 @@ from evaluator.arguments import as_description, loaded_by
 from evaluator.comparisons.expected import at_horizon, why_not_expected
 from evaluator.comparisons.kept import FoundResults, KeptResults, Questions, read_back, written
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.comparisons.variants import CommonHorizon, Variants, Window, common_horizon, comparable, pairs_of
+from evaluator.comparisons.variants import CommonHorizon, Variants, Window, common_horizon, comparable, variants_of
 from evaluator.errors import UsageError, WorkerError
 from evaluator.estimates.standard_errors import error_of_spread, too_few
 from evaluator.jobs.run_jobs import Job, run_jobs
@@ -460,8 +460,8 @@ class _OpenStudy:
         self._plans: dict[int, ReplayPlan] = {}
         self._lock = Lock()
         begun = time.monotonic()
-        numbered = reversed(list(enumerate(pairs_of(policies, study.windows))))
-        first = {policy.name: i for i, (policy, _) in numbered}
+        numbered = reversed(list(enumerate(variants_of(policies, study.windows, study.options.learn_from))))
+        first = {policy.name: i for i, (policy, *_) in numbered}
         names = compile_loops([self._planned(number) for number in sorted(first.values())])
         took = time.monotonic() - begun
         what = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"

@@ -6,7 +6,7 @@ value and regret hold at all rounds at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
@@ -20,7 +20,8 @@ from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.options import ReplayOptions
+from evaluator.replays.learned.policy import LearnedPolicy
+from evaluator.replays.options import OBJECTIVE, ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay, read_basis
 from evaluator.replays.result import ReplayResult
@@ -38,18 +39,37 @@ _CHECKPOINTS = 200
 _Listed = Annotated[Floats, *array_of(float, most=_CHECKPOINTS)]
 
 
-def pairs_of(
-    policies: Sequence[P], windows: Sequence[Window], description: Callable[[P], Any] = lambda policy: policy
-) -> list[tuple[P, Window]]:
-    """Return the policy and the window of each variant; the logging policy waits for nothing, and has the first only.
+def variants_of(
+    policies: Sequence[P],
+    windows: Sequence[Window],
+    learn_from: str,
+    description: Callable[[P], Any] = lambda policy: policy,
+) -> list[tuple[P, Window, str]]:
+    """Return policy, window, and what teaches of each variant; `learn_from` names what teaches, several by commas.
 
+    The logging policy waits for nothing, and has the first window only; what does not learn is taught by the first.
     Policies may come with whatever belongs to them: `description` returns the description of one.
     """
+    teachers = teachers_of(learn_from)
     return [
-        (policy, window)
+        (policy, window, teacher)
         for policy in policies
         for window in (windows[:1] if _is_logging(description(policy)) else windows)
+        for teacher in (teachers if _learns(description(policy)) else teachers[:1])
     ]
+
+
+def teachers_of(learn_from: str) -> list[str]:
+    """Return what is to teach the policies of a comparison, which commas separate.
+
+    >>> teachers_of("sales, click@1d")
+    ['sales', 'click@1d']
+    """
+    return [teacher.strip() for teacher in learn_from.split(",")]
+
+
+def _learns(policy: Any) -> bool:
+    return bool(policy.policy.learns if isinstance(policy, LearnedPolicy) else policy.learns)
 
 
 def _is_logging(policy: Any) -> bool:
@@ -57,15 +77,23 @@ def _is_logging(policy: Any) -> bool:
 
 
 class Variants:
-    """Policies with windows on one log, numbered from 0 in the order of `pairs_of`; `options.window` is not used."""
+    """Policies with windows on one log, numbered from 0 in the order of `variants_of`; `options.window` is not used."""
 
     def __init__(self, log: Log, policies: Sequence[Any], windows: Sequence[Window], options: ReplayOptions) -> None:
         own = learned_among(policies, options)
-        pairs = pairs_of(own, windows, lambda of: of[0])
+        variants = variants_of(own, windows, options.learn_from, lambda of: of[0])
         # The logging policy's value is the log's mean: no number of rounds of the others cuts it short.
         self._asked = [
-            (policy, replace(asked, window=window, horizon=None if _is_logging(policy) else asked.horizon))
-            for (policy, asked), window in pairs
+            (
+                policy,
+                replace(
+                    asked,
+                    window=window,
+                    learn_from=teacher,
+                    horizon=None if _is_logging(policy) else asked.horizon,
+                ),
+            )
+            for (policy, asked), window, teacher in variants
         ]
         self._basis = read_basis(numbered_as_learned(log, [policy for policy, _ in own]), options)
 
@@ -123,21 +151,29 @@ class Line:
         Policy and window, as they were asked for.
     title
         Policy as sentences write it, with the label of a fixed action; empty where that is `policy`.
+    learn_from
+        Kind of events, or revenue, that the policy learns from; empty where that is the objective, or nothing.
     """
 
     variant: Count
     policy: str
     window: str
     title: Annotated[str, *omitted] = ""
+    learn_from: Annotated[str, *omitted] = ""
 
     def named_among(self, lines: Iterable[Line]) -> str:
-        """Return the name that tells it from others: its policy, with its window where windows differ.
+        """Return the name that tells it from others: its policy, with window and what teaches it where these differ.
 
         The logging policy is one line, whatever the windows: no window is its own.
         """
-        alike = {self.window, *(line.window for line in lines)} == {self.window}
-        title = self.title or self.policy
-        return title if alike or self.policy == "logging" else f"{title}, window {self.window}"
+        others = [*lines]
+        alike = {self.window, *(line.window for line in others)} == {self.window}
+        name = self.title or self.policy
+        name = name if alike or self.policy == "logging" else f"{name}, window {self.window}"
+        differs = any(
+            line.learn_from != self.learn_from and (line.learn_from or line.policy == self.policy) for line in others
+        )
+        return f"{name}, told {self.learn_from}" if self.learn_from and differs else name
 
 
 def names_of(results: Sequence[ReplayResult]) -> list[str]:
@@ -148,7 +184,13 @@ def names_of(results: Sequence[ReplayResult]) -> list[str]:
 
 def line_of(variant: int, result: ReplayResult) -> Line:
     """Return a variant as reports name it."""
-    return Line(variant, result.plan["policy"], window_text(result), result.title)
+    return Line(variant, result.plan["policy"], window_text(result), result.title, taught_by(result.plan))
+
+
+def taught_by(plan: Mapping[str, Any]) -> str:
+    """Return what the policy of a variant learns from, by the plan of its result; empty for the objective."""
+    teacher = str(plan["options"]["learn_from"])
+    return "" if teacher == OBJECTIVE else teacher
 
 
 def window_text(result: ReplayResult) -> str:

@@ -89,6 +89,10 @@ def events_that_teach(log: Log, learn_from: str) -> Log:
         )
     outcomes = [one.name for one in log.meta.outcomes]
     name = SALES if name == "sale" and name not in outcomes else name
+    if "," in learn_from:
+        raise ParameterError(
+            f"`learn_from={learn_from!r}` names several, and a replay has one.", remedy="`compare` takes several."
+        )
     if name not in (*outcomes, SALES):
         raise UnknownNameError(
             f"`learn_from={learn_from!r}`: log {log.meta.name!r} has no such events.",

@@ -51,7 +51,7 @@ LEARN_FROM = Option(
     help="What teaches the policy: objective (rewards, costs at once), revenue, sales, or an outcome such as click, "
     "click@1d (within a day)",
     more="Value, regret, uplift and guardrails stay those of the rewards. The window holds for what the policy is "
-    "told; events have their own delays and follow-up.",
+    "told; events have their own delays and follow-up. A comparison takes several, by commas: a variant for each.",
     example="click",
     panel=REPLAY,
 )
