@@ -1,4 +1,7 @@
-"""The Python twin of the command line."""
+"""The Python twin of the command line.
+
+A function imports what it alone needs when it is called, so that a replay does not load comparisons, checks and audits.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from evaluator.arguments import PolicyLike, as_description, as_descriptions, from_nothing, refuse_unknown
 from evaluator.audits.options import AuditOptions
 from evaluator.checks.options import CheckOptions
-from evaluator.comparisons.conditions import pairs_to_expect
-from evaluator.comparisons.expected import may_decide
-from evaluator.comparisons.log_places import LogPlace, at_a_place
 from evaluator.comparisons.options import CompareOptions
-from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
-from evaluator.comparisons.study_file import read_study
-from evaluator.comparisons.variant_runs import VariantRuns, execute_in_jobs, refuse_nothing_to_spread, study_on
 from evaluator.datasets import load as load
 from evaluator.delays.study.options import DelayOptions
 from evaluator.log import Log
@@ -39,14 +35,16 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
 from evaluator.simulations.options import SimulateOptions
-from evaluator.simulations.result import Simulation
 from evaluator.threads import one_blas_thread
-from evaluator.worlds.scenarios.problem import Problem
 
 if TYPE_CHECKING:
     from evaluator.audits.result import Audit
     from evaluator.checks.run import CheckReport
+    from evaluator.comparisons.log_places import LogPlace
+    from evaluator.comparisons.result import Comparison
     from evaluator.delays.study.result import DelayStudy
+    from evaluator.simulations.result import Simulation
+    from evaluator.worlds.scenarios.problem import Problem
     from evaluator.worlds.world import World
 
 
@@ -94,6 +92,8 @@ def replay(
     refuse_unknown("replay", options, ReplayOptions)
     if executor is None:
         return execute(plan(log, policy, **options))
+    from evaluator.comparisons.variant_runs import execute_in_jobs, refuse_nothing_to_spread
+
     chosen = ReplayOptions(**under_own_names(ReplayOptions, options))
     refuse_nothing_to_spread(chosen)
     with _opened(log, chosen.keeps, executor) as (logged, place):
@@ -149,11 +149,17 @@ def compare(
     >>> found.ranking.conclusion
     'Of the expected values, none of 10 differences is told from 0 at 95 %, all tests at once (bootstrap).'
     """
+    from evaluator.comparisons.conditions import pairs_to_expect
+    from evaluator.comparisons.expected import may_decide
+    from evaluator.comparisons.run import execute_comparison, find_baseline, plan_comparison, with_logging
+    from evaluator.comparisons.study_file import read_study
+    from evaluator.comparisons.variant_runs import VariantRuns, study_on
+
     refuse_unknown("compare", options, CompareOptions, ReplayOptions)
     given = under_own_names(CompareOptions, under_own_names(ReplayOptions, options))
-    names = ("windows", "study", "ship_if", "look", "bootstrap")
+    names = ("windows", "learn_every", "study", "ship_if", "look", "bootstrap")
     own = CompareOptions(**{name: given.pop(name, None) for name in names})
-    cut_offs, rule, look = own.asked_windows, own.rule, own.asked_look
+    cut_offs, schedules, rule, look = own.asked_windows, own.learn_every, own.rule, own.asked_look
     descriptions = as_descriptions(policies)
     reading: dict[str, Any] = {}
     said: dict[str, Any] = {}
@@ -163,6 +169,7 @@ def compare(
         reading = asked.reading
         descriptions = descriptions or as_descriptions(asked.policies)
         cut_offs = asked.windows if cut_offs is None else cut_offs
+        schedules = asked.schedules if schedules is None else schedules
         baseline = asked.baseline if baseline is None else baseline
         rule = asked.rule if rule is None else rule
         look = asked.look if look is None else look
@@ -173,10 +180,10 @@ def compare(
     spec = None if baseline is None else as_description(baseline).spec
     with _opened("synthetic" if log is None else log, keep, executor, reading) as (logged, place):
         descriptions = with_logging(logged, descriptions, spec)
-        plans = plan_comparison(logged, descriptions, cut_offs or (None,), chosen)
+        plans = plan_comparison(logged, descriptions, cut_offs or (None,), chosen, schedules=schedules)
         first, workers = find_baseline(plans, spec), None
         if executor is not None and place is not None:
-            workers = study_on(executor, place, descriptions, cut_offs or (None,), chosen)
+            workers = study_on(executor, place, descriptions, cut_offs or (None,), chosen, schedules=schedules)
         pairs = pairs_to_expect(plans, first) if draws is None else ()
         runs = VariantRuns(plans, workers=workers, pairs=pairs)
         return execute_comparison(plans, baseline=first, rule=rule, look=look, log=logged, runs=runs)
@@ -417,6 +424,8 @@ def _opened(
     if executor is None:
         yield own_log, None
         return
+    from evaluator.comparisons.log_places import at_a_place
+
     named = None if isinstance(log, Log) else str(log)
     with at_a_place(own_log, named, {**reading, **({"keep": list(keep)} if keep else {})}) as (logged, place):
         yield logged, place

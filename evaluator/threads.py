@@ -101,8 +101,11 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _loaded() -> Any:
-    """Return what controls the BLAS of NumPy and that of SciPy, loaded now lest it come with all its threads later."""
-    import scipy.linalg  # noqa: F401
+    """Return what controls the BLAS of NumPy and that of SciPy, loaded now lest it come with all its threads later.
+
+    Its special functions are linked with it, and intervals need them anyway.
+    """
+    import scipy.special  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -96,6 +96,20 @@ def test_workers_find_what_the_command_finds(log: Path) -> None:
     assert with_threads(2, *words, "--cluster", "local:1") == with_threads(1, *words)
 
 
+LATER = """
+from evaluator.threads import one_blas_thread
+from threadpoolctl import threadpool_info
+
+with one_blas_thread():
+    import scipy.linalg
+    print([lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"])
+"""
+
+
+def test_a_blas_that_is_asked_for_within_a_block_has_one_thread() -> None:
+    assert set(json.loads(with_threads(2, "-c", LATER))) == {1}
+
+
 def threads_of_blas() -> set[int]:
     return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
 

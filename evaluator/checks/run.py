@@ -24,7 +24,7 @@ from evaluator.log.log_tables import PropensityKind
 from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once, with_rewards
 from evaluator.log.schema import to_numpy
 from evaluator.replays.rounds.propensity import resolve_propensities
-from evaluator.replays.rounds.survey import survey
+from evaluator.replays.rounds.survey import surveys
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import Count, JsonDocument, Positive, in_document
 from evaluator.results.tabular import NUMBER, TEXT, arrow_table
@@ -190,19 +190,19 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
     if users is None or users.by != options.cluster_by:
         clusters = None if options.cluster_by is None else read_clusters(log, options.cluster_by)
     counted = [one.name for one in counted_outcomes(log.meta)]
-    surveys = {"": survey(log), **{name: survey(log.of_outcome(name)) for name in counted}}
-    surveyed = surveys[""]
+    by_kind = dict(zip(["", *counted], surveys([log, *map(log.of_outcome, counted)]), strict=True))
+    surveyed = by_kind[""]
     mode = options.propensity
     if mode is None and log.meta.propensity == "absent":
         mode = "estimate"
     propensities = resolve_propensities(surveyed, mode)
     coordinates, rewards = cut_contexts(log), with_rewards(log, costs=False)
-    followed = min(map(followed_displays, surveys.values()))
+    followed = min(map(followed_displays, by_kind.values()))
     inputs = []
-    for name, seen in surveys.items():
+    for name, seen in by_kind.items():
         timeline = read_timeline(log, asked_of_timeline(seen))
         when = to_numpy(seen.log.conversions["time"]).astype(np.int64, copy=False)
-        follow = follow_up(seen, timeline, when, level=level / len(surveys))
+        follow = follow_up(seen, timeline, when, level=level / len(by_kind))
         inputs.append(CheckInput(seen, timeline, follow, coordinates, propensities, name, followed, rewards))
     tables = [count(inputs[0], advance), *map(count_events, inputs[1:])]
     return CheckReport(

@@ -9,7 +9,7 @@ from evaluator.audits.options import AuditOptions
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import options_of
 from evaluator.cli.options import one_log, open_log, origin, reading_options, reads_log
-from evaluator.cli.output import finish, kept_output, this_command
+from evaluator.cli.output import finish, kept_output, this_command, write_result
 
 EXAMPLES = (
     "Examples: evaluate audit -p otflinucb -p linucb -p random --window 2000 --twins 50   |   evaluate audit "
@@ -44,7 +44,6 @@ def audit_command(
     from evaluator.comparisons.log_places import place_of
     from evaluator.log.column import LIKE_USERS
     from evaluator.outputs.kept_folder import KeptJobs
-    from evaluator.reports.result_files import write_result
 
     asked = AuditOptions(**auditing)
     descriptions = as_descriptions(policies)

@@ -11,7 +11,7 @@ from evaluator.checks.options import CheckOptions
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import option, options_of
 from evaluator.cli.options import one_log, open_log, origin, reads_log
-from evaluator.cli.output import finish, new_folder, this_command
+from evaluator.cli.output import finish, new_folder, this_command, write_result
 from evaluator.options.shared import KEPT
 
 EXAMPLES = "Examples: evaluate check shop/spec.toml   |   evaluate check shop/spec.toml --cluster-by every:1d"
@@ -37,7 +37,6 @@ def check_command(
     """
     from evaluator.checks.run import check_log
     from evaluator.log.column import LIKE_USERS, source_columns
-    from evaluator.reports.result_files import write_result
 
     options, codes = CheckOptions(**checking), o.codes_of(fail_on)
     with new_folder(out) as save:

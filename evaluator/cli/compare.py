@@ -31,7 +31,7 @@ LONG = 1_000_000_000
 
 @reads_log
 @options_of(CompareOptions, to="comparing")
-@options_of(ReplayOptions, to="replaying", but=("window", "bootstrap"))
+@options_of(ReplayOptions, to="replaying", but=("window", "learn_every", "bootstrap"))
 def compare_command(
     context: typer.Context,
     reading: dict[str, Any],
@@ -69,7 +69,7 @@ def compare_command(
     with kept_output(out) as (folder, save):
         asked = CompareOptions(**comparing)
         specs, windows, baseline, rule = policies or [], asked.asked_windows, asked.baseline, asked.rule
-        draws, look = asked.bootstrap, asked.asked_look
+        draws, look, schedules = asked.bootstrap, asked.asked_look, asked.learn_every
         if asked.study is not None:
             from evaluator.comparisons.study_file import read_study
 
@@ -80,6 +80,7 @@ def compare_command(
             replaying = {**replaying, **{name: value for name, value in study.options.items() if name not in given}}
             specs = specs or list(study.policies)
             windows = study.windows if windows is None else windows
+            schedules = study.schedules if schedules is None else schedules
             baseline = study.baseline if baseline is None else baseline
             rule = study.rule if rule is None else rule
             look = study.look if look is None else look
@@ -93,14 +94,14 @@ def compare_command(
         keep = [*options.keeps, LIKE_USERS] if decides else options.keeps
         source = open_log(dataset, reading, keep)
         descriptions = with_logging(source.log, descriptions, named)
-        plans = plan_comparison(source.log, descriptions, windows or [None], options)
+        plans = plan_comparison(source.log, descriptions, windows or [None], options, schedules=schedules)
         first = find_baseline(plans, named)
         taken_up = _find_earlier_results(store, plans, source.log)
         with o.workers(cluster) as executor:
             where = None
             if executor is not None:
                 place = place_of(source.log, dataset, reading_options(reading, keep))
-                where = study_on(executor, place, descriptions, windows or [None], options)
+                where = study_on(executor, place, descriptions, windows or [None], options, schedules=schedules)
             pairs = pairs_to_expect(plans, first) if draws is None else ()
             runs = VariantRuns(plans, kept=store, found=taken_up, workers=where, pairs=pairs)
             if pairs and (most := runs.totals["Resampling"]) > LONG:

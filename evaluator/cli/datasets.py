@@ -14,7 +14,7 @@ from evaluator.cli import options as o
 from evaluator.cli.command_parameters import argument, option, options_of
 from evaluator.cli.help import App
 from evaluator.cli.options import one_log, reads_log
-from evaluator.cli.output import finish, new_file, new_folder, this_command
+from evaluator.cli.output import finish, new_file, new_folder, this_command, write_result
 from evaluator.errors import UsageError
 from evaluator.escape import escape
 from evaluator.options.declaration import Option
@@ -95,8 +95,6 @@ def show_command(
     with new_folder(out) as save:
         facts = show(dataset, **reading)
         if out is not None:
-            from evaluator.reports.result_files import write_result
-
             fingerprint = "" if facts["log"] is None else facts["log"]["fingerprint"]
             source = {"dataset": facts["name"], "fingerprint": fingerprint, "reading": reading}
             save(write_result, facts, source=source, command=this_command())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import option, options_of
 from evaluator.cli.options import one_log, open_log, origin, reading_options, reads_log
-from evaluator.cli.output import finish, kept_output, this_command
+from evaluator.cli.output import finish, kept_output, this_command, write_result
 from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
@@ -71,7 +71,6 @@ def delays_command(
     from evaluator.delays.study.run import steps, study_log, study_rows
     from evaluator.log.column import source_columns
     from evaluator.reading.delay_file import place_of_file
-    from evaluator.reports.result_files import write_result
 
     options = DelayOptions(**studying)
     by = filing.pop("by", None if file is not None else "action")

@@ -126,7 +126,12 @@ def _skip_writing(write: Callable[Concatenate[Path, P], T], /, *result: P.args, 
 
 def save_result(save: Save, result: ReplayResult | Comparison, source: Reading, reading: Mapping[str, Any]) -> None:
     """Write the result of a command on a log to its ``--out``."""
-    from evaluator.reports.result_files import write_result
-
     where = origin(source, reading)
     save(write_result, result, source=where, quarantine=source.quarantine, command=this_command())
+
+
+def write_result(folder: Path, /, result: Any, **facts: Any) -> list[str]:
+    """Write a result as `evaluator.reports.result_files.write_result`, which knows all kinds and loads when one is."""
+    from evaluator.reports.result_files import write_result as write
+
+    return write(folder, result, **facts)

@@ -63,9 +63,6 @@ def replay_command(
     holds at any stopping time, and warnings. --full adds how it was replayed, actions, and what all of it rests on.
     """
     from evaluator.arguments import as_description
-    from evaluator.comparisons.kept import KeptResults
-    from evaluator.comparisons.log_places import place_of
-    from evaluator.comparisons.variant_runs import execute_in_jobs, refuse_nothing_to_spread
     from evaluator.policies.registry import split_specs
     from evaluator.replays.learned.file import fill_file, refuse_unsavable
     from evaluator.replays.plan import PlanDocument
@@ -84,10 +81,16 @@ def replay_command(
         o.print_json({"schema": PlanDocument.schema, **plan.to_dict()})
         return
     if cluster is not None:
+        from evaluator.comparisons.variant_runs import refuse_nothing_to_spread
+
         refuse_nothing_to_spread(chosen)
     in_units = chosen.bootstrap > 0 and (out is not None or cluster is not None)
     with kept_output(out, keeps=in_units) as (folder, save), new_file(save_policy) as save_learned:
-        store = None if folder is None else KeptResults(folder, [description])
+        store = None
+        if folder is not None:
+            from evaluator.comparisons.kept import KeptResults
+
+            store = KeptResults(folder, [description])
         source = open_log(named, reading, chosen.keeps)
         plan = plan_replay(source.log, description, chosen)
         with (
@@ -99,6 +102,9 @@ def replay_command(
             ) as advance,
         ):
             if in_units:
+                from evaluator.comparisons.log_places import place_of
+                from evaluator.comparisons.variant_runs import execute_in_jobs
+
                 place = (
                     None if executor is None else place_of(source.log, named, reading_options(reading, chosen.keeps))
                 )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from evaluator.cli import options as o
 from evaluator.cli.command_parameters import argument, option, options_of
 from evaluator.cli.options import one_place
-from evaluator.cli.output import finish, kept_output, this_command
+from evaluator.cli.output import finish, kept_output, this_command, write_result
 from evaluator.errors import UsageError
 from evaluator.options.declaration import Option
 from evaluator.options.shared import TRIED
@@ -48,7 +48,6 @@ def simulate_command(
     """
     from evaluator.arguments import as_descriptions
     from evaluator.outputs.kept_folder import KeptJobs
-    from evaluator.reports.result_files import write_result
     from evaluator.simulations import simulate
     from evaluator.worlds.world import load_problem
 

@@ -29,6 +29,7 @@ from evaluator.comparisons.verdict import Candidate, Condition, Harm, Target, Ve
 from evaluator.estimates.confidence import Interval, with_honest_kind
 from evaluator.estimates.standard_errors import NEEDED
 from evaluator.estimates.weighted_difference import NEEDED_OF_MONEY, WeightedDifference
+from evaluator.options.deployment import EVENT
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.kind_values import GuardrailAnswer
@@ -421,6 +422,9 @@ def _of_audit(verdict: Verdict, of: Candidate, found: Mapping[str, Any]) -> Cond
         return None
     if any(line.learn_from and line.learn_from != found["options"]["learn_from"] for line in lines):
         return None  # what learns from another kind of events is not audited
+    asked = {str(found["options"].get("learn_every") or EVENT), ""}
+    if any(line.learns not in asked for line in lines):
+        return None
     two = {line.policy for line in lines}
     policies = [one for one in found["policies"] if one["policy"] in two]
     if biased := [one["policy"] for one in policies if one["biased"]]:

@@ -244,12 +244,23 @@ def _with_weighted(
 
 def to_widest_window(plans: Sequence[ReplayPlan]) -> list[tuple[int, int]]:
     """Return (variant, its like with the widest window), for variants that differ from it in the window only."""
-    alike: dict[tuple[str, str], list[int]] = {}
+    alike: dict[tuple[str, str, str], list[int]] = {}
     for i, plan in enumerate(plans):
-        alike.setdefault((plan.policy.spec, plan.options.learn_from), []).append(i)
+        alike.setdefault((plan.policy.spec, _learns(plan), plan.options.learn_from), []).append(i)
     widest = {spec: max(like, key=lambda j: plans[j].window.rounds) for spec, like in alike.items()}
     pairs = [(i, widest[spec]) for spec, like in alike.items() for i in like if widest[spec] != i]
     return sorted(pairs)
+
+
+def to_event(plans: Sequence[ReplayPlan]) -> list[tuple[int, int]]:
+    """Return (variant, its like that learns at each event), for variants that differ from it in the schedule only."""
+    events = {(plan.policy.spec, plan.window.cut): i for i, plan in enumerate(plans) if plan.schedule is None}
+    found = [(i, events.get((plan.policy.spec, plan.window.cut))) for i, plan in enumerate(plans) if plan.schedule]
+    return [(i, event) for i, event in found if event is not None]
+
+
+def _learns(plan: ReplayPlan) -> str:
+    return "" if plan.schedule is None else plan.schedule.words
 
 
 def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:

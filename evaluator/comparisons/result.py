@@ -14,7 +14,7 @@ import pyarrow as pa
 from evaluator.checks.run import CheckReport
 from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.segment_differences import SegmentDifferences, segment_difference_table
-from evaluator.comparisons.variants import CommonHorizon, VariantCurve, VariantInputs, curve_table
+from evaluator.comparisons.variants import CommonHorizon, VariantCurve, VariantInputs, curve_table, learns_text
 from evaluator.comparisons.verdict import Ranking, TestedDifference, Verdict
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.replays.result import ReplayResult
@@ -52,7 +52,7 @@ _TEST: Columns[TestedDifference] = {
 class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
     """Results of several replays of one log, and how they differ: of evaluate compare --json.
 
-    Variants are numbered from 0, policy by policy, within it window by window.
+    Variants are numbered from 0, policy by policy, within it window by window, and there schedule by schedule.
 
     To keep it, as ``evaluate compare --out`` does: ``json.dumps(found.to_dict())`` is its ``result.json``, and
     ``pyarrow.parquet.write_table(found.curve_table, ...)`` its ``curves.parquet``.
@@ -73,6 +73,8 @@ class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
         values where a bootstrap was run, else of these runs.
     window_costs
         Difference of each variant to the same policy with the widest window.
+    schedule_costs
+        Difference of each variant to the same policy with the same window that learns at each event.
     curves
         Value and regret of every variant up to the horizon.
     assumed
@@ -95,6 +97,7 @@ class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
     differences: tuple[Difference, ...]
     ranking: Ranking
     window_costs: tuple[Difference, ...]
+    schedule_costs: tuple[Difference, ...]
     curves: tuple[VariantCurve, ...]
     assumed: tuple[VariantInputs, ...]
     findings: tuple[Finding, ...]
@@ -122,6 +125,7 @@ class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
             "window": (TEXT, lambda one: _window(one[1].plan)),
             "window_rounds": (COUNT, lambda one: one[1].plan["window_rounds"]),
             "learn_from": (TEXT, lambda one: one[1].plan["options"]["learn_from"]),
+            "learns": (TEXT, lambda one: learns_text(one[1])),
             "rounds": (COUNT, lambda one: one[1].rounds),
             "delivered": (COUNT, lambda one: one[1].delivered),
             "value": (None, lambda one: one[1].value),
@@ -141,6 +145,11 @@ class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
     def window_cost_table(self) -> pa.Table:
         """`window_costs` in the columns of `difference_table`."""
         return table_of(_DIFFERENCE, self.window_costs)
+
+    @property
+    def schedule_cost_table(self) -> pa.Table:
+        """`schedule_costs` in the columns of `difference_table`."""
+        return table_of(_DIFFERENCE, self.schedule_costs)
 
     @property
     def ranking_table(self) -> pa.Table:

@@ -18,6 +18,7 @@ from evaluator.comparisons.differences import (
     find_differences,
     honest_difference,
     plausible_differences,
+    to_event,
     to_widest_window,
 )
 from evaluator.comparisons.expected import at_horizon, expected_difference, reward_cut, why_not_expected
@@ -31,13 +32,14 @@ from evaluator.comparisons.variants import (
     Variants,
     asked_horizon,
     assumed_by,
+    cases_of,
     common_horizon,
     comparable,
     draw_curve,
     first_rounds,
     names_of,
+    pairs_of,
     teachers_of,
-    variants_of,
 )
 from evaluator.comparisons.verdict import rank, ranked_pairs
 from evaluator.errors import NoRoundsError, ParameterError, nearest
@@ -56,16 +58,22 @@ from evaluator.replays.values.resampled import ResampledValues
 
 
 def plan_comparison(
-    log: Log, policies: Sequence[Any], windows: Sequence[str | int | None], options: ReplayOptions
+    log: Log,
+    policies: Sequence[Any],
+    windows: Sequence[str | int | None],
+    options: ReplayOptions,
+    *,
+    schedules: Sequence[str | int | None] | None = None,
 ) -> list[ReplayPlan]:
-    """Plan every policy with every window, taught by each thing that `options.learn_from` names, by commas.
+    """Plan every policy with every window, schedule and teacher: `options.learn_from` names these, by commas.
 
-    The options are those that all share, their own window is not used.
+    All share the other options; their window is not used.
 
     ParameterError if there is nothing to compare, or two variants are the same.
     """
-    variants = variants_of(policies, windows, options.learn_from)
-    names = [(policy.spec, *more) for policy, *more in variants]
+    cases = cases_of(windows, schedules, options)
+    variants = pairs_of(policies, cases)
+    names = [(policy.spec, *case) for policy, case in variants]
     if not variants:
         raise ParameterError(
             "Nothing to compare.",
@@ -74,9 +82,10 @@ def plan_comparison(
     for name, times in Counter(names).items():
         if times > 1:
             how = "without a window" if name[1] is None else f"with window {name[1]}"
-            how += f", told {name[2]}," if len(teachers_of(options.learn_from)) > 1 else ""
+            how += "" if name[2] is None else f", learning every {name[2]},"
+            how += f", told {name[3]}," if len(teachers_of(options.learn_from)) > 1 else ""
             raise ParameterError(f"{name[0]} {how} is there twice.", remedy="name each variant once.")
-    asked = Variants(log, policies, windows, options)
+    asked = Variants(log, policies, cases, options)
     return [asked.plan(number) for number in range(len(asked))]
 
 
@@ -161,9 +170,9 @@ def compare_results(
         for i, (plan, result) in enumerate(zip(plans, results, strict=True))
     ]
     curves = [draw_curve(*variant) for variant in zip(plans, results, lived, strict=True)]
-    costs = to_widest_window(plans)
+    costs, of_schedules = to_widest_window(plans), to_event(plans)
     others = [i for i in range(len(plans)) if i != baseline]
-    asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in costs)]
+    asked = [*ranked_pairs(len(plans), baseline), *((min(pair), max(pair)) for pair in (*costs, *of_schedules))]
     whole = [
         first_rounds(plan, result, result.rounds) if plan.sampler == "logged" and options.reward == "eventual" else own
         for plan, result, own in zip(plans, results, lived, strict=True)
@@ -211,6 +220,7 @@ def compare_results(
             rests_on=unbounded.rewards.ends_seen,
         ),
         window_costs=tuple(realised.between(*pair) for pair in costs),
+        schedule_costs=tuple(realised.between(*pair) for pair in of_schedules),
         curves=tuple(curves),
         assumed=tuple(assumed_by(plan) for plan in plans),
         findings=ordered(_findings(plans, results, lived, horizon)),

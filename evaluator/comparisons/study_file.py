@@ -5,6 +5,7 @@
     dataset = "shop-log"                    # as --dataset; any option that reads the log beside it
     policies = ["random", "delayed-klucb"]  # as --policy
     windows = [500, 2000, "7d", "none"]     # as --windows; one alone: window = 500
+    learn_every = ["event", "1d@03:00"]     # as --learn-every
     baseline = "random"
     ship_if = "uplift > 0.002"              # as --ship-if
     look = "3 of 5"                         # as --look
@@ -33,6 +34,7 @@ from evaluator.comparisons.rule import Look, ShipRule, parse_look, parse_ship_ru
 from evaluator.errors import EvaluatorError, KeyOfFileError, SourceError, nearest, nearest_file
 from evaluator.input_files import NotTomlError, read_toml
 from evaluator.options.declaration import Options, alternatives, kinds_of, several
+from evaluator.options.deployment import parse_schedule
 from evaluator.options.shared import POLICIES, WINDOWS
 from evaluator.policies.registry import resolve
 from evaluator.reading.options import ReadingOptions
@@ -40,6 +42,7 @@ from evaluator.replays.options import GUARDRAILS, ReplayOptions
 
 _OWN: dict[str, type] = {
     "dataset": str, "baseline": str, "ship_if": str, "look": str, "policies": list, "windows": list, "policy": list,
+    "learn_every": list,
 }  # fmt: skip
 # What takes several values, of which one may be named alone.
 _PLURALS = {"policies": POLICIES, "windows": WINDOWS, "guardrails": GUARDRAILS}
@@ -59,7 +62,7 @@ def _keys(options: type[Options], *, but: Sequence[str]) -> dict[str, type]:
 
 # A comparison says itself by which windows; generated logs have a seed in their spec, and groups are not its matter.
 READING = _keys(ReadingOptions, but=("seed", "keep"))
-REPLAYING = _keys(ReplayOptions, but=("window",))
+REPLAYING = _keys(ReplayOptions, but=("window", "learn_every"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,7 @@ class StudyFile:
     reading: dict[str, Any]
     policies: tuple[str, ...]
     windows: tuple[str | int | None, ...] | None
+    schedules: tuple[str | int, ...] | None
     baseline: str | None
     rule: ShipRule | None
     look: Look | None
@@ -136,6 +140,9 @@ def read_study(path: str | Path) -> StudyFile:
         reading=reading,
         policies=tuple(_specs(path, said)),
         windows=tuple(_window(path, i, w) for i, w in enumerate(said["windows"])) if "windows" in said else None,
+        schedules=tuple(_learns(path, i, of) for i, of in enumerate(said["learn_every"]))
+        if "learn_every" in said
+        else None,
         baseline=said.get("baseline"),
         rule=rule,
         look=look,
@@ -146,6 +153,8 @@ def read_study(path: str | Path) -> StudyFile:
 def _under_one_name(path: str | Path, said: dict[str, Any]) -> dict[str, Any]:
     """Return what is said with one policy, window or guardrail, which a file may name alone, among the several."""
     said = dict(said)
+    if isinstance(said.get("learn_every"), str | int):
+        said["learn_every"] = [said["learn_every"]]
     for plural, declared in _PLURALS.items():
         one = declared.singular
         if one not in said or (one == "policy" and not isinstance(said[one], str)):
@@ -172,6 +181,17 @@ def _window(path: str | Path, i: int, value: object) -> str | int | None:
             f"{_line(path, 'windows')}: `windows[{i}]` is {value!r}.", remedy='write rounds, "7d" or "none".'
         )
     return None if value == "none" else value
+
+
+def _learns(path: str | Path, i: int, value: object) -> str | int:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise KeyOfFileError(
+            f"{_line(path, 'learn_every')}: `learn_every[{i}]` is {value!r}.",
+            remedy='write "event", rounds, "1h" or "1d@03:00".',
+        )
+    with _naming(path, "learn_every", f"`learn_every[{i}]`"):
+        parse_schedule(value, None)
+    return value
 
 
 def _specs(path: str | Path, said: dict[str, Any]) -> Iterator[str]:

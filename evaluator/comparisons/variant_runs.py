@@ -18,7 +18,16 @@ from evaluator.arguments import as_description, loaded_by
 from evaluator.comparisons.expected import at_horizon, why_not_expected
 from evaluator.comparisons.kept import FoundResults, KeptResults, Questions, read_back, written
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.comparisons.variants import CommonHorizon, Variants, Window, common_horizon, comparable, variants_of
+from evaluator.comparisons.variants import (
+    Case,
+    CommonHorizon,
+    Variants,
+    Window,
+    cases_of,
+    common_horizon,
+    comparable,
+    pairs_of,
+)
 from evaluator.errors import UsageError, WorkerError
 from evaluator.estimates.standard_errors import error_of_spread, too_few
 from evaluator.jobs.run_jobs import Job, run_jobs
@@ -65,7 +74,7 @@ class Study:
 
     place: LogPlace
     policies: tuple[str, ...]
-    windows: tuple[Window, ...]
+    cases: tuple[Case, ...]
     options: ReplayOptions
     codes: tuple[CodeOfPolicy, ...]
 
@@ -435,7 +444,13 @@ class StudyWorkers(NamedTuple):
 
 
 def study_on(
-    executor: Executor, place: LogPlace, policies: Sequence[Any], windows: Sequence[Window], options: ReplayOptions
+    executor: Executor,
+    place: LogPlace,
+    policies: Sequence[Any],
+    windows: Sequence[Window],
+    options: ReplayOptions,
+    *,
+    schedules: Sequence[str | int | None] | None = None,
 ) -> StudyWorkers:
     """Return the workers of an executor for a study of some policies on the log at a place.
 
@@ -444,7 +459,7 @@ def study_on(
     questions = Questions(policies)
     questions.log = place.content
     words = tuple(loaded_by(policy) for policy in policies)
-    study = Study(place, words, tuple(windows), options, questions.codes)
+    study = Study(place, words, cases_of(windows, schedules, options), options, questions.codes)
     return StudyWorkers(executor, study, questions)
 
 
@@ -456,12 +471,12 @@ class _OpenStudy:
         policies = [as_description(words) for words in study.policies]
         self._questions = Questions(policies, study.codes)
         self._questions.log = study.place.content
-        self._variants = Variants(log, policies, study.windows, study.options)
+        self._variants = Variants(log, policies, study.cases, study.options)
         self._plans: dict[int, ReplayPlan] = {}
         self._lock = Lock()
         begun = time.monotonic()
-        numbered = reversed(list(enumerate(variants_of(policies, study.windows, study.options.learn_from))))
-        first = {policy.name: i for i, (policy, *_) in numbered}
+        numbered = reversed(list(enumerate(pairs_of(policies, study.cases))))
+        first = {policy.name: i for i, (policy, _) in numbered}
         names = compile_loops([self._planned(number) for number in sorted(first.values())])
         took = time.monotonic() - begun
         what = f"compiled {', '.join(dict.fromkeys(names))}" if names else "found everything compiled"

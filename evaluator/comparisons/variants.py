@@ -1,4 +1,4 @@
-"""The variants of a study: every policy with every window, their names, and the rounds at which they are compared.
+"""The variants of a study: every policy with every window and schedule, and the rounds at which they are compared.
 
 The number of rounds is the same for all, and no outcome moves it. Each variant has a curve up to there, whose bands of
 value and regret hold at all rounds at once.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeVar
+from itertools import product
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from evaluator.engine.log_replay import sure_rounds
 from evaluator.estimates.confidence import mean_sequence
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.options.deployment import EVENT
 from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.learned.policy import LearnedPolicy
@@ -39,24 +41,45 @@ _CHECKPOINTS = 200
 _Listed = Annotated[Floats, *array_of(float, most=_CHECKPOINTS)]
 
 
-def variants_of(
-    policies: Sequence[P],
-    windows: Sequence[Window],
-    learn_from: str,
-    description: Callable[[P], Any] = lambda policy: policy,
-) -> list[tuple[P, Window, str]]:
-    """Return policy, window, and what teaches of each variant; `learn_from` names what teaches, several by commas.
+class Case(NamedTuple):
+    """How the policy of a variant is deployed: the cut-off of the system, when it learns, and from what."""
 
-    The logging policy waits for nothing, and has the first window only; what does not learn is taught by the first.
+    window: Window
+    learn_every: str | int | None = None
+    learn_from: str = OBJECTIVE
+
+    @property
+    def learning(self) -> tuple[str | int | None, str]:
+        """What makes no difference to a policy that does not learn."""
+        return self.learn_every, self.learn_from
+
+
+def cases_of(
+    windows: Sequence[Window], schedules: Sequence[str | int | None] | None, options: ReplayOptions
+) -> tuple[Case, ...]:
+    """Return every window with every schedule, that of the options where none is named, and every teacher.
+
+    What teaches is named by the options, several by commas.
+    """
+    every = (options.learn_every,) if schedules is None else schedules
+    teachers = teachers_of(options.learn_from)
+    return tuple(Case(*of) for of in product(windows, every, teachers))
+
+
+def pairs_of(
+    policies: Sequence[P], cases: Sequence[Case], description: Callable[[P], Any] = lambda policy: policy
+) -> list[tuple[P, Case]]:
+    """Return the policy and the case of each variant, which differs from the others.
+
+    The logging policy waits for nothing, and has the first case only; what does not learn has no schedule of its own.
     Policies may come with whatever belongs to them: `description` returns the description of one.
     """
-    teachers = teachers_of(learn_from)
-    return [
-        (policy, window, teacher)
-        for policy in policies
-        for window in (windows[:1] if _is_logging(description(policy)) else windows)
-        for teacher in (teachers if _learns(description(policy)) else teachers[:1])
-    ]
+    found: list[tuple[P, Case]] = []
+    for policy in policies:
+        of = description(policy)
+        own = [case for case in cases if _learns(of) or case.learning == cases[0].learning]
+        found += [(policy, case) for case in (own[:1] if _is_logging(of) else own)]
+    return found
 
 
 def teachers_of(learn_from: str) -> list[str]:
@@ -77,23 +100,15 @@ def _is_logging(policy: Any) -> bool:
 
 
 class Variants:
-    """Policies with windows on one log, numbered from 0 in the order of `variants_of`; `options.window` is not used."""
+    """Policies with their cases on one log, numbered from 0 in the order of `pairs_of`; the options have none."""
 
-    def __init__(self, log: Log, policies: Sequence[Any], windows: Sequence[Window], options: ReplayOptions) -> None:
+    def __init__(self, log: Log, policies: Sequence[Any], cases: Sequence[Case], options: ReplayOptions) -> None:
         own = learned_among(policies, options)
-        variants = variants_of(own, windows, options.learn_from, lambda of: of[0])
+        pairs = pairs_of(own, cases, lambda of: of[0])
         # The logging policy's value is the log's mean: no number of rounds of the others cuts it short.
         self._asked = [
-            (
-                policy,
-                replace(
-                    asked,
-                    window=window,
-                    learn_from=teacher,
-                    horizon=None if _is_logging(policy) else asked.horizon,
-                ),
-            )
-            for (policy, asked), window, teacher in variants
+            (policy, replace(asked, **case._asdict(), horizon=None if _is_logging(policy) else asked.horizon))
+            for (policy, asked), case in pairs
         ]
         self._basis = read_basis(numbered_as_learned(log, [policy for policy, _ in own]), options)
 
@@ -149,6 +164,8 @@ class Line:
         Number of the variant, from 0; people count from 1.
     policy, window
         Policy and window, as they were asked for.
+    learns
+        When the policy learns, as it was asked for; empty where it never does.
     title
         Policy as sentences write it, with the label of a fixed action; empty where that is `policy`.
     learn_from
@@ -158,22 +175,30 @@ class Line:
     variant: Count
     policy: str
     window: str
+    learns: str = ""
     title: Annotated[str, *omitted] = ""
     learn_from: Annotated[str, *omitted] = ""
 
     def named_among(self, lines: Iterable[Line]) -> str:
-        """Return the name that tells it from others: its policy, with window and what teaches it where these differ.
+        """Return the name that tells it from others: its policy, with window, schedule and teacher where these differ.
 
         The logging policy is one line, whatever the windows: no window is its own.
         """
-        others = [*lines]
-        alike = {self.window, *(line.window for line in others)} == {self.window}
-        name = self.title or self.policy
-        name = name if alike or self.policy == "logging" else f"{name}, window {self.window}"
-        differs = any(
-            line.learn_from != self.learn_from and (line.learn_from or line.policy == self.policy) for line in others
+        title = self.title or self.policy
+        if self.policy == "logging":
+            return title
+        among = [self, *lines]
+        window = f", window {self.window}" if len({line.window for line in among}) > 1 else ""
+        differ = self.learns and len({line.learns for line in among if line.learns}) > 1
+        told = any(
+            line.learn_from != self.learn_from and (line.learn_from or line.policy == self.policy) for line in among
         )
-        return f"{name}, told {self.learn_from}" if self.learn_from and differs else name
+        taught = f", told {self.learn_from}" if self.learn_from and told else ""
+        return title + window + (_learns_words(self.learns) if differ else "") + taught
+
+
+def _learns_words(learns: str) -> str:
+    return ", at each event" if learns == EVENT else f", every {learns}"
 
 
 def names_of(results: Sequence[ReplayResult]) -> list[str]:
@@ -184,13 +209,21 @@ def names_of(results: Sequence[ReplayResult]) -> list[str]:
 
 def line_of(variant: int, result: ReplayResult) -> Line:
     """Return a variant as reports name it."""
-    return Line(variant, result.plan["policy"], window_text(result), result.title, taught_by(result.plan))
+    plan = result.plan
+    return Line(variant, plan["policy"], window_text(result), learns_text(result), result.title, taught_by(plan))
 
 
 def taught_by(plan: Mapping[str, Any]) -> str:
     """Return what the policy of a variant learns from, by the plan of its result; empty for the objective."""
     teacher = str(plan["options"]["learn_from"])
     return "" if teacher == OBJECTIVE else teacher
+
+
+def learns_text(result: ReplayResult) -> str:
+    """Return when the policy of a variant learns, as reports name it; empty where it never does."""
+    if not result.plan["learns"]:
+        return ""
+    return EVENT if result.schedule is None else result.schedule.learn_every
 
 
 def window_text(result: ReplayResult) -> str:

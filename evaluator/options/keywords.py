@@ -98,6 +98,8 @@ class SimulateKeywords(TypedDict, total=False):
     runs: int
     horizon: int | None
     window: str | int | None
+    learn_every: str | int | None
+    learn_lag: str | int | None
     delays: str
     seed: int
     jobs: int

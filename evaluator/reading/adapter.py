@@ -231,6 +231,7 @@ def _finish(
         kinds=[of.kind for of in counted],
         notes=[
             *plan.notes,
+            *(note for table in seconds.values() for note in table.notes),
             *(note for of in counted for note in of.notes),
             *filter(None, [passed_over, left_out_note(breaches, by_outcome)]),
         ],

@@ -17,13 +17,14 @@ from evaluator.log.eligible import Bits, bits_of, blocks, width
 from evaluator.reading.cells import Kind
 from evaluator.reading.frames import Chunks
 from evaluator.reading.labels import Labels, coded, value_texts
+from evaluator.reading.roles import CANDIDATE, kinds_of
 from evaluator.reading.row_breaches import FILE, LINE, SHOWN, Breaches, CheckedRows, side_by_side
-from evaluator.reading.row_rules import check_cells
+from evaluator.reading.row_rules import check_cells, check_roles
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import FileSpec
 from evaluator.reading.vw.decision_frames import FORMATS
 
-_REPAIR = "give the probability with which the logger would have shown the action"
+_REPAIR = CANDIDATE["propensity"].rules[0].repair
 Ints = npt.NDArray[np.int64]
 
 # Columns of a chunk that its check adds, and of the spool: what says which set a display has.
@@ -120,9 +121,7 @@ class CandidateSets:
         assert spec.display.id is not None
         self._given, self._id, self._action = given, spec.display.id, spec.display.action
         self.breaches = Breaches(files, listed=listed)
-        kinds: dict[str, Kind] = dict.fromkeys(given.features, "float")
-        kinds |= {given.propensity: "float"} if given.propensity is not None else {}
-        kinds |= {given.display: "text", given.action: "category"}
+        kinds = kinds_of(CANDIDATE.values(), given)
         table = Chunks(files, given, kinds).collect()
         self._refuse_unnamed(files, table)
         if given.format in FORMATS:
@@ -159,9 +158,7 @@ class CandidateSets:
         """Raise LogError if a candidate names no display, because the set that it belongs to is unknown."""
         breaches = Breaches(files, listed=False)
         rows = breaches.check(table)
-        rows.add(
-            self._given.display, table[self._given.display].is_null(), "missing", "fill the cell, none is left out"
-        )
+        check_roles(rows, table, [CANDIDATE["display"]], self._given)
         rows.close()
         breaches.refuse()
 
@@ -171,19 +168,12 @@ class CandidateSets:
         """Report the rows of the table that break a rule; return which do."""
         given, rows = self._given, self.breaches.check(table)
         check_cells(rows, table, kinds)
-        rows.add(given.action, rows.sound & table[given.action].is_null(), "missing",
-                 "fill the cell, or quarantine the display")  # fmt: skip
+        check_roles(rows, table, [CANDIDATE["action"]], given)
         again = ~table.select(pl.struct(given.display, given.action).is_first_distinct()).to_series()
         rows.add(given.action, rows.sound & again, "twice among the candidates of a display", "keep one row of each")
-        for column in given.features:
-            # Vectors are float32, where 1e39 is no number.
-            finite = table[column].cast(pl.Float32).is_finite().fill_null(False)
-            rows.add(column, rows.sound & ~finite, "missing or not finite", "fill the cell, or quarantine the display")
+        check_roles(rows, table, [CANDIDATE["features"], CANDIDATE["propensity"]], given)
         if given.propensity is not None:
             p = table[given.propensity].cast(pl.Float64)
-            rows.add(given.propensity, rows.sound & (p.is_null() | p.is_nan()), "propensity missing or nan", _REPAIR)
-            outside = ((p < 0) | (p > 1)).fill_null(False)
-            rows.add(given.propensity, rows.sound & outside, "propensity outside [0, 1]", _REPAIR)
             self._check_sums(rows, p, group)
         return ~rows.close()
 

@@ -11,17 +11,17 @@ from functools import cached_property
 import polars as pl
 
 from evaluator.reading.cells import TRUTHS
+from evaluator.reading.roles import DISPLAY, EVENT, Role
 from evaluator.reading.time_guesses import Guess, guesses_of
 
+# Words that name a role, the likeliest first where their order matters.
+_ACTIONS, _VALUES = DISPLAY["action"].words, EVENT["value"].words
+_PROPENSITIES, _USERS = {*DISPLAY["propensity"].words}, {*DISPLAY["user"].words}
 _WORDS = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+|\d+")
 CONVERSIONS = (
     "conversion", "converted", "conv", "convert", "sale", "sales", "sold", "purchase", "purchased", "bought", "order",
     "ordered", "booking", "booked", "install", "installed", "signup", "subscribed", "paid", "payment", "transaction",
     "reward", "rewards", "label", "outcome", "response", "y", "click", "clicked", "clicks",
-)  # fmt: skip
-VALUES = (
-    "revenue", "value", "total", "amount", "price", "gmv", "profit", "payout", "basket", "spend", "spent", "reward",
-    "subtotal",
 )  # fmt: skip
 # Words beside which "total" is money.
 _OF_MONEY = {"order", "grand", "net", "gross", "paid", "cart", "checkout", "price", "amount", "sales", "sum"}
@@ -35,32 +35,21 @@ CURRENCIES = {
     "mxn", "krw", "try", "rub", "zar", "sgd", "hkd", "nzd", "ils", "thb", "idr", "twd", "aed", "sar",
 }  # fmt: skip
 _OUTCOMES = {
-    *CONVERSIONS, *(word for word in VALUES if word not in ("total", "subtotal")), "open", "opened", "opens",
+    *CONVERSIONS, *(word for word in _VALUES if word not in ("total", "subtotal")), "open", "opened", "opens",
     "unsubscribed", "bounced", "complained", "orders", "conversions", "purchases", "attribution", "attributed",
     "refund", "returned", "cpo", "cost", "delay", "lag", "dwell", "bounce", "churn", "churned", "target", "result",
     "success", "won",
 }  # fmt: skip
 _TIMES = {"time", "timestamp", "ts", "date", "datetime", "at", "when", "t", "moment"}
 _IDS = {"id", "ids", "uid", "uuid", "guid", "cookie", "key", "index", "idx", "ip", "email", "hash"}
-_ACTIONS = (
-    "action", "arm", "banner", "variant", "variation", "creative", "treatment", "campaign", "ad", "advert", "item",
-    "offer", "article", "product", "recommendation", "experience", "message", "template", "group", "bucket", "cell",
-    "promotion", "promo",
-)  # fmt: skip
-_PROPENSITIES = {"p", "prob", "probs", "probability", "propensity", "pscore", "pi", "prop"}
-_WEIGHTS = {"weight", "weights"}
 # Beside a propensity's word: whose, or of what. What else stands there may make it the chance of anything.
 _OF_PROPENSITY = {
     "score", "logged", "logging", "logger", "action", "arm", "display", "column", "assignment", "assigned", "shown",
     "treatment", "variant", "variation", "behavior", "behaviour", "policy",
 }  # fmt: skip
-_MAYBE = _WEIGHTS | {
+_MAYBE = {*DISPLAY["weight"].words} | {
     "p", "prob", "probs", "probability", "probabilities", "propensity", "propensities", "pscore", "split", "splits",
     "allocation",
-}  # fmt: skip
-_USERS = {
-    "user", "users", "visitor", "customer", "cookie", "member", "account", "subscriber", "client", "person", "profile",
-    "email", "contact", "uid", "device", "cuid", "idfa", "gaid", "anonymous", "amplitude", "distinct", "braze",
 }  # fmt: skip
 # Those that name users only beside a word of ids.
 _WITH_ID = {"device", "anonymous", "amplitude", "distinct", "braze"}
@@ -244,9 +233,14 @@ class Look:
         return bool(self.words & {"total", "subtotal"}) and self.words <= {"total", "subtotal"} | _OF_MONEY | CURRENCIES
 
     @property
+    def value_rank(self) -> int:
+        """How much its name says that it holds what conversions are worth, least first."""
+        return rank_of(sorted(self.words), _VALUES) or 0
+
+    @property
     def says_value(self) -> bool:
         """Whether its name says that it holds what conversions are worth."""
-        return bool(self.words & (set(VALUES) - {"total", "subtotal"})) or self.says_total
+        return bool(self.words & (set(_VALUES) - {"total", "subtotal"})) or self.says_total
 
     @property
     def currency(self) -> str | None:
@@ -306,11 +300,6 @@ class Look:
         return math.nan if self.numbers is None else float(self.numbers.pow(-1).mean())  # type: ignore[arg-type]
 
     @property
-    def says_weight(self) -> bool:
-        """Whether its name says that it weighs displays."""
-        return bool(self.words & _WEIGHTS)
-
-    @property
     def _is_id_named(self) -> bool:
         return bool(self.words & _IDS)
 
@@ -320,6 +309,11 @@ class Look:
         filled = int(self.filled.sum())
         unique = filled >= 20 and self.distinct > 0.5 * filled and (self.numbers is None or self.is_whole)
         return self._is_id_named or unique
+
+    def fits(self, role: Role) -> bool:
+        """Whether it may have a role of numbers, by its name, and no cell breaks a rule of it."""
+        numbers = self.numbers if self.words.intersection(role.words) else None
+        return numbers is not None and not any(rule.breaks(numbers).any() for rule in role.rules)
 
     @property
     def may_be_id(self) -> bool:

@@ -10,7 +10,7 @@ import polars as pl
 
 from evaluator.errors import UsageError
 from evaluator.reading.cells import Kind, parse
-from evaluator.reading.column_profile import PARTS, VALUES, Look, rank_of
+from evaluator.reading.column_profile import PARTS, Look
 from evaluator.reading.draft_lines import CHECK, GUESSED, Line
 from evaluator.reading.time_guesses import Guess
 from evaluator.reading.zones import EPOCH, read_instants, why_no_zone
@@ -122,7 +122,7 @@ def worth_of(looks: Iterable[Look], every: Iterable[Look]) -> Worth:
         key=lambda v: (
             bool(v.words & PARTS),
             bool(currencies) and v.currency is None,
-            rank_of(sorted(v.words), VALUES) or 0,
+            v.value_rank,
             v.currency is None,
             "total" not in v.words,
         )

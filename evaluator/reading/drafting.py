@@ -14,6 +14,7 @@ from evaluator.reading.column_profile import CONVERSIONS, Look, rank_of
 from evaluator.reading.draft_lines import CHECK, GUESSED, NO_ANSWER, Ask, Draft, Line, Question, most_of
 from evaluator.reading.drafted_tables import Join, Tables, looks_of
 from evaluator.reading.file_sample import FileSample, refuse_bundled, sample_file
+from evaluator.reading.roles import DISPLAY
 from evaluator.reading.spec_file import parse_spec
 
 
@@ -173,7 +174,7 @@ class _Drafter:
             lines.append(Line("time", name, said))
         lines += self._action()
         lines += self._propensity()
-        lines += self._weight()
+        lines += self._numbers()
         own, join = self._join()
         lines = [*own, *lines]
         if (shared := drafted_columns.repeated_request(v for v in table.values() if not self._taken(v))) is not None:
@@ -236,15 +237,18 @@ class _Drafter:
         self._role(self._shown, name)
         return [Line("propensity", name, said)]
 
-    def _weight(self) -> list[Line]:
-        found = [v.name for v in self._shown.values() if v.says_weight and not self._taken(v) and v.numbers is not None]
-        if not found:
-            return []
-        self._roles.add(found[0])
-        words = "Does this column hold one over the probability with which the display got into the log?"
-        name, said = self._choose("display.weight", words, None, found, "by its name alone")
-        doubt = CHECK + "only if it is one over the probability with which the display got into the log"
-        return [Line("weight", name or found[0], said if name else doubt, live=name is not None)]
+    def _numbers(self) -> list[Line]:
+        """Return the other roles of numbers that names suggest, commented unless it is said that columns have them."""
+        lines = []
+        for role in (role for role in DISPLAY.values() if role.number is not None and role.key != "propensity"):
+            found = [look for look in self._shown.values() if look.fits(role) and not self._taken(look)]
+            if found:
+                names, words = [look.name for look in found], f"Does this column hold {role.what}?"
+                name, said = self._choose(f"display.{role.key}", words, None, names, "by its name alone")
+                self._roles.update(names[:1] if name is not None or not found[0].says_outcome else ())
+                doubt = said if name else f"{CHECK}only if it is {role.what}"
+                lines.append(Line(role.key, name or names[0], doubt, live=name is not None))
+        return lines
 
     def _join(self) -> tuple[list[Line], Join]:
         """Return the lines of the columns by which displays are found, and how conversions find theirs."""

@@ -11,7 +11,7 @@ from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log.log_tables import EventKind
 from evaluator.reading.cells import Cells, Kind, parse
 from evaluator.reading.options import Deduplicate
-from evaluator.reading.roles import BEYOND, EVENT
+from evaluator.reading.roles import BEYOND, EVENT, kinds_of
 from evaluator.reading.row_breaches import CheckedRows
 from evaluator.reading.spec import Conversion, FileSpec
 from evaluator.reading.spec_sections import Time
@@ -200,12 +200,8 @@ def no_such_time(spec: FileSpec, key: str, given: object, *others: str) -> SpecE
 
 def event_columns(rules: EventRules, time: Time) -> dict[str, Kind]:
     """Return the columns that hold the events, and the kind of each; `time` is ``[time]`` of the spec."""
-    c = rules.columns
-    kinds: dict[str, Kind] = {}
-    for role in EVENT.values():
-        if role.kind is not None and (role.key != "attributed" or rules.attributed_only):
-            kinds |= dict.fromkeys(c.columns_of(role), role.kind)
-    return kinds | time.kinds_of(c.time)
+    roles = (role for role in EVENT.values() if role.key != "attributed" or rules.attributed_only)
+    return kinds_of(roles, rules.columns) | time.kinds_of(rules.columns.time)
 
 
 def event_rows(table: pl.DataFrame, shown: pl.DataFrame, rules: EventRules, rows: CheckedRows) -> pl.DataFrame:

@@ -14,7 +14,7 @@ import polars as pl
 from evaluator.errors import SourceError, nearest
 from evaluator.reading.cells import TYPES, WHOLE, Cells, Kind, in_calendar, label_lists, parse
 from evaluator.reading.json_lines import BROKEN, key_names, no_list, object_frames
-from evaluator.reading.nested import element_type, field_of, field_type, path_of, within
+from evaluator.reading.nested import element_type, field_of, field_type, flat_columns, path_of, with_elements, within
 from evaluator.reading.row_breaches import FILE, LINE
 from evaluator.reading.sources.files import SourceFile, natural
 from evaluator.reading.sources.part import KeyedPart, TablePart
@@ -32,8 +32,6 @@ UNPARSED = "__unparsed_"
 _BEYOND = (pl.UInt64(), pl.Int128())
 # Of a column, and whether they say their zone, the first row of such times in a chunk, and its cell.
 Zoned = dict[tuple[str, bool], tuple[int, str]]
-# What no column is called: the element that makes a row.
-_ELEMENT = "__element"
 # As what the columns of conditions are read: their texts tell values apart.
 _CONDITION: Kind = "category"
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -322,16 +320,9 @@ class _Table:
             return raw
         explode = self.source.explode
         if explode is not None:
-            lists, marked = self._lists(raw, self.paths[explode]), _is_marked(raw)
-            raw = raw.with_columns(lists.alias(_ELEMENT)).filter((lists.list.len() > 0).fill_null(False) | marked)
-            raw = raw.explode(_ELEMENT)
+            raw = with_elements(raw, self._lists(raw, self.paths[explode]), also=_is_marked(raw))
         columns = {name: raw[name] for name in (LINE, CELLS) if name in raw.columns}
-        for column, path in self.paths.items():
-            root, *fields = path
-            if explode is not None and path[: len(self.paths[explode])] == self.paths[explode]:
-                root, fields = _ELEMENT, list(path[len(self.paths[explode]) :])
-            columns[column] = field_of(raw[root], fields).alias(column)
-        return pl.DataFrame(columns)
+        return pl.DataFrame(columns | flat_columns(raw, self.paths, () if explode is None else self.paths[explode]))
 
     def _lists(self, raw: pl.DataFrame, path: Sequence[str]) -> pl.Series:
         """Return the lists whose elements make rows; those of text are JSON arrays."""

@@ -30,6 +30,7 @@ _KEYWORDS = {
     "conversion.time": "conversion_time",
     "conversion.source": CONVERSIONS,
     **{f"conversion.source.{key}": f"conversion_{key}" for key in ("where", "explode", "user", "action")},
+    "conversion.source.display": "display",
     "candidates.display": "candidate_display",
     "candidates.action": "candidate_action",
     "candidates.propensity": "candidate_propensity",
@@ -44,7 +45,7 @@ _KEYWORDS = {
     "leakage.columns": "leakage",
 }
 _KEY = re.compile(
-    r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|candidates|calendar|log|context|target|action_set|leakage)[.]([a-z_]+(?:(?<=source)[.](?:where|explode|user|action))?))"
+    r"(?<![\w'\"./$])(?:\$\.)?((?:source|time|display|conversion|candidates|calendar|log|context|target|action_set|leakage)[.]([a-z_]+(?:(?<=source)[.](?:where|explode|user|action|display))?))"
 )
 _TABLE_KEY = re.compile(r"\b(unit|format|timezone|offset|keep) = (?=[\"{])")
 _TABLES = re.compile(r"(format|timezone|offset|keep) = \{ (.+?\") \}")

@@ -208,8 +208,8 @@ class Intake:
         if SET_PROPENSITY in frame.columns:
             columns[PROPENSITY] = frame[SET_PROPENSITY]
         for role in DISPLAY.values():
-            if role.number is not None and (name := role.column(display)) is not None:
-                columns[role.number] = frame[name].cast(pl.Float64)
+            for name in role.columns(display) if role.number is not None else ():
+                columns[str(role.number)] = frame[name].cast(pl.Float64)
         if self.sets is not None:
             columns[SET] = self.sets.codes(frame, self.labels)
         if WEIGHT in columns:

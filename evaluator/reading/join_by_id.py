@@ -6,6 +6,7 @@ displays that they may name are joined by id, those of some hashes at a time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -120,12 +121,19 @@ class SecondTable:
         self.breaches = Breaches(files, listed=listed)
         self.rows = 0
         self._spool, self.ids = new_spool(), BloomFilter()
-        chunks = Chunks(files, source, self._kinds, time=time, zones=zones)
+        passed_over: dict[str, Counter[str]] = {}
+        chunks = Chunks(files, source, self._kinds, time=time, passed_over=passed_over, zones=zones)
         self._empty = chunks.empty()
         for frame in chunks:
             self.ids.add(hashed(joined(frame, self._columns))[HASH].drop_nulls())
             self._spool.add(frame)
             self.rows += frame.height
+        others = sum(of.total() for of in passed_over.values())
+        # What a log must say of a table of which no row is meant: a condition may name a word that no cell holds.
+        self.notes = (
+            () if self.rows or not others or source.where is None else
+            (f"[{rules.table}.source] gives no {rules.word}: none of its {others:,} rows is where {source.where}.",)
+        )  # fmt: skip
         self._place = np.zeros(0, np.int64)
         self._sample: tuple[str, ...] = ()
 
@@ -203,14 +211,14 @@ class SecondTable:
         # The first one, without rows, has the columns where there are no others.
         for frame in chain([self._empty], self._spool.frames()):
             rows = self.breaches.check(frame)
-            check_cells(rows, frame, self._kinds, times)
+            whole = check_cells(rows, frame, self._kinds, times)
             shown = _gathered(displays, self._place[first : first + frame.height]).hstack(frame.select(FILE, LINE))
             first += frame.height
             lost = shown["display"].is_null()
             without += 0 if self._rules.by_user else int(lost.sum())
             if not limited and not self._rules.by_user:
                 remedy = f"check {self._rules.table}.source.display" + side_by_side("displays", self._sample)
-                rows.add(self._columns[0], lost, f"{self._rules.word} without display", remedy)
+                rows.add(self._columns[0], lost & whole, f"{self._rules.word} without display", remedy)
             events = event_rows(frame, shown, self._rules, rows)
             rows.close()
             without += events["display"].null_count() if self._rules.by_user else 0

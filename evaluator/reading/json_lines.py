@@ -17,7 +17,15 @@ from pyarrow import json as arrow_json
 from evaluator.errors import SourceError
 from evaluator.escape import shortened
 from evaluator.reading.cells import WHOLE, Kind
-from evaluator.reading.nested import elements, key_paths, value_at, with_element
+from evaluator.reading.nested import (
+    elements,
+    field_of,
+    flat_columns,
+    key_paths,
+    value_at,
+    with_element,
+    with_elements,
+)  # fmt: skip
 from evaluator.reading.row_breaches import LINE
 from evaluator.reading.text import Unpacked, decoded, longest_line, too_long
 
@@ -30,11 +38,13 @@ LONG = 8
 # So many objects tell which columns there are.
 SAMPLE = 1_000
 _NUMBER = rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|NaN|-?Infinity"
-_FRACTION, _NOT_FINITE = rb"-?[0-9]+[.eE]|-0|NaN|-?Inf", rb"NaN|-?Inf"
 # What Arrow takes for numbers and Python does not.
 _NO_NUMBER = re.compile(rb"-NaN|[\s:,\[-]Inf(?!inity)")
 # A number that Arrow takes for 0, and that is another text.
-_ZERO = re.compile(rb":[ \t]*-0[ \t]*[,}]")
+_ZERO = re.compile(rb"[:,\[][ \t]*-0[ \t]*[],}]")
+_INTEGER = re.compile(r"-?[1-9][0-9]*|0")
+# A letter, digit, dot, dash or underline of a key that nobody needs to write so.
+_ESCAPED = re.compile(rb"\\u00(?:2[dDeE]|3[0-9]|[4-7][0-9a-fA-F])")
 # Python gives up between this depth and a thousand, Arrow never.
 _DEPTH = 900
 # Arrow counts the bytes of a block in 32 bits.
@@ -49,18 +59,21 @@ def key_names(path: Path, encoding: str, *, until: Iterable[str] = (), explode: 
     Raises SourceError if the file is empty, no text, or an array of objects.
     """
     keys: dict[str, None] = {}
-    empty = True
-    for read, (_, line) in enumerate(text_lines(path, encoding)):
+    empty, broken = True, None
+    for read, (number, line) in enumerate(text_lines(path, encoding)):
         if read >= SAMPLE and all(key in keys for key in until):
             break
         if empty and line.lstrip().startswith("["):
             hint = "write one object a line, without brackets around them and commas between them."
             raise SourceError(f"{path}: an array, not JSON lines.", remedy=hint)
         empty = False
-        found, _ = _object(line, ())
+        found, said = _object(line, ())
+        broken = broken or (None if said is None else f"{path} line {number}: no JSON object, {said}.")
         keys.update(dict.fromkeys(key_paths(found, explode)))
     if empty:
         raise SourceError(f"{path}: the file is empty.", remedy="check the download or export.")
+    if broken is not None and not keys:
+        raise SourceError(broken, remedy="write one object a line, without breaks in it and commas between them.")
     return list(keys)
 
 
@@ -83,7 +96,7 @@ def object_frames(
     are, null elsewhere. Lines of spaces are skipped. Raises SourceError if a value is a list or an object, a line is
     too long, or text is no text.
     """
-    quick, lists = ObjectColumns(kinds), "labels" in kinds.values() or nested or explode is not None
+    quick = ObjectColumns(kinds, explode, nested=nested)
     wanted = {*kinds} if explode is None else {*kinds, explode}
     if nested:
         wanted = {".".join(steps[: n + 1]) for steps in (name.split(".") for name in wanted) for n in range(len(steps))}
@@ -92,14 +105,12 @@ def object_frames(
         waiting = [taken[:left]]
         while waiting:
             piece = waiting.pop()
-            columns = None if lists else quick.read([line for _, line in piece])
-            if columns is None and len(piece) > CAREFUL and not lists:
+            found = quick.read(piece)
+            if found is None and len(piece) > CAREFUL and quick.reads:
                 half = len(piece) // 2
                 waiting += [piece[half:], piece[:half]]
-            elif columns is None:
-                yield _with_care(path, kinds, piece, wanted, explode)
             else:
-                yield pl.DataFrame({**columns, LINE: pl.Series([number for number, _ in piece], dtype=pl.Int64)})
+                yield _with_care(path, kinds, piece, wanted, explode) if found is None else found
         if left is not None and (left := left - len(taken)) <= 0:
             return
 
@@ -274,90 +285,178 @@ def _is_text(value: str) -> bool:
 class ObjectColumns:
     """The columns of objects, in the types in which the objects so far held them.
 
-    Arrow refuses what it does not read to the bit: a column of two types, a number that does not fit, a key twice. Then
-    the types are looked at anew; columns of mixed ones, and numbers that are to be text, get quotes, so that their
-    digits are read as they are written.
+    Columns may be `nested` in others, and each element of the list `explode` makes a row. Arrow refuses what it does
+    not read to the bit: a column of two types, a number that does not fit, a key twice. Then the types are looked at
+    anew; columns of mixed ones, and numbers that are to be text, get quotes, so that their digits are read as they are
+    written.
     """
 
-    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, kinds: Mapping[str, Kind], explode: str | None = None, *, nested: bool = False) -> None:
         self._kinds = kinds
-        self._types: dict[str, pa.DataType] = {}
-        self._quoted: list[str] = []
+        self._paths = {column: tuple(column.split(".")) if nested else (column,) for column in kinds}
+        self._explode = () if explode is None else tuple(explode.split(".")) if nested else (explode,)
+        paths = set(self._paths.values())
+        apart = not any(path[:n] in paths for path in paths for n in range(1, len(path)))
+        # No column is within another one, and some are of the elements.
+        self.reads = apart and any(path[: len(self._explode)] == self._explode for path in paths)
+        # A key that has the dot in its own name comes before one within.
+        dotted = {".".join(path[:n]) for path in paths for n in range(2, len(path) + 1)}
+        self._dotted = [_key(name) for name in sorted(dotted)]
+        self._types: dict[tuple[str, ...], pa.DataType] = {}
+        self._schema = pa.schema([])
+        self._quoted: set[str] = set()
 
-    def read(self, lines: Sequence[str]) -> dict[str, pl.Series] | None:
-        """Return the columns of some lines: text, or numbers where their kind is one; None where Arrow cannot tell.
+    def read(self, piece: Sequence[tuple[int, str]]) -> pl.DataFrame | None:
+        """Return the columns of some lines, which come with their numbers, and `LINE`; None where Arrow cannot tell.
 
-        Each of the lines, which come without their ends, ought to be an object.
+        They are text, or numbers where their kind is one, or lists of labels. Each of the lines, which come without
+        their ends, ought to be an object.
         """
+        lines = [line for _, line in piece]
         text = "\n".join(lines)
         # Of an object broken over lines, none begins where another ends: what fits here is one a line.
-        if not text.startswith("{") or not text.endswith("}") or text.count("}\n{") != len(lines) - 1:
+        if not self.reads or not text.startswith("{") or not text.endswith("}"):
+            return None
+        if text.count("}\n{") != len(lines) - 1:
             return None
         if text.count("{") + text.count("[") > len(lines) + _DEPTH and max(map(_openings, lines)) > _DEPTH:
             return None
         data = text.encode(errors="surrogatepass")
         if len(data) > _BYTES or ((b"-NaN" in data or b"Inf" in data) and _NO_NUMBER.search(data)):
             return None
-        if self._types and (found := self._columns(data, len(lines))) is not None:
+        if self._dotted and (any(key in data for key in self._dotted) or _ESCAPED.search(data)):
+            return None
+        numbers = pl.Series(LINE, [number for number, _ in piece], dtype=pl.Int64)
+        if self._types and (found := self._columns(data, numbers)) is not None:
             return found
-        return self._columns(data, len(lines)) if self._look(data) else None
+        return self._columns(data, numbers) if self._look(lines) else None
 
-    def _columns(self, data: bytes, rows: int) -> dict[str, pl.Series] | None:
-        for column in self._quoted:
-            data = re.sub(_value(column, rb"(%s)(?=[ \t]*[,}])" % _NUMBER), _with_quotes, data)
+    def _columns(self, data: bytes, numbers: pl.Series) -> pl.DataFrame | None:
+        for key in self._quoted:
+            data = re.sub(_value(key, rb"(%s)(?=[ \t]*[,}])" % _NUMBER), _with_quotes, data)
         try:
             table = arrow_json.read_json(
                 pa.py_buffer(data),
                 read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
                 parse_options=arrow_json.ParseOptions(
-                    explicit_schema=pa.schema(list(self._types.items())),
-                    newlines_in_values=False,
-                    unexpected_field_behavior="ignore",
+                    explicit_schema=self._schema, newlines_in_values=False, unexpected_field_behavior="ignore"
                 ),
             )
             table.validate(full=True)  # bytes that are no UTF-8
         except pa.ArrowInvalid:
             return None
-        if table.num_rows != rows:
+        if table.num_rows != len(numbers):
             return None
-        found = {column: pl.Series(column, table[column]) for column in self._types}
+        raw = pl.DataFrame([*(pl.Series(name, table[name]) for name in self._schema.names), numbers])
+        if self._explode:
+            raw = with_elements(raw, field_of(raw[self._explode[0]], self._explode[1:]))
+        found = flat_columns(raw, self._paths, self._explode)
         if any(cells.dtype == pl.Float64 and not cells.is_finite().all() for cells in found.values()):
             return None
         as_text = [cells for column, cells in found.items() if self._kinds[column] not in (*WHOLE, "float")]
-        if any(cells.dtype == pl.Int64 and (cells == 0).any() for cells in as_text) and _ZERO.search(data):
+        wholes = (cells.explode() if cells.dtype == pl.List(pl.Int64) else cells for cells in as_text)
+        if any(cells.dtype == pl.Int64 and (cells == 0).any() for cells in wholes) and _ZERO.search(data):
             return None
-        return {column: _as_text(cells, self._kinds[column]) for column, cells in found.items()}
+        return pl.DataFrame([*(_as_text(cells, self._kinds[column]) for column, cells in found.items()), raw[LINE]])
 
-    def _look(self, data: bytes) -> bool:
-        """Look at the types of some lines; whether they are other ones than before."""
-        before = dict(self._types), self._quoted
-        self._quoted = []
-        for column, kind in self._kinds.items():
-
-            def holds(value: bytes, column: str = column) -> bool:
-                return re.search(_value(column, b"(?:%s)" % value), data) is not None
-
-            self._types[column] = pa.string()
-            if holds(rb"[tf]"):
-                self._types[column] = pa.bool_()
-            elif holds(rb"[-0-9NI]"):
-                if holds(_NOT_FINITE if kind == "float" else _FRACTION) or holds(rb'"'):
-                    self._quoted.append(column)
-                else:
-                    self._types[column] = pa.float64() if kind == "float" else pa.int64()
+    def _look(self, lines: Sequence[str]) -> bool:
+        """Look at the types of some lines; whether they are other ones than before, and all of them known."""
+        held: dict[str, set[str]] = {column: set() for column in self._kinds}
+        for line in lines:
+            try:
+                found = _TYPED.decode(line)
+            except (ValueError, RecursionError):
+                return False
+            for column, path in self._paths.items():
+                held[column].update(map(_held, self._values(found, path)))
+            if not self.reads or any("other" in words for words in held.values()):
+                return False
+        before, self._types = (self._types, self._quoted), {}
+        types = {column: _type_of(self._kinds[column], words) for column, words in held.items()}
+        self._quoted = {self._paths[column][-1] for column, kind in types.items() if kind == _WITH_QUOTES}
+        for column, kind in types.items():
+            path = self._paths[column]
+            within_quotes = path[-1] in self._quoted and kind in (pa.int64(), pa.float64())
+            if kind is None or ((within_quotes or kind == _WITH_QUOTES) and path == self._explode):
+                self._types = {}
+                return False
+            self._types[path] = pa.string() if within_quotes or kind == _WITH_QUOTES else kind
+        self._schema = pa.schema(self._fields(()))
         return before != (self._types, self._quoted)
+
+    def _values(self, found: Any, path: tuple[str, ...]) -> list[Any]:
+        """Return what stands in the place of a column in an object: several values where elements make rows."""
+        values = [found]
+        for step in range(len(path)):
+            values = [of.get(path[step]) if type(of) is dict else None if of is None else _ODD for of in values]
+            if path[: step + 1] == self._explode:
+                self.reads &= dict not in map(type, values)  # Arrow needs to know the keys of a map
+                values = [one for of in values if of is not None for one in (of if type(of) is list else [_ODD])]
+        return values
+
+    def _fields(self, before: tuple[str, ...]) -> list[pa.Field]:
+        """Return the fields within a column, or all columns."""
+        depth = len(before)
+        keys = dict.fromkeys(path[depth] for path in self._types if path[:depth] == before and len(path) > depth)
+        return [pa.field(key, self._type_at((*before, key))) for key in keys]
+
+    def _type_at(self, path: tuple[str, ...]) -> pa.DataType:
+        kind = self._types[path] if path in self._types else pa.struct(self._fields(path))
+        return pa.list_(kind) if path == self._explode else kind
+
+
+class _Number(str):
+    """A number, as it is written."""
+
+
+_TYPED = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_Number)
+# What is neither an object nor missing where a column is within one, nor a list where its elements make rows.
+_ODD = object()
+_WITH_QUOTES = pa.null()
+
+
+def _held(value: Any) -> str:
+    """Return the word for what a value is, none for a missing one."""
+    if type(value) is _Number:
+        return "whole" if _INTEGER.fullmatch(value) else "infinite" if value[-1] in "yN" else "number"
+    if type(value) is list:
+        words = {_held(one) for one in value} - {""}
+        return {0: "list", 1: f"list of {min(words, default='')}"}.get(len(words), "other")
+    return {str: "text", bool: "flag", type(None): ""}.get(type(value), "other")
+
+
+def _type_of(kind: Kind, words: set[str]) -> pa.DataType | None:
+    """Return as what Arrow is to read a column that holds such values; None where it cannot."""
+    words = words - {""}
+    if words <= {"text"}:
+        return pa.string()
+    if words == {"flag"}:
+        return pa.bool_()
+    if kind == "labels" and words <= {"list", "list of text"}:
+        return pa.list_(pa.string())
+    if kind == "labels" and words <= {"list", "list of whole"}:
+        return pa.list_(pa.int64())
+    if words <= {"whole"} or (words <= {"whole", "number"} and kind == "float"):
+        return pa.float64() if kind == "float" else pa.int64()
+    return _WITH_QUOTES if words <= {"whole", "number", "infinite", "text"} else None
 
 
 def _as_text(cells: pl.Series, kind: Kind) -> pl.Series:
     """Return truth values as the words of their kind, numbers as text unless they are to be numbers."""
     if cells.dtype == pl.Boolean and kind != "category":
         cells = cells.cast(pl.Int8)
-    return cells if cells.dtype.is_float() or (cells.dtype == pl.Int64 and kind in WHOLE) else cells.cast(pl.String)
+    if cells.dtype.is_float() or cells.dtype.is_nested() or (cells.dtype == pl.Int64 and kind in WHOLE):
+        return cells
+    return cells.cast(pl.String)
 
 
-def _value(column: str, value: bytes) -> bytes:
+def _key(name: str) -> bytes:
+    return json.dumps(name, ensure_ascii=False).encode(errors="surrogatepass")
+
+
+def _value(name: str, value: bytes) -> bytes:
     """Return the pattern of a key with a value: no other text, as the quotes of a key have no backslash before them."""
-    key = re.escape(json.dumps(column, ensure_ascii=False).encode(errors="surrogatepass"))
+    key = re.escape(_key(name))
     return rb"%s(?<!\\%s)[ \t]*:[ \t]*%s" % (key, key, value)
 
 

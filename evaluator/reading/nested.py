@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,6 +11,8 @@ from evaluator.reading.cells import label_array
 
 # Fields of the elements of a map.
 KEY, VALUE = "key", "value"
+# What no column is called: the element that makes a row.
+_ELEMENT = "__element"
 # Polars has maps since 2.0; before, they are lists of such fields.
 _MAPS: Any = getattr(pl, "Map", ())
 
@@ -69,6 +71,26 @@ def field_of(cells: pl.Series, fields: Collection[str]) -> pl.Series:
     for field in fields:
         cells = cells.struct.field(field)
     return cells
+
+
+def with_elements(raw: pl.DataFrame, lists: pl.Series, also: pl.Series | None = None) -> pl.DataFrame:
+    """Return rows once for each element of their lists, in a column of its own; without any, only those `also` kept."""
+    some = (lists.list.len() > 0).fill_null(False)
+    rows = raw.with_columns(lists.alias(_ELEMENT)).filter(some if also is None else some | also)
+    return rows.explode(_ELEMENT)
+
+
+def flat_columns(
+    raw: pl.DataFrame, paths: Mapping[str, Sequence[str]], explode: Sequence[str] = ()
+) -> dict[str, pl.Series]:
+    """Return columns by their `paths`, those of elements from rows `with_elements` of the column `explode`."""
+    columns = {}
+    for column, path in paths.items():
+        root, *fields = path
+        if explode and tuple(path[: len(explode)]) == tuple(explode):
+            root, fields = _ELEMENT, list(path[len(explode) :])
+        columns[column] = field_of(raw[root], fields).alias(column)
+    return columns
 
 
 def value_at(found: dict[str, Any], column: str) -> Any:

@@ -15,9 +15,11 @@ from evaluator.log.breaches import SUM_TOLERANCE
 from evaluator.log.encoder import value_text
 from evaluator.log.schema import NAMED_TARGET, TARGET
 from evaluator.reading.cells import Kind, merged_kinds
-from evaluator.reading.frames import Chunks, column_names
+from evaluator.reading.frames import column_names
 from evaluator.reading.labels import value_texts
-from evaluator.reading.row_breaches import Breaches, CheckedRows
+from evaluator.reading.roles import TARGETS, VECTORS
+from evaluator.reading.row_breaches import CheckedRows
+from evaluator.reading.row_rules import read_sound
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import FileSpec
 from evaluator.reading.spec_sections import Table, TargetSource
@@ -179,11 +181,9 @@ def _in_order(labels: Sequence[str], columns: Mapping[str, str], section: str, h
 
 def _check_probabilities(rows: CheckedRows, frame: pl.DataFrame, target: str, columns: Mapping[str, str]) -> None:
     sound = rows.sound
-    remedy = "give the probability with which the policy shows the action"
     for column in columns.values():
-        p = frame[column].cast(pl.Float64)
-        rows.add(column, sound & (p.is_null() | p.is_nan()), "probability missing or nan", remedy)
-        rows.add(column, sound & p.is_not_nan() & ((p < 0) | (p > 1)), "probability outside [0, 1]", remedy)
+        for rule in TARGETS["columns"].rules:
+            rows.add(column, sound & rule.breaks(frame[column].cast(pl.Float64)), rule.problem, rule.repair)
     # A row is told of once: of its cells if these are wrong, else of its sum.
     cells = rows.sound
     total = frame.select(pl.sum_horizontal(*dict.fromkeys(columns.values()))).to_series().cast(pl.Float64)
@@ -197,10 +197,10 @@ def _check_probabilities(rows: CheckedRows, frame: pl.DataFrame, target: str, co
 
 def _check_vectors(rows: CheckedRows, frame: pl.DataFrame, columns: Sequence[ByLabel]) -> None:
     """Report displays with a number that is missing, or none in single precision."""
-    sound, remedy = rows.sound, "fill the cell, 0 where it says nothing of the action, or quarantine the row"
+    sound = rows.sound
     for column in dict.fromkeys(name for of in columns for name in of.values()):
-        finite = frame[column].cast(pl.Float32).is_finite().fill_null(False)
-        rows.add(column, sound & ~finite, "missing or not finite", remedy)
+        for rule in VECTORS.rules:
+            rows.add(column, sound & rule.breaks(frame[column]), rule.problem, rule.repair)
 
 
 class PolicyActions:
@@ -211,13 +211,13 @@ class PolicyActions:
     """
 
     def __init__(self, source: TargetSource, action: str, files: list[TablePart]) -> None:
+        def check_once(rows: CheckedRows, table: pl.DataFrame) -> None:
+            again = ~value_texts(table[source.display]).is_first_distinct()
+            rows.add(source.display, rows.sound & again, "twice", "keep one row of each display")
+
         kinds: dict[str, Kind] = {source.display: "text", action: "category"}
-        table, breaches = Chunks(files, source, kinds).collect(), Breaches(files, listed=False)
-        ids, rows = value_texts(table[source.display]), breaches.check(table)
-        rows.add(source.display, ids.is_null(), "missing", "fill the cell, or leave the row out")
-        rows.add(source.display, ids.is_not_null() & ~ids.is_first_distinct(), "twice", "keep one row of each display")
-        rows.close()
-        breaches.refuse()
+        table = read_sound(files, source, kinds, [TARGETS["display"]], check_once)
+        ids = value_texts(table[source.display])
         order = ids.arg_sort()
         self._ids, self._labels = ids.gather(order), table[action].gather(order)
 

@@ -20,7 +20,7 @@ from evaluator.reading.frames import Chunks, column_names, number_columns
 from evaluator.reading.options import ReadingOptions, share_of
 from evaluator.reading.outcomes import asked_window
 from evaluator.reading.per_action_columns import PerAction, find_per_action
-from evaluator.reading.roles import DISPLAY
+from evaluator.reading.roles import DISPLAY, kinds_of
 from evaluator.reading.row_breaches import SHOWN
 from evaluator.reading.sorting import SortedChunks, Spool
 from evaluator.reading.sources.files import SourceFile
@@ -264,10 +264,7 @@ def _has_no_times(spec: FileSpec, files: Sequence[TablePart]) -> bool:
 def _display_kinds(spec: FileSpec, features: Features) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {c: "float" if kind == "number" else "category" for c, kind in features.kinds.items()}
     kinds = merged_kinds(kinds, spec.time.kinds_of(spec.display.time))
-    for role in DISPLAY.values():
-        if role.kind is not None and (column := role.column(spec.display)) is not None:
-            kinds = merged_kinds(kinds, {column: role.kind})
-    return kinds
+    return merged_kinds(kinds, kinds_of(DISPLAY.values(), spec.display))
 
 
 def columns_to_keep(spec: FileSpec, keep: Sequence[str], users: Callable[[], Sequence[str]]) -> dict[str, str]:

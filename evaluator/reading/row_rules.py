@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,13 @@ from evaluator.errors import LogError
 from evaluator.log.log_tables import LEFT_OUT
 from evaluator.reading.cells import PROBLEMS, Kind
 from evaluator.reading.contexts import Features
-from evaluator.reading.frames import UNPARSED
+from evaluator.reading.frames import UNPARSED, Chunks
 from evaluator.reading.json_lines import BROKEN
-from evaluator.reading.roles import DISPLAY, FINITE, MISSING
+from evaluator.reading.roles import DISPLAY, FINITE, MISSING, Role
 from evaluator.reading.row_breaches import FILE, LINE, ROW, SHOWN, Breaches, CheckedRows
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import Conversion, FileSpec
+from evaluator.reading.spec_sections import Table, Time
 from evaluator.reading.text_rows import CELLS
 from evaluator.reading.time_guesses import TimeGuesses
 from evaluator.reading.vw.decision_frames import NO_DECISION
@@ -35,10 +37,11 @@ LEVEL = 1e-3
 
 def check_cells(
     rows: CheckedRows, frame: pl.DataFrame, kinds: Mapping[str, Kind], times: TimeGuesses | None = None
-) -> None:
+) -> pl.Series:
     """Report the rows of another width than the table, and the cells that do not fit the kind of their column.
 
-    `times` looks at the cells of its times that cannot be read, and says how to repair them.
+    `times` looks at the cells of its times that cannot be read, and says how to repair them. Return which rows have
+    the width of the table: of others nothing more is known.
     """
     whole = pl.repeat(True, frame.height, dtype=pl.Boolean, eager=True)
     for marks, said in ((CELLS, RAGGED), (BROKEN, NO_OBJECT), (NO_DECISION, UNDECIDED)):
@@ -62,6 +65,43 @@ def check_cells(
             text = unfit.get(column)
             said = PROBLEMS[kind] if times is None or column not in times.columns else times.said(column)
             rows.add(column, None if text is None else text.is_not_null(), *said, values=text)
+    return whole
+
+
+def check_roles(rows: CheckedRows, frame: pl.DataFrame, roles: Iterable[Role], section: object) -> None:
+    """Report the cells that break a rule of a role of their column, in rows that have broken none before."""
+    for role in roles:
+        for column in role.columns(section):
+            cells = frame[column].cast(pl.Float64) if role.kind == "float" else frame[column]
+            for rule in role.rules:
+                rows.add(column, rows.sound & rule.breaks(cells), rule.problem, rule.repair)
+
+
+def read_sound(
+    files: list[TablePart],
+    table: Table,
+    kinds: Mapping[str, Kind],
+    roles: Iterable[Role],
+    relate: Callable[[CheckedRows, pl.DataFrame], None],
+    *,
+    time: Time | None = None,
+    times: Sequence[str] = (),
+    zones: ZonesSeen | None = None,
+) -> pl.DataFrame:
+    """Return all rows of a table of which none is ever left out, each sound.
+
+    `relate` reports what several cells break together; `time` says how its `times` are written. Raises LogError,
+    which names the rows that break a rule.
+    """
+    found = Chunks(files, table, kinds, time=time, zones=ZonesSeen() if zones is None else zones).collect()
+    breaches = Breaches(files, listed=False)
+    rows = breaches.check(found)
+    check_cells(rows, found, kinds, None if time is None else TimeGuesses(time, times))
+    check_roles(rows, found, roles, table)
+    relate(rows, found)
+    rows.close()
+    breaches.refuse()
+    return found
 
 
 def check_displays(
@@ -74,11 +114,10 @@ def check_displays(
     """
     display = spec.display
     sound = rows.sound
-    of_roles = {role.key: (role.column(display), role.rules) for role in DISPLAY.values()}
-    numbers = {role.column(display) for role in DISPLAY.values() if role.number is not None}
-    named = [of_roles.pop("time"), of_roles.pop("action")]
-    named += [(column, (MISSING, FINITE)) for column in features.columns("number")]
-    pairs = [(column, rule) for column, rules in (*named, *of_roles.values()) if column is not None for rule in rules]
+    numbers = {column for role in DISPLAY.values() if role.number is not None for column in role.columns(display)}
+    of_roles = {key: [(c, rule) for c in role.columns(display) for rule in role.rules] for key, role in DISPLAY.items()}
+    of_features = [(column, rule) for column in features.columns("number") for rule in (MISSING, FINITE)]
+    pairs = [*of_roles.pop("time"), *of_roles.pop("action"), *of_features, *chain(*of_roles.values())]
     # What is missing is told first.
     for column, rule in sorted(dict.fromkeys(pairs), key=lambda pair: pair[1] is not MISSING):
         cells = frame[column].cast(pl.Float64) if column in numbers else frame[column]

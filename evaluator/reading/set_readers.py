@@ -22,16 +22,13 @@ from evaluator.reading.candidate_sets import (
     kept_members,
     local_codes,
 )
-from evaluator.reading.cells import Kind
 from evaluator.reading.event_rows import no_such_time, ticks_of_date, zone_of_date
-from evaluator.reading.frames import Chunks
 from evaluator.reading.labels import Labels, value_texts
-from evaluator.reading.roles import BEYOND
+from evaluator.reading.roles import CALENDAR, kinds_of
 from evaluator.reading.row_breaches import SHOWN, Breaches, CheckedRows
-from evaluator.reading.row_rules import check_cells
+from evaluator.reading.row_rules import read_sound
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import FileSpec
-from evaluator.reading.time_guesses import TimeGuesses
 from evaluator.reading.zones import ZonesSeen
 
 _REPAIR = "list the actions that could have been shown, or quarantine the row"
@@ -160,22 +157,19 @@ def read_flights(spec: FileSpec, files: list[TablePart], zones: ZonesSeen) -> Fl
     """
     calendar = spec.calendar
     assert calendar is not None
-    kinds: dict[str, Kind] = {calendar.action: "category", **spec.time.kinds_of(*calendar.times)}
-    table = Chunks(files, calendar, kinds, time=spec.time, zones=zones).collect()
-    breaches = Breaches(files, listed=False)
-    rows = breaches.check(table)
-    check_cells(rows, table, kinds, TimeGuesses(spec.time, calendar.times))
-    rows.add(calendar.action, table[calendar.action].is_null(), "missing", "fill the cell")
-    for column in calendar.times:
-        beyond = rows.sound & BEYOND.breaks(table[column]).fill_null(False)
-        rows.add(column, beyond, BEYOND.problem, BEYOND.repair)
-    start = _column(table, calendar.start, _EVER)
-    until = _column(table, calendar.until, _FOR_GOOD)
-    if calendar.until is not None:
-        rows.add(calendar.until, rows.sound & pl.Series(until <= start), "not after the time when the action starts",
-                 "give the first time at which it no longer was eligible")  # fmt: skip
-    rows.close()
-    breaches.refuse()
+    kinds = kinds_of(CALENDAR.values(), calendar) | spec.time.kinds_of(*calendar.times)
+
+    def check_ends(rows: CheckedRows, table: pl.DataFrame) -> None:
+        start, until = _column(table, calendar.start, _EVER), _column(table, calendar.until, _FOR_GOOD)
+        if calendar.until is not None:
+            rows.add(calendar.until, rows.sound & pl.Series(until <= start),
+                     "not after the time when the action starts",
+                     "give the first time at which it no longer was eligible")  # fmt: skip
+
+    table = read_sound(
+        files, calendar, kinds, CALENDAR.values(), check_ends, time=spec.time, times=calendar.times, zones=zones
+    )
+    start, until = _column(table, calendar.start, _EVER), _column(table, calendar.until, _FOR_GOOD)
     return Flights(table[calendar.action].to_list(), start, until)
 
 

@@ -10,7 +10,7 @@ from evaluator.errors import ParameterError
 from evaluator.log.log_tables import NO_OUTCOMES, PropensityKind
 from evaluator.options.deployment import parse_schedule
 from evaluator.reading.options import Deduplicate
-from evaluator.reading.roles import DISPLAY, EVENT, Role
+from evaluator.reading.roles import DISPLAY, EVENT
 from evaluator.reading.spec_sections import (
     ORDER,
     ActionSet,
@@ -24,6 +24,7 @@ from evaluator.reading.spec_sections import (
     Table,
     Target,
     Time,
+    of_role,
 )
 from evaluator.units import LEAST_SAMPLE, MOST_VALUE, Tick
 from evaluator.worlds.criteo.parameters import TwinParameters
@@ -34,11 +35,6 @@ Until = Literal["end", "complete"] | Annotated[int, Field(ge=-(2**63), lt=2**63)
 Encoding = Literal["hash", "one-hot", "number"]
 ColumnKind = Literal["category", "number"]
 Scale = Literal["standard"]
-
-
-def of_role(role: Role, **more: Any) -> Any:
-    """Return the field of a key, as its role describes it."""
-    return Field(description=role.what, **more)
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -138,11 +134,6 @@ class Conversion(Section):
 
     # What messages call one of them.
     word: ClassVar[str] = "conversion"
-
-    def columns_of(self, role: Role) -> list[str]:
-        """Return its columns of a role."""
-        named = self.key if role.key == "key" else [role.column(self)]
-        return [column for column in named if column is not None]
 
     @model_validator(mode="after")
     def _one_clock(self) -> Conversion:
@@ -449,19 +440,19 @@ class FileSpec(Heading):
         for c in self.events().values():
             an = f"{'an' if c.word == 'event' else 'a'} {c.word}"
             for role in (EVENT["key"], EVENT["value"]):
-                found |= {column: NoFeature(role.unfit.format(an), True) for column in c.columns_of(role)}
+                found |= {column: NoFeature(role.unfit.format(an), True) for column in role.columns(c)}
         for own in (False, True):  # of a second table, only the name is the same
             for c in self.events().values():
                 for role in EVENT.values() if (c.source is None) == own else ():
                     if not role.known_before:
-                        found |= {column: NoFeature(role.unfit, not own) for column in c.columns_of(role)}
+                        found |= {column: NoFeature(role.unfit, not own) for column in role.columns(c)}
         later = f"{EVENT['time'].unfit} (leakage.columns)"
         found |= {column: NoFeature(later, False) for column in self.leakage.columns}
         own_roles: dict[str, NoFeature] = {}
         for role in DISPLAY.values():
-            column = role.column(self.display)
-            if column is not None and (column not in own_roles or own_roles[column].known_before):
-                own_roles[column] = NoFeature(role.unfit, role.known_before)
+            for column in role.columns(self.display):
+                if column not in own_roles or own_roles[column].known_before:
+                    own_roles[column] = NoFeature(role.unfit, role.known_before)
         return found | own_roles
 
     def why_no_feature(self, column: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from evaluator.reading.cells import Kind
+from evaluator.reading.roles import CALENDAR, CANDIDATE, TARGETS, VECTORS, Role
 from evaluator.reading.text import known_encoding
 from evaluator.reading.where import conditions
 from evaluator.reading.zones import why_no_format, why_no_zone
@@ -87,6 +88,11 @@ Propensity = Annotated[
     Name | float | dict[Name, float],
     AfterValidator(_by_design),
 ]
+
+
+def of_role(role: Role, **more: Any) -> Any:
+    """Return the field of a key, as its role describes it."""
+    return Field(description=role.what, **more)
 
 
 class Section(BaseModel):
@@ -254,13 +260,9 @@ class ActionTimes(Section):
 class Calendar(Table):
     """A table of the actions with the times between which they were eligible."""
 
-    action: Annotated[Name, Field(description="column that holds the label of the action")]
-    start: Annotated[Name | None, Field(alias="from", description="its first time; ever where the cell is empty")] = (
-        None
-    )
-    until: Annotated[
-        Name | None, Field(description="first time at which it no longer was; for good where the cell is empty")
-    ] = None
+    action: Annotated[Name, of_role(CALENDAR["action"])]
+    start: Annotated[Name | None, of_role(CALENDAR["start"], alias="from")] = None
+    until: Annotated[Name | None, of_role(CALENDAR["until"])] = None
 
     @property
     def times(self) -> list[str]:
@@ -271,20 +273,10 @@ class Calendar(Table):
 class Candidates(Table):
     """A table of the actions that could have been shown, a row for each of a display."""
 
-    display: Annotated[Name, Field(description="column that holds the id of the display")]
-    action: Annotated[Name, Field(description="column that holds the label of the action")]
-    propensity: Annotated[
-        Name | None, Field(description="probability with which it would be shown; 1 over a display's candidates")
-    ] = None
-    features: Annotated[
-        list[Name], Field(description="numbers about the action at that display: its vector, in this order")
-    ] = []
-
-
-_PROBABILITIES = (
-    "column of each action's label, or one name for all with {action} for the label: 'pi_{action}', which hold the "
-    "probabilities of the actions"
-)
+    display: Annotated[Name, of_role(CANDIDATE["display"])]
+    action: Annotated[Name, of_role(CANDIDATE["action"])]
+    propensity: Annotated[Name | None, of_role(CANDIDATE["propensity"])] = None
+    features: Annotated[list[Name], of_role(CANDIDATE["features"])] = []
 
 
 def _names_actions(columns: str | dict[str, str] | None) -> None:
@@ -297,16 +289,14 @@ def _names_actions(columns: str | dict[str, str] | None) -> None:
 class TargetSource(Table):
     """A table of its own for the actions that a policy takes, a row for each display."""
 
-    display: Annotated[Name, Field(description="column that holds the id of the display")]
+    display: Annotated[Name, of_role(TARGETS["display"])]
 
 
 class NamedTarget(Section):
     """Policy to be evaluated that has a name: a column with the action that it takes, or columns of probabilities."""
 
-    action: Annotated[Name | None, Field(description="column with the label of the action that the policy takes")] = (
-        None
-    )
-    columns: Annotated[str | dict[str, Name] | None, Field(description=_PROBABILITIES)] = None
+    action: Annotated[Name | None, of_role(TARGETS["action"])] = None
+    columns: Annotated[str | dict[str, Name] | None, of_role(TARGETS["columns"])] = None
     source: TargetSource | None = None
 
     @model_validator(mode="after")
@@ -325,7 +315,7 @@ class Target(Section):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")], NamedTarget]
 
-    columns: Annotated[str | dict[str, Name] | None, Field(description=_PROBABILITIES)] = None
+    columns: Annotated[str | dict[str, Name] | None, of_role(TARGETS["columns"])] = None
 
     @property
     def named(self) -> dict[str, NamedTarget]:
@@ -343,13 +333,7 @@ class Target(Section):
 class ActionSet(Section):
     """Columns that hold the vectors of all actions at each display."""
 
-    columns: Annotated[
-        str | list[str],
-        Field(
-            description="one name for all actions with {action} for the label: 'affinity_{action}'; several give a "
-            "vector of so many numbers, in this order"
-        ),
-    ]
+    columns: Annotated[str | list[str], of_role(VECTORS)]
 
     @property
     def patterns(self) -> list[str]:

@@ -253,6 +253,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
             schema_displays={field.name: _type_name(field.type) for field in self.log.schema},
             fingerprint=self.log.meta.fingerprint,
             policy=self.policy.spec,
+            learns=bool(self.policy.learns) and self.sampler != "logged",
             sampler=self.sampler,
             clock=self.clock.kind,
             traffic_share=self.clock.traffic_share,
@@ -379,6 +380,8 @@ class PlanFacts:
         Arrow type of each column of the displays.
     policy
         Spec of the policy.
+    learns
+        Whether the policy learns from its rounds.
     sampler
         How displays become rounds; ``logged`` for the logging policy itself.
     clock
@@ -432,6 +435,7 @@ class PlanFacts:
     schema_displays: Mapping[str, str]
     fingerprint: str
     policy: str
+    learns: bool
     sampler: SamplerName
     clock: ClockName
     traffic_share: NotNegative

@@ -71,7 +71,7 @@ from evaluator.replays.rounds.propensity import (
 )
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, told_events, vectors_of
-from evaluator.replays.rounds.survey import Survey, survey
+from evaluator.replays.rounds.survey import Survey, survey, surveys
 from evaluator.replays.schedule import live_delays, plan_pushes
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
@@ -419,17 +419,17 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
         log, capped = with_cap(log, options.cap)
     whole = apart = log
     log = with_rewards(log, costs=objective_of(log, options.objective) == "profit")
-    surveyed = survey(log)
     known = None
     if options.delays_from is not None:
-        known = known_delays(surveyed, known_share(options.delays_from))
-        surveyed, apart = survey(log.after(known.displays)), apart.after(known.displays)
+        known = known_delays(survey(log), known_share(options.delays_from))
+        log, apart = log.after(known.displays), apart.after(known.displays)
+    kinds = list(dict.fromkeys([*(one.name for one in apart.meta.outcomes), *limited]))
+    surveyed, *others = surveys([log, *(events_of(apart, name) for name in kinds)])
     clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
     sets = read_sets(surveyed.log)
-    kinds = dict.fromkeys([*(one.name for one in apart.meta.outcomes), *limited])
-    outcomes = {name: survey(events_of(apart, name)) for name in kinds}
     found = resolve_propensities(surveyed, options.propensity)
     splits = read_groups(surveyed.log, options.by)
+    outcomes = dict(zip(kinds, others, strict=True))
     return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits, whole)
 
 

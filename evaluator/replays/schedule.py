@@ -19,7 +19,7 @@ clock's: there a push comes after as many rounds as the log has displays before 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -46,30 +46,44 @@ def plan_pushes(
     Raise ParameterError if the schedule names a time and the log has none, or one that its time stamps do not tell.
     """
     if not schedule.in_time:
-        return _in_rounds(schedule, clock, horizon)
+        return pushes_in_rounds(schedule, clock, horizon)
     _refuse_times(schedule, survey, clock)
+    live = LiveClock(survey.mark, survey.marked_at, float(survey.mark[0]), clock.share, survey.rate)
+    pushes = pushes_in_time(schedule, live, clock, survey.log.meta.timezone, horizon)
+    reached = survey.delay_ticks[survey.delay_ticks <= (NO_WINDOW if window.ticks is None else window.ticks)]
+    span = np.array([survey.longest_span(int(reached.max(initial=0)))])
+    return replace(
+        pushes, clock=live, closes=window.ticks is not None, reach=min(int(on_clock(span, clock)[0]) + 2, horizon)
+    )
+
+
+def pushes_in_rounds(schedule: Schedule, clock: ReplayClock | None, horizon: int) -> PushTimes:
+    """Return the pushes of a schedule that counts rounds, within so many; a world of rounds has no clock."""
+    every = _rounds(schedule.every, clock)
+    after = np.arange(every, horizon + 1, every, dtype=np.int64)
+    return PushTimes(after, np.maximum(after - _rounds(schedule.lag, clock), 0))
+
+
+def pushes_in_time(
+    schedule: Schedule, live: LiveClock, clock: ReplayClock, timezone: str | None, horizon: int
+) -> PushTimes:
+    """Return the pushes of a schedule that names a time, within so many rounds on a live clock.
+
+    Raise ParameterError if there are more of them than rounds.
+    """
     assert clock.tick_seconds is not None
-    live = live_clock(survey, clock)
     if schedule.every.rounds:
-        after = _in_rounds(schedule, clock, horizon).after
+        after = pushes_in_rounds(schedule, clock, horizon).after
         # A push comes with the round that it follows.
         at = _times(live, live.origin + (after - 1) / live.share)
     else:
-        at = _push_times(schedule, survey, live, clock.tick_seconds, horizon)
+        at = _push_times(schedule, live, clock.tick_seconds, timezone, horizon)
         after = _rounds_by(live, at)
     lag = (schedule.lag.seconds or 0.0) / clock.tick_seconds
     cut = _rounds_by(live, at - lag) if lag else after - _rounds(schedule.lag, clock)
     # Of several pushes between two rounds the last one brings it all.
-    last = np.append(after[1:] != after[:-1], True) & (after > 0) & (after <= horizon)
-    after, cut = after[last], np.clip(cut[last], 0, after[last])
-    reached = survey.delay_ticks[survey.delay_ticks <= (NO_WINDOW if window.ticks is None else window.ticks)]
-    span = np.array([survey.longest_span(int(reached.max(initial=0)))])
-    return PushTimes(after, cut, live, window.ticks is not None, min(int(on_clock(span, clock)[0]) + 2, horizon))
-
-
-def live_clock(survey: Survey, clock: ReplayClock) -> LiveClock:
-    """Return where the rounds of a replay stand in time."""
-    return LiveClock(survey.mark, survey.marked_at, float(survey.mark[0]), clock.share, survey.rate)
+    last = np.append(after[1:] != after[:-1], True)[: len(after)] & (after > 0) & (after <= horizon)
+    return PushTimes(after[last], np.clip(cut[last], 0, after[last]))
 
 
 def live_delays(survey: Survey, window: ReplayWindow) -> Ints:
@@ -82,16 +96,12 @@ def live_delays(survey: Survey, window: ReplayWindow) -> Ints:
     return np.where(survey.delay_ticks <= window.ticks, survey.delay_ticks, NO_WINDOW)
 
 
-def _rounds(span: Span, clock: ReplayClock) -> int:
+def _rounds(span: Span, clock: ReplayClock | None) -> int:
     """Return a span in rounds of the policy: on the wall clock rounds are logged displays, as those of a window."""
     rounds = span.rounds or 0
-    return max(round(rounds * clock.share), min(rounds, 1)) if clock.kind == "wall" else rounds
-
-
-def _in_rounds(schedule: Schedule, clock: ReplayClock, horizon: int) -> PushTimes:
-    every = _rounds(schedule.every, clock)
-    after = np.arange(every, horizon + 1, every, dtype=np.int64)
-    return PushTimes(after, np.maximum(after - _rounds(schedule.lag, clock), 0))
+    if clock is None or clock.kind != "wall":
+        return rounds
+    return max(round(rounds * clock.share), min(rounds, 1))
 
 
 def _refuse_times(schedule: Schedule, survey: Survey, clock: ReplayClock) -> None:
@@ -111,12 +121,11 @@ def _refuse_times(schedule: Schedule, survey: Survey, clock: ReplayClock) -> Non
 
 
 def _push_times(
-    schedule: Schedule, survey: Survey, live: LiveClock, tick_seconds: float, horizon: int
+    schedule: Schedule, live: LiveClock, tick_seconds: float, timezone: str | None, horizon: int
 ) -> npt.NDArray[np.float64]:
     """Return the times of all pushes within so many rounds, in ticks, shape (P,)."""
     assert schedule.every.seconds is not None
-    begin = float(survey.marked_at[0])
-    end = float(_times(live, np.array([live.origin + horizon / live.share]))[0])
+    begin, end = _times(live, live.origin + np.array([0.0, horizon / live.share])).tolist()
     every = schedule.every.seconds / tick_seconds
     if (end - begin) / every > horizon:
         raise ParameterError(
@@ -126,12 +135,11 @@ def _push_times(
     count = np.arange(1, math.ceil((end - begin) / every) + 1)
     if schedule.at is None:
         return np.asarray(begin + count * every, np.float64)
-    zone = survey.log.meta.timezone
-    if zone is None or not dated(begin, tick_seconds):
+    if timezone is None or not dated(begin, tick_seconds):
         day = SECONDS["d"] / tick_seconds
         first = math.floor((begin - schedule.at / tick_seconds) / day) * day + schedule.at / tick_seconds
         return np.asarray(first + count * every, np.float64)
-    return _local_times(schedule, begin * tick_seconds, len(count), ZoneInfo(zone)) / tick_seconds
+    return _local_times(schedule, begin * tick_seconds, len(count), ZoneInfo(timezone)) / tick_seconds
 
 
 def _local_times(schedule: Schedule, begin: float, count: int, zone: ZoneInfo) -> npt.NDArray[np.float64]:
@@ -227,9 +235,9 @@ def lived_schedule(
         first_push=int(after[0]) if lived else None,
         rounds_between=between,
         stale_rounds=float(stale),
-        stale_days=None if days is None else stale * days,
+        stale_days=None if days is None else float(stale * days),
         from_time=None if live is None else float(survey.marked_at[0]),
         to_time=None if live is None else float(_times(live, np.array([live.origin + rounds / live.share]))[0]),
         rounds_between_at_end=at_end,
-        calendar_pace=clock.share * read / (rounds * survey.kept) if rounds else 1.0,
+        calendar_pace=float(clock.share * read / (rounds * survey.kept)) if rounds else 1.0,
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.variants import VariantInputs, names_of, taught_by, window_text
+from evaluator.comparisons.variants import VariantInputs, learns_text, names_of, taught_by, window_text
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
@@ -118,6 +118,7 @@ def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]
         "regret and difference to the logging policy",
         "ranking" if len(results) > 1 else "",
         "cost of the window" if comparison.window_costs else "",
+        "cost of the schedule" if comparison.schedule_costs else "",
         "other outcomes" if any(result.outcomes for result in results) else "",
         "actions",
         counted(len(_assumptions(comparison)), "assumption"),
@@ -180,6 +181,7 @@ def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) ->
     """Return value, regret and difference to the logging policy of each line: one table, or two in little room."""
     numbers: list[Number] = [
         ("window", lambda i: window_text(results[i])),
+        *([("learns", lambda i: learns_text(results[i]))] if any(one.schedule for one in results) else []),
         ("rounds", lambda i: f"{results[i].rounds:,}"),
         ("told", lambda i: f"{delivered_each(results[i]):,}"),
         ("value", lambda i: results[i].value),
@@ -264,6 +266,12 @@ def _difference_sections(comparison: Comparison, level: str) -> Iterator[Section
             words(run("Cost of the window ", "bold"), "per round: to the widest one of the same policy"),
             _differences(costs, names, level, to=True),
             *map(paragraph, _limit_lines(comparison.results, costs)),
+        )
+    if comparison.schedule_costs:
+        yield section(
+            words(run("Cost of the schedule ", "bold"), "per round: to the same policy, learning at each event"),
+            _differences(comparison.schedule_costs, names, level, to=True),
+            *map(paragraph, _limit_lines(comparison.results, comparison.schedule_costs)),
         )
 
 

@@ -218,7 +218,7 @@ def _named(variants: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [
         VariantLine(
             i, one["policy"], str(one["plan"]["options"]["window"] or "none"),
-            with_label(one["policy"], [*one["action_share"]]), taught_by(one["plan"]),
+            title=with_label(one["policy"], [*one["action_share"]]), learn_from=taught_by(one["plan"]),
         )
         for i, one in enumerate(variants)
     ]  # fmt: skip

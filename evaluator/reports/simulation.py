@@ -140,6 +140,8 @@ def _told(simulation: Simulation) -> list[str]:
     lines = []
     if simulation.told:
         lines.append(f"policies are told: {simulation.told}")
+    if simulation.learns:
+        lines.append(f"policies learn {simulation.learns}")
     if simulation.told_zeros:
         zeros = ", ".join(simulation.told_zeros)
         lines.append(f"told of each zero, after a delay of its own, as no log of conversions does: {zeros}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import DELAYS, HORIZON, INTERVALS, JOBS, SEED, TRIED, WINDOW
+from evaluator.options.deployment import Schedule, parse_schedule
+from evaluator.options.shared import DELAYS, HORIZON, INTERVALS, JOBS, LEARN_EVERY, LEARN_LAG, SEED, TRIED, WINDOW
 from evaluator.units import rounds_of_window
 
 
@@ -20,6 +21,17 @@ class SimulateOptions(Options):
     horizon: int | None = HORIZON.but(help="Rounds of a run. Default: the scenario's", panel="", question=TRIED).field()
     window: str | int | None = WINDOW.but(
         help="Cut-off in rounds, or none. Default: the scenario's", more="", example="500"
+    ).field()
+    learn_every: str | int | None = LEARN_EVERY.but(
+        help="When what happened reaches the policy: event (at once), or every 500 rounds. Default: event",
+        more="Displays and events wait for the push, and the policy serves from what it had.",
+        example="500",
+    ).field()
+    learn_lag: str | int | None = LEARN_LAG.but(
+        help="How old the newest of what a push brings is, in rounds. Default: 0",
+        example="100",
+        panel="",
+        question=TRIED,
     ).field()
     delays: str = DELAYS.but(
         default="known",
@@ -36,6 +48,12 @@ class SimulateOptions(Options):
         """Check every option."""
         super().__post_init__()
         self.window_rounds(None)
+        _ = self.schedule
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """When a policy learns; None for at each event."""
+        return parse_schedule(self.learn_every, self.learn_lag)
 
     def window_rounds(self, recommended: int | None) -> int | None:
         """Return the window in rounds, None when nothing is cut off."""

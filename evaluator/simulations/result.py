@@ -173,6 +173,8 @@ class Simulation(JsonDocument, ShownInNotebooks):
         Sentence that names the delay CDF that policies are told; empty when there is none.
     told_zeros
         Specs of the policies that are told of each zero reward, after a delay of its own.
+    learns
+        Words on when policies learn; empty where they do at each event.
     flights
         Rounds between which actions were eligible, where they came and went; empty where all always were.
     rounds
@@ -196,6 +198,7 @@ class Simulation(JsonDocument, ShownInNotebooks):
     laws: Annotated[tuple[str, ...], several, called("delays")]
     told: Annotated[str, called("policy_delays")]
     told_zeros: tuple[str, ...]
+    learns: str
     flights: tuple[Flight, ...]
     curves: Annotated[tuple[RegretCurve, ...], anything, called("policies")]
     rounds: Annotated[npt.NDArray[np.int64], *omitted]

@@ -86,6 +86,7 @@ def simulate(
         laws=tuple(law.source for law in problem.laws),
         told=cdf.source if cdf is not None and needs_cdf else "",
         told_zeros=stage.told_zeros,
+        learns="" if options.schedule is None else options.schedule.words,
         flights=() if stage.parts is None else problem.flights,
         rounds=truth.checkpoints,
         curves=tuple(total.curve(policy.spec) for total, policy in zip(totals, policies, strict=True)),
@@ -218,6 +219,7 @@ def runs_in(problem: Problem, policies: Sequence[Any], options: SimulateOptions)
         horizon=options.horizon or problem.horizon,
         window=options.window_rounds(problem.window),
         delays=options.delays,
+        schedule=options.schedule,
         seed=options.seed,
     )
 
@@ -265,6 +267,7 @@ def runs_key(stage: ScenarioRuns, codes: Sequence[CodeOfPolicy]) -> str:
         as_text((stage.settings, worlds, stage.truth, stage.eligible, parts)),
         [[of.spec, repr(of.parameters), code.run] for of, code in zip(stage.policies, codes, strict=True)],
         [stage.dimension, stage.seed],
+        *([] if stage.pushes is None else [stage.pushes.after.tolist(), stage.pushes.cut.tolist()]),
         software(),
     ]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()

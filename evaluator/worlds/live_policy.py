@@ -9,16 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluator.engine.pushes import LiveClock, PushTimes
 from evaluator.errors import ParameterError
 from evaluator.log.eligible import to_codes
 from evaluator.log.schema import to_numpy
 from evaluator.log.vectors_of_displays import target_vectors
+from evaluator.options.deployment import Schedule
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Setting
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
+from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.stream import EligibleActions, eligible_actions, read_only_sets
+from evaluator.replays.schedule import pushes_in_rounds, pushes_in_time
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.estimand import ClaimsByLaw, claims_of
@@ -44,7 +49,8 @@ class LivePolicy:
     """A policy in a truth; `claim` says what counts of its rounds.
 
     Its runs have `lengths` rounds, and policies are compared at `common` ones. It may hear of delays of `reach` rounds,
-    and its rounds are among the displays of a twin from the first to the last of `arrivals`.
+    and its rounds are among the displays of a twin from the first to the last of `arrivals`. It learns by the schedule
+    of its `deployment`, at each event where that is None.
     """
 
     def __init__(
@@ -58,7 +64,15 @@ class LivePolicy:
         reach: int,
         arrivals: tuple[float, float],
         told_costs: bool,
+        deployment: tuple[Schedule, ReplayClock] | None,
     ) -> None:
+        self._deployment = deployment
+        if truth.moving and deployment is not None and deployment[0].in_time:
+            raise ParameterError(
+                f"The eligible actions of {truth.name!r} follow a calendar, over which its live runs are spread: a "
+                "schedule in time has no place there.",
+                remedy="count rounds, such as `learn_every=500`.",
+            )
         self._truth, self._policy, self._claim, self._common = truth, policy, claim, common
         self._weights, self._of_money = claimed_weights(claim, lengths, common), money_weights(claim, lengths, common)
         told_costs = told_costs and claim.money is not None and claim.money.costs
@@ -91,6 +105,8 @@ class LivePolicy:
             return _known(truth, claim, weights, of_money)
         own = random_stream(Stream.AUDIT_POLICY, seed, run)
         luck = random_stream(Stream.AUDIT_WORLD, seed, run)
+        horizon = weights.shape[2]
+        pushes, begins = self._pushes(luck, horizon)
         rounds = None
         if truth.sets is not None and self._eligible is not None:
             if truth.moving:  # a run of its own length, which is a share of the calendar
@@ -98,6 +114,9 @@ class LivePolicy:
                 weights = claimed_weights(claim, [span.rounds], common)
                 of_money = money_weights(claim, [span.rounds], common)
             rounds = draw_rounds(luck, weights.shape[2], truth.sets, world, displays=truth.displays, span=span)
+            if begins >= 0:
+                at_time = begins + np.asarray(np.arange(len(rounds.at_time)) / world.share, np.int64)
+                rounds = rounds._replace(at_time=np.minimum(at_time, len(world.times) - 1))
             if isinstance(policy, LoggingPolicy):
                 return logger_value(truth, claim, rounds, world, weights, of_money)
         horizon, money = weights.shape[2], self._money
@@ -108,8 +127,27 @@ class LivePolicy:
         live = play_live(
             policy, setting, world, horizon,
             own=own, luck=luck, rounds=rounds, eligible=self._eligible, money=money, weights=weights, of_money=of_money,
+            pushes=pushes, begins=begins,
         )  # fmt: skip
         return live * truth.mean_value
+
+    def _pushes(self, luck: np.random.Generator, horizon: int) -> tuple[PushTimes | None, int]:
+        """Return when the policy learns, and the arrival at which its run begins; -1 where any may be drawn."""
+        if self._deployment is None:
+            return None, -1
+        schedule, clock = self._deployment
+        if not schedule.in_time:
+            return pushes_in_rounds(schedule, clock, horizon), -1
+        times, share = self._world.times, self._world.share
+        begins = int(luck.random() * (len(times) - self._truth.displays + 1))
+        at = np.array(times[begins : begins + int(horizon / share) + 2])
+        live = LiveClock(np.arange(len(at)), at, 0.0, share, self._world.rate)
+        return pushes_in_time(schedule, live, clock, self._truth.meta.timezone, horizon), begins
+
+
+def deployment_of(plan: ReplayPlan) -> tuple[Schedule, ReplayClock] | None:
+    """Return the schedule of a plan, with the clock that it is on; None where the policy learns at each event."""
+    return None if plan.schedule is None else (plan.schedule, plan.clock)
 
 
 def live_money(truth: LogTruth, claim: ClaimsByLaw, *, told_costs: bool) -> LiveMoney | None:
@@ -314,12 +352,21 @@ def logger_value(
 
 
 def play_in(
-    truth: LogTruth, policy: Any, rounds: int, seed: int, *, runs: int, window: str | int | None, delays: str
+    truth: LogTruth,
+    policy: Any,
+    rounds: int,
+    seed: int,
+    *,
+    runs: int,
+    window: str | int | None,
+    delays: str,
+    learn_every: str | int | None,
+    learn_lag: str | int | None,
 ) -> tuple[Floats, float]:
     """Return the mean expected reward per round of live runs, and that of the best fixed action or order.
 
-    `window` and `delays` are options of a replay. It raises ParameterError where options do not fit, or where eligible
-    actions follow a calendar that is shorter than the run.
+    `window`, `delays`, `learn_every` and `learn_lag` are options of a replay. It raises ParameterError where options do
+    not fit, or where eligible actions follow a calendar that is shorter than the run.
     """
     if truth.moving and rounds > truth.displays:
         raise ParameterError(
@@ -331,12 +378,16 @@ def play_in(
     followed = truth if truth.beyond is not None else replace(truth, beyond=0)
     twin = draw_twin(followed, seed=seed, twin=0, vectors=policy.contextual)
     propensity: PropensityMode | None = "uniform" if truth.meta.propensity == "absent" else None
-    options = ReplayOptions(window=truth.window or window, delays=delays, propensity=propensity)
+    options = ReplayOptions(
+        window=truth.window or window, delays=delays, propensity=propensity, learn_every=learn_every,
+        learn_lag=learn_lag,
+    )  # fmt: skip
     plan = plan_replay(twin, policy, options)
     claim, setting = claims_of(followed, plan), replace(plan.setting, horizon=rounds)
     live = LivePolicy(
         followed, plan.policy, claim, [rounds], rounds,
         reach=min(setting.window, rounds - 1), arrivals=(0, truth.displays - 1), told_costs=True,
+        deployment=deployment_of(plan),
     )  # fmt: skip
     span = LiveSpan(rounds, 0, truth.displays - 1)
     cost = np.zeros(len(truth.laws.of_action)) if claim.money is None else claim.money.cost * truth.mean_value

@@ -20,6 +20,7 @@ from evaluator.engine import loop
 from evaluator.engine.eligible_choice import begin_with_key, choice_at
 from evaluator.engine.kernels.compiling import LoopCall, inlinable
 from evaluator.engine.pending import nothing_pending
+from evaluator.engine.pushes import PushTimes
 from evaluator.policies.base import Setting
 from evaluator.policies.running import blamed, has_random_ties, loop_for, reward_unit
 from evaluator.replays.rounds.stream import Batch, EligibleActions
@@ -48,7 +49,9 @@ class Drawn(NamedTuple):
     (parts,), empty where there are none. A round writes its action and its events there, of which only those that will
     be told.
 
-    `begins` is the place among the arrivals where the run begins, shape (1,), and `sums` the weighted sums of what the
+    `begins` is the place among the arrivals where the run begins, shape (1,), -1 before it is drawn; a run whose `pace`
+    is not 0 goes through so many arrivals a round from there on, and others through one after the other, again from the
+    first one where they end; `sums` the weighted sums of what the
     rounds so far were expected to earn, shape (C,).
     """
 
@@ -62,6 +65,7 @@ class Drawn(NamedTuple):
     of_money: MoneyWeights | None
     regrets: Regrets | None
     begins: Ints
+    pace: float
     sums: Floats
 
 
@@ -85,10 +89,10 @@ def _next_drawn(
 ) -> int:
     """Draw the next round, let the policy choose, and write what comes of it; return the number of its display."""
     world, money, t = source.world, source.money, progress.rounds[0] + 1
-    if t == 1:
+    if t == 1 and source.begins[0] < 0:
         source.begins[0] = _first_arrival(world, source.rounds, streams.luck)
     entry, at_time, converts, wait, worth = _draw_round(
-        world, source.rounds, source.fresh, streams.luck, source.begins[0], t
+        world, source.rounds, source.fresh, streams.luck, source.begins[0], source.pace, t
     )
     i = entry if source.starts.shape[0] == 0 else _part_of(source.starts, i - 1, t)
     key = begin_with_key(state, streams.own, batch.eligible, source.random_ties)
@@ -142,6 +146,7 @@ def _draw_round(
     fresh: FreshVectors | None,
     luck: np.random.Generator,
     begins: int,
+    pace: float,
     t: int,
 ) -> Any:
     """Return a round's entry, its place among the arrivals, and its luck: conversion, delay, value."""
@@ -159,6 +164,8 @@ def _draw_round(
     if world.pooled:
         worth = luck.random()
     at_time = world.first + (begins + t) % (world.last - world.first) if world.times.shape[0] > 0 else 0
+    if pace > 0.0:
+        at_time = min(begins + int((t - 1) * pace), world.times.shape[0] - 1)
     return entry, at_time, converts, wait, worth
 
 
@@ -310,6 +317,8 @@ def live_call(
     weights: Floats | None = None,
     of_money: MoneyWeights | None = None,
     regrets: Regrets | None = None,
+    pushes: PushTimes | None = None,
+    begins: int = -1,
 ) -> LoopCall:
     """Return the call that lets a policy play live; parameters are those of `play_live`."""
     unit = reward_unit(policy, setting)
@@ -326,15 +335,29 @@ def live_call(
     )  # fmt: skip
     source = Drawn(
         world, rounds, fresh, has_random_ties(policy), np.zeros(0, np.int64) if starts is None else starts, money,
-        weights, of_money, regrets, np.zeros(1, np.int64), np.zeros(0 if weights is None else len(weights)),
+        weights, of_money, regrets, np.full(1, begins), 0.0 if begins < 0 else 1.0 / world.share,
+        np.zeros(0 if weights is None else len(weights)),
     )  # fmt: skip
-    pending = nothing_pending(later * (world.reach + 1) + 1, vectors.shape[2], reach=world.reach)
+    reach = world.reach + (0 if pushes is None else pushes.waits(horizon))
+    pending = nothing_pending(later * (reach + 1) + 1, vectors.shape[2], reach=reach)
     step = loop_for(policy, loop.replay, loop.replay_uncached, loop.replay_interpreted)
     state = policy.start(setting)
     return LoopCall(
         policy.name,
         step,
-        (state, LiveStreams(own, luck), batch, source, NO_WINDOW, horizon, pending, loop.no_progress(), None, None),
+        (
+            state,
+            LiveStreams(own, luck),
+            batch,
+            source,
+            NO_WINDOW,
+            horizon,
+            pending,
+            loop.no_progress(),
+            None,
+            None,
+            None if pushes is None else pushes.begin(horizon, vectors.shape[2], own),
+        ),
     )
 
 
@@ -345,7 +368,8 @@ def play_live(policy: Any, setting: Setting, world: LiveWorld, horizon: int, **p
     policy and of the world; ``rounds`` drawn before; ``fresh`` vectors; ``eligible`` actions, one set an entry of the
     world, or one a part of the run, with the number of rounds before each in ``starts``; ``money``; ``weights`` of the
     T rounds in C sums, by the delay law of what is shown, shape (C, R, T), R = 1 where all laws are alike, and
-    ``of_money``; ``regrets``, into which the regret is noted.
+    ``of_money``; ``regrets``, into which the regret is noted; ``pushes`` at which the policy learns, and the place
+    among the arrivals where a run ``begins`` that goes through them at the pace of its share.
 
     It returns the weighted rewards, shape (C,): sum over the rounds s of weights[c, s] times the conversion rate of
     what was shown, less refunds and costs where they count. PolicyError says that a policy of the user's own raised an

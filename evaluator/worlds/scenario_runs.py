@@ -13,11 +13,14 @@ import numpy.typing as npt
 from evaluator.delays.cdf import DelayCDF
 from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.engine.kernels.compiling import compile_ahead
+from evaluator.engine.pushes import PushTimes
 from evaluator.errors import ParameterError
+from evaluator.options.deployment import Schedule
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.replays.rounds.stream import EligibleActions, stated_actions
+from evaluator.replays.schedule import pushes_in_rounds
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
 from evaluator.worlds.live_parts import FreshVectors, LiveWorld, Regrets
@@ -64,6 +67,7 @@ class ScenarioRuns:
     eligible: tuple[EligibleActions | None, ...]
     told_zeros: tuple[str, ...]
     seed: int
+    pushes: PushTimes | None
 
     def world_of(self, p: int) -> LiveWorld:
         """Return the world as the policy with a number lives in it."""
@@ -93,17 +97,30 @@ class ScenarioRuns:
             "eligible": self.eligible[p],
             "starts": None if self.parts is None else np.array([part.start for part in self.parts], np.int64),
             "regrets": self.truth.begun(laws, size),
+            "pushes": self.pushes if self.policies[p].learns else None,
         }
 
 
 def prepare_runs(
-    problem: Problem, policies: Sequence[Any], *, horizon: int, window: int | None, delays: str, seed: int
+    problem: Problem,
+    policies: Sequence[Any],
+    *,
+    horizon: int,
+    window: int | None,
+    delays: str,
+    schedule: Schedule | None,
+    seed: int,
 ) -> ScenarioRuns:
     """Return what the runs of policies in a problem need; ParameterError says what does not fit.
 
     `window` is in rounds, None where nothing is cut off; `delays` names the CDF that policies are told: ``known`` for
-    the problem's, else a law in rounds or a file.
+    the problem's, else a law in rounds or a file. Policies learn by the `schedule`, None for at each event.
     """
+    if schedule is not None and schedule.in_time:
+        raise ParameterError(
+            f"A scenario counts rounds, and has no time for a push {schedule.words}.",
+            remedy="count rounds: `learn_every=500`.",
+        )
     _check(problem, policies)
     cdf = _told(problem, delays, min(horizon, window or NO_WINDOW))
     parts = _parts(problem, horizon)
@@ -120,7 +137,10 @@ def prepare_runs(
     eligible = tuple(_eligible(parts, setting) for setting in settings)
     world = _world(problem, shared)
     truth = _truth(problem, shared, parts)
-    return ScenarioRuns(policies, settings, shared, world, problem.dimension, truth, parts, eligible, told_zeros, seed)
+    pushes = None if schedule is None else pushes_in_rounds(schedule, None, horizon)
+    return ScenarioRuns(
+        policies, settings, shared, world, problem.dimension, truth, parts, eligible, told_zeros, seed, pushes
+    )
 
 
 def world_stream(seed: int, run: int) -> np.random.Generator:

@@ -255,6 +255,8 @@ class World:
         runs: int = 1,
         window: str | int | None = None,
         delays: str | None = None,
+        learn_every: str | int | None = None,
+        learn_lag: str | int | None = None,
     ) -> LivePlay:
         """Let one policy live in the world: it sees, round by round, only what had come by then.
 
@@ -274,6 +276,8 @@ class World:
         delays
             Delay CDF that a policy is told that needs one, as `simulate` and `replay` take it; None for the known one,
             or the log's.
+        learn_every, learn_lag
+            When what happened reaches the policy, as `replay` takes it; in rounds alone where the world counts them.
 
         Raises
         ------
@@ -295,8 +299,12 @@ class World:
 
             truth = self._truth
             horizon = rounds or truth.displays
-            rewards, best = play_in(truth, described, horizon, seed, runs=runs, window=window, delays=delays or "log")
+            rewards, best = play_in(
+                truth, described, horizon, seed, runs=runs, window=window, delays=delays or "log",
+                learn_every=learn_every, learn_lag=learn_lag,
+            )  # fmt: skip
             return LivePlay(described.spec, horizon, rewards, (best - rewards) * horizon)
+        from evaluator.options.deployment import parse_schedule
         from evaluator.worlds.scenario_runs import prepare_runs
 
         problem = in_rounds(self)
@@ -306,6 +314,7 @@ class World:
             horizon=rounds or problem.horizon,
             window=rounds_of_window(window, problem.window),
             delays=delays or "known",
+            schedule=parse_schedule(learn_every, learn_lag),
             seed=seed,
         )
         lived.compile()

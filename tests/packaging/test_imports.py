@@ -239,11 +239,20 @@ def test_pages_of_results_import_no_reader() -> None:
     assert not modules & {"polars", "evaluator.comparisons.variant_runs", "evaluator.reading.intake"}
 
 
-def test_replay_does_not_import_scipy_stats() -> None:
+def test_a_replay_loads_what_it_uses() -> None:
     code = "from evaluator import load, replay; replay(load('synthetic', limit=2000), 'delayed-klucb', window=50)"
+    loaded_by(code)  # compiles what the cache does not hold
     modules = loaded_by(code)
     assert "evaluator.engine.loop" in modules
-    assert not modules & {"scipy.stats", "altair", "vl_convert", "sklearn"}
+    assert not modules & {"scipy.stats", "scipy.linalg", "altair", "vl_convert", "sklearn"}
+    # Compiled code runs without what compiled it.
+    assert not modules & {"numba.np.linalg", "numba.cpython.unicode", "numba.typed.typeddict", "cffi"}
+    rooms = {m.split(".")[1] for m in modules if m.count(".") > 1 and m.startswith("evaluator.")}
+    assert not rooms & {"jobs", "reports", "cli"}
+    # Of these a replay knows the options alone, which are of other functions of the same module.
+    for other in ("audits", "checks", "comparisons", "simulations"):
+        own = {m for m in modules if m.startswith(f"evaluator.{other}.")}
+        assert own <= {f"evaluator.{other}.options"}
 
 
 @pytest.mark.parametrize("words", ["'explain', 'few-rounds'", "'policies', 'list'"])

@@ -15,6 +15,7 @@ import pytest
 from evaluator.datasets import draft, load
 from evaluator.errors import SourceError
 from evaluator.reading.draft_lines import Draft
+from evaluator.reading.roles import DISPLAY
 
 N = 600
 RNG = np.random.default_rng(0)
@@ -80,6 +81,20 @@ def test_the_chance_of_anything_else_is_no_propensity(tmp_path: Path) -> None:
     assert spec["display"]["propensity"] == "p"
     assert asked(found, "p_ctr")
     assert set(spec["context"]["columns"]) == {"country"}
+
+
+@pytest.mark.parametrize("key", ["weight", "cost"])
+def test_roles_that_names_alone_suggest_are_left_to_the_reader(tmp_path: Path, key: str) -> None:
+    role = DISPLAY[key]
+    for name in role.words:
+        found, _ = drafted(tmp_path, displays(**{name: 1.5}))
+        assert f"display.{key}" in found.commented
+        assert asked(found, f"only if it is {role.what}")
+        told = draft(tmp_path / "log.csv", ask=lambda q, name=name: name if q.key == f"display.{key}" else q.guess)
+        (tmp_path / "spec.toml").write_text(told.toml(tmp_path))
+        assert set(load(tmp_path / "spec.toml").column(key).tolist()) == {1.5}
+        # What breaks the rule of a role has another one.
+        assert f"display.{key}" not in drafted(tmp_path, displays(**{name: -1.5}))[0].commented
 
 
 def test_of_two_values_the_one_in_one_currency(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from evaluator import Log, load
 from evaluator.errors import EvaluatorError, LogError, SourceError, SpecError, UsageError
 from evaluator.reading.resolve import read
 from evaluator.reading.where import conditions
-from tests.reading.sources import dataset, write_spec
+from tests.reading.sources import dataset, write_rows, write_spec
 
 N = 60
 SHOWN, SOLD, CLICKED = "event = 'shown'", "event = 'sale'", "event = 'click'"
@@ -84,6 +84,16 @@ def test_frames_take_the_same_conditions(tmp_path: Path) -> None:
         value="gain", outcomes={"click": {"frame": frame, "where": CLICKED, "time": "t"}}, unit="s", reward_max=10,
     )  # fmt: skip
     assert rows_of(log) == rows_of(load(spec))
+
+
+def test_a_table_of_which_no_row_is_meant_is_told(tmp_path: Path) -> None:
+    write_rows(tmp_path / "log.csv", ["event,t,ad,id", "display,1,a,1", "display,2,b,2", "sale,3,,1"])
+    spec = write_spec(
+        tmp_path, source={"where": "event = 'display'"}, display={"id": "id"},
+        conversion={"time": "t", "source": {"files": "log.csv", "display": "id", "where": "event = 'Sale'"}},
+    )  # fmt: skip
+    said = "[conversion.source] gives no conversion: none of its 3 rows is where event = 'Sale'."
+    assert said in load(spec).meta.notes
 
 
 def test_limits_count_rows_that_are_meant(tmp_path: Path) -> None:

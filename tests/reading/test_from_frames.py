@@ -22,6 +22,7 @@ from evaluator import Log, check, compare, datasets, load, replay, study_delays
 from evaluator.errors import DataError, EvaluatorError, LogError, SourceError, SpecError, UsageError
 from evaluator.reading.from_frames import _KEYWORDS, in_keywords
 from evaluator.reading.resolve import no_log
+from evaluator.reading.roles import CALENDAR, CANDIDATE, DISPLAY, EVENT, TARGETS, VECTORS, Role
 from evaluator.reading.spec import Context, Conversion, Display, Heading, Leakage, LogSection
 from evaluator.reading.spec_sections import Source, Target, Time
 from tests.reading.sources import write_spec
@@ -313,6 +314,26 @@ def test_a_keyword_says_whatever_a_spec_can() -> None:
     for section in (Heading, Source, Time, Display, Conversion, LogSection, Context, Target, Leakage):
         said = set(section.model_fields) - (OF_FILES_ALONE if section in (Heading, Source) else set())
         assert said <= keywords | other_names, section
+
+
+OF_SECTIONS = {
+    "display": DISPLAY, "conversion": EVENT, "candidates": CANDIDATE, "calendar": CALENDAR,
+    "target": {"columns": TARGETS["columns"]}, "action_set": {"columns": VECTORS},
+}  # fmt: skip
+CASES = [(section, role) for section, roles in OF_SECTIONS.items() for role in roles.values()]
+
+
+@pytest.mark.parametrize(("section", "role"), CASES, ids=[f"{section}.{role.key}" for section, role in CASES])
+def test_every_role_is_a_keyword_and_documented_for_frames_and_files(section: str, role: Role) -> None:
+    key = "from" if role.key == "start" else role.key
+    keyword = _KEYWORDS.get(f"{section}.{key}", key)
+    assert keyword in inspect.signature(Log.from_frames).parameters
+    said = inspect.getdoc(Log.from_frames) or ""
+    assert re.search(rf"^(?:\w+, )*{keyword}(?:, \w+)*$", said, re.MULTILINE)
+    assert in_keywords(f"see {section}.{key}, please") == f"see {keyword}, please"
+    page = (Path(__file__).parents[2] / "datasets" / "README.md").read_text(encoding="utf-8")
+    (of_section,) = [part for part in page.split("\n### ") if f"`[{section}]`" in part.partition("\n")[0]]
+    assert f"`{key}`" in of_section
 
 
 @pytest.mark.parametrize("objective", [None, "profit", "revenue"])

@@ -41,6 +41,8 @@ def objects(folder: Path, lines: list[str]) -> Path:
         (['{"t": 1.5, "ad": "a", "sold": 2}'], "Column 't': not a whole number (log.jsonl line 1: '1.5')"),
         (["[", GOOD[0] + ",", GOOD[1], "]"], "log.jsonl: an array, not JSON lines. Hint: write one object a line"),
         ([line.replace("sold", "sold_at") for line in GOOD], "log.jsonl: no column 'sold'. Hint: did you mean"),
+        (['{"t": 1, "ad": "a",', '"sold": 3}'], "log.jsonl line 1: no JSON object, '{\"t\": 1, "),
+        ([GOOD[0] + ",", GOOD[1] + ","], "(Extra data at character 31). Hint: write one object a line, without breaks"),
         ([""], "the file is empty"),
         ([GOOD[0], " " * LINE_MAX + GOOD[1]], "line 2: no line of JSON, it has more than"),
     ],
@@ -156,6 +158,61 @@ def test_lines_read_at_once_are_those_read_one_by_one(
     assert type(at_once) is type(one_by_one)
     if isinstance(at_once, str):
         assert at_once == one_by_one
+    else:
+        assert_frame_equal(at_once, one_by_one, check_exact=True)
+
+
+INNER: dict[str, Kind] = {
+    "id": "text", "u.n": "int", "u.at.ad": "category", "u.l.p": "float", "u.l.id": "text", "e": "labels",
+}  # fmt: skip
+
+
+def nested_lines(seed: int, rows: int, odd: float) -> list[str]:
+    draw = random.Random(seed)
+
+    def cell(key: str) -> str:
+        return draw.choice(ODD if draw.random() < odd else PLAIN[key])
+
+    lines = []
+    for _ in range(rows):
+        elements = [f'{{"p": {cell("p")}, "id": {cell("id")}}}' for _ in range(draw.randrange(3))]
+        labels = draw.choice(["[]", '["a", "b"]', '["a", null, " "]', *(["[1.5]", "[0, -0]"] if odd else [])])
+        user = [f'"n": {cell("n")}', f'"at": {{"ad": {cell("ad")}}}', f'"l": [{", ".join(elements)}]']
+        if draw.random() < odd:
+            user.append(
+                draw.choice(['"n": 1', '"l": [{"p": 2}]', '"at": 5', '"l": {"p": 1}', '"l": "[]"', '"x": [[1]]'])
+            )
+        pairs = [f'"id": {cell("id")}', f'"u": {{{", ".join(draw.sample(user, k=len(user) - (draw.random() < 0.1)))}}}']
+        if draw.random() < odd:
+            pairs.append(draw.choice(['"u.n": 4', '"u\\u002en": 4', '"u": null', '"u.at": {"ad": "z"}', '"ad": 3']))
+        lines.append("{" + ", ".join([*pairs, f'"e": {labels}']) + "}")
+    return lines
+
+
+@pytest.mark.parametrize("odd", [0.0, 0.004, 0.1])
+@pytest.mark.parametrize("seed", range(4))
+def test_fields_and_elements_read_at_once_are_those_read_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, odd: float
+) -> None:
+    file = file_at(tmp_path / "log.jsonl", "jsonl")
+    file.path.write_text("\n".join(nested_lines(seed, 4 * CAREFUL, odd)))
+    chunks = Chunks([file], Source(files="log.jsonl", explode="u.l"), INNER)
+    monkeypatch.setattr("evaluator.reading.json_lines.CAREFUL", 1)
+    read, answers = ObjectColumns.read, []
+    monkeypatch.setattr(ObjectColumns, "read", lambda *given: answers.append(read(*given)) or answers[-1])
+    found: list[pl.DataFrame | str] = []
+    for _ in range(2):
+        try:
+            whole = chunks.collect()
+            found.append(whole.select(sorted(whole.columns)))
+        except EvaluatorError as error:
+            found.append(str(error))
+        monkeypatch.setattr(ObjectColumns, "read", lambda *given: None)
+    at_once, one_by_one = found
+    if odd == 0:
+        assert [answer is None for answer in answers] == [False]
+    if isinstance(at_once, str) or isinstance(one_by_one, str):
+        assert type(at_once) is type(one_by_one)
     else:
         assert_frame_equal(at_once, one_by_one, check_exact=True)
 

@@ -259,6 +259,21 @@ def test_broken_lines_are_told_once(tmp_path: Path) -> None:
         load(spec)
 
 
+@pytest.mark.parametrize(("suffix", "rows"), [
+    (".jsonl", ['{"id": 1, "sold": 5}', "nope"]),
+    (".csv", ["id,sold,x", "1,5,", "1,5"]),
+])  # fmt: skip
+def test_rows_of_another_width_are_told_once_in_a_second_table(tmp_path: Path, suffix: str, rows: list[str]) -> None:
+    write_rows(tmp_path / "log.csv", ["id,t,ad", "1,1,a", "2,2,b"])
+    write_rows(tmp_path / f"sales{suffix}", rows)
+    spec = write_spec(
+        tmp_path, display={"id": "id"}, conversion={"source": {"files": f"sales{suffix}", "display": "id"}}
+    )
+    with pytest.raises(SourceError) as caught:
+        load(spec)
+    assert "without display" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("line", "key"), [
     ('{"u": {"a": "x"}, "u": {"a": "y"}, "l": [{"k": 1}]}', "u"),
     ('{"u": {"a": "x", "a": "y"}, "l": [{"k": 1}]}', "u.a"),

@@ -34,6 +34,8 @@ from tests.reading.sources import dataset, write_rows, write_spec
 class WholeTable:
     """The slow twin of `SecondTable`: the whole table in one frame, every id of it in every question."""
 
+    notes = ()
+
     def __init__(
         self,
         rules: EventRules,

@@ -11,8 +11,9 @@ import pytest
 from evaluator.datasets import json_schema, load, names
 from evaluator.errors import SpecError, UnknownNameError
 from evaluator.reading.locate import bundled_folder
-from evaluator.reading.roles import DISPLAY, EVENT, Role
+from evaluator.reading.roles import CALENDAR, CANDIDATE, DISPLAY, EVENT, TARGETS, VECTORS, Role
 from evaluator.reading.spec_file import parse_spec, read_spec
+from evaluator.reading.spec_sections import Table
 from tests.reading.sources import spec_data, spec_validator, write_spec
 
 SHIPPED = [
@@ -142,15 +143,28 @@ def test_duration_window_needs_a_clock(tmp_path: Path) -> None:
         load(path)
 
 
+SECTIONS = {
+    "Display": DISPLAY, "Conversion": EVENT, "Candidates": CANDIDATE, "Calendar": CALENDAR,
+    "TargetSource": {"display": TARGETS["display"]}, "NamedTarget": {k: TARGETS[k] for k in ("action", "columns")},
+    "ActionSet": {"columns": VECTORS},
+}  # fmt: skip
+ROLES = [(section, role) for section, roles in SECTIONS.items() for role in roles.values()]
+
+
 def test_every_role_is_a_key_of_its_section_and_described_there() -> None:
     schema = json_schema()["$defs"]
-    for roles, section in ((DISPLAY, "Display"), (EVENT, "Conversion")):
-        for key, role in roles.items():
-            assert role.key == key
-            assert schema[section]["properties"][key]["description"] == role.what
+    for section, role in ROLES:
+        properties = schema[section]["properties"]
+        key = "from" if role.key == "start" else role.key
+        assert properties[key]["description"] == role.what
+        assert SECTIONS[section][role.key] is role
+    # No other key names columns: those of tables say where they lie, and others are words and numbers.
+    for section in ("Candidates", "Calendar", "TargetSource"):
+        of_roles = {"from" if key == "start" else key for key in SECTIONS[section]}
+        assert {*schema[section]["properties"]} - of_roles == {*Table.model_fields}
 
 
-@pytest.mark.parametrize("role", [*DISPLAY.values(), *EVENT.values()], ids=lambda role: role.key)
+@pytest.mark.parametrize("role", [role for _, role in ROLES], ids=[f"{of}.{role.key}" for of, role in ROLES])
 def test_rules_of_roles_are_predicates_that_say_true_or_false_of_every_cell(role: Role) -> None:
     cells = pl.Series([None, 0, 1, -(2**63), 2**63 - 1], dtype=pl.Int64)
     if role.kind == "float":

@@ -33,9 +33,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite.binding import address_of_symbol
 from numba.core import config
 from numba.core.caching import Cache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from evaluator.input_files import open_regular
@@ -58,11 +60,13 @@ _KEPT_VERSIONS = 4
 class CodeCache(Cache):  # type: ignore[misc]  # Numba has no types
     """What Numba asks for the compiled code of one function, and gives it to.
 
-    The code is kept in `folder`, and what lies there is run.
+    The code is kept in `folder`, and what lies there is run. A `lean` cache loads code without the modules that Numba
+    compiles with, which take longer than the code: it knows what the code calls, and loads them where that is missing.
     """
 
-    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+    def __init__(self, function: Callable[..., Any], folder: Path, *, lean: bool = False) -> None:
         self._py_func = function
+        self._lean = lean
         self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
         self._folder = folder
         # Functions elsewhere than in the sources that name the folder may be edited.
@@ -87,7 +91,6 @@ class CodeCache(Cache):  # type: ignore[misc]  # Numba has no types
         """Return the code for these types of arguments, or None when it has to be compiled."""
         if not self._enabled:
             return None
-        target_context.refresh()
         key = self._key(sig, target_context.codegen())
         file = self._file(key)
         try:
@@ -97,8 +100,12 @@ class CodeCache(Cache):  # type: ignore[misc]  # Numba has no types
         if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
             return None
         try:
-            of, code = pickle.loads(content[_DIGEST:])
-            return CompileResult._rebuild(target_context, *code) if of == key else None
+            of, called, code = pickle.loads(content[_DIGEST:])
+            if of != key:
+                return None
+            if not (self._lean and _all_defined(called, target_context)):
+                target_context.refresh()
+            return CompileResult._rebuild(target_context, *code)
         except Exception:  # whole, but of a Numba that pickled otherwise
             return None
 
@@ -107,7 +114,7 @@ class CodeCache(Cache):  # type: ignore[misc]  # Numba has no types
         if not self._enabled or data.lifted or data.library.has_dynamic_globals:
             return
         key = self._key(sig, data.codegen)
-        content = dumps((key, data._reduce()))
+        content = dumps((key, _called(data.library) if self._lean else (), data._reduce()))
         try:
             _write(self._file(key), hashlib.sha256(content).digest() + content)
         except OSError as error:
@@ -119,6 +126,19 @@ class CodeCache(Cache):  # type: ignore[misc]  # Numba has no types
     def _file(self, key: tuple[Any, ...]) -> Path:
         # Types of one name are told apart by the key in the file.
         return self._folder / f"{self._name}-{hashlib.sha256(str(key).encode()).hexdigest()[:24]}.code"
+
+
+def _called(library: Any) -> tuple[str, ...]:
+    """Return the names of what compiled code takes from outside of it: of Python, Numba and the C library."""
+    module = library._final_module
+    named = (*module.functions, *module.global_variables)
+    return tuple(sorted(each.name for each in named if each.is_declaration and not each.name.startswith("llvm.")))
+
+
+def _all_defined(names: tuple[str, ...], target_context: Any) -> bool:
+    """Whether this process has what compiled code calls; to link code without it would end the process."""
+    rtsys.initialize(target_context)
+    return all(address_of_symbol(name) is not None for name in names)
 
 
 @cache

@@ -60,7 +60,7 @@ if TESTED:
 def compiled(function: F) -> F:
     """Compile a loop, cached on disk and releasing the GIL. No fastmath: results do not depend on the build."""
     out = compiled_uncached(function)
-    out._cache = CodeCache(function, cache_folder())  # type: ignore[attr-defined]
+    out._cache = CodeCache(function, cache_folder(), lean=TESTED)  # type: ignore[attr-defined]
     return out
 
 

@@ -397,6 +397,12 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
                 f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows",
                 share=clock.sampling_rate,
             )
+    if plan.schedule is not None:
+        own = "" if options.schedule is not None else ", as the log says of its deployment"
+        yield codes.SCHEDULE.found(
+            f"the policy learns {plan.schedule.words}{own}: what happened waits for that, and meanwhile it serves from "
+            "what it had"
+        )
     yield from state_drawn_delays(plan.survey, policy, sampler)
     if correction is not None:
         yield codes.YOUNG_CORRECTED.found(correction.assumption)

@@ -263,8 +263,7 @@ def find_in_schedule(plan: ReplayPlan, lived: LivedSchedule | None, rounds: int)
             pace=pace,
             share=share,
         )
-    asked = plan.options.schedule is not None
-    words = [f"the policy learns {plan.schedule.words}{'' if asked else ', as the log says of its deployment'}"]
+    words = []
     if lived.pushes:
         words.append(
             f"{lived.pushes:,} push{'es' if lived.pushes > 1 else ''}, the first after {lived.first_push:,} rounds, "
@@ -282,7 +281,8 @@ def find_in_schedule(plan: ReplayPlan, lived: LivedSchedule | None, rounds: int)
             f"between two pushes the log's calendar moves {passes}: what goes with it (drift, the time of day, "
             "campaigns) is right on the wall clock alone"
         )
-    yield codes.SCHEDULE.found("; ".join(words), pushes=lived.pushes)
+    if words:
+        yield codes.PUSHES.found("; ".join(words), pushes=lived.pushes)
 
 
 def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Iterator[Finding]:

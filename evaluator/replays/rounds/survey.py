@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,7 @@ import numpy.typing as npt
 from evaluator.errors import LogError
 from evaluator.log import Log, LogMeta
 from evaluator.log.reward_kinds import RewardKind, cost_events, reward_kinds
-from evaluator.log.schema import POSITION, to_numpy
+from evaluator.log.schema import POSITION, Columns, to_numpy
 from evaluator.log.times import FEW_SHARE, TOLD_APART, Counts, TrafficCount, counted_by, delays_within_stamps
 from evaluator.log.vectors_of_displays import Dwarfing, dwarfing_column
 from evaluator.streams import STEP, mixed
@@ -176,25 +178,27 @@ class Survey:
 
 
 def survey(log: Log) -> Survey:
-    """Return what one pass over a log finds.
+    """Return what one pass over a log finds; errors as of `surveys`."""
+    return surveys([log])[0]
+
+
+def surveys(logs: Sequence[Log]) -> list[Survey]:
+    """Return what one pass finds of logs that have the same displays, and events of their own.
 
     Raise LogError if conversions are past the last display and all displays share one time: there is no traffic rate.
     """
-    k = log.n_actions
+    log = logs[0]
+    k, columns = log.n_actions, ["action"] + ["propensity"] * (log.meta.propensity != "absent")
     shown = np.zeros(k, np.int64)
     smallest, largest = np.full(k, np.inf), np.full(k, -np.inf)
     inverse: npt.NDArray[np.float64] | None = None  # until an action has had two propensities
-    display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
-    costs = cost_events(log.conversions)
-    shown_at = np.empty(len(display), np.int64)
-    traffic = TrafficCount(log.schema)
-    position = np.empty(len(display), np.int64) if traffic.columns else display
-    columns = ["time", "action"] + ["propensity"] * (log.meta.propensity != "absent") + traffic.columns
-    start, end, span = 0, 0, (0, len(log) - 1)
+    counted = bool(counted_by(log.schema))
+    events = [_PassingEvents(of, counted=counted) for of in logs]
     step = max(-(-len(log) // _MARKS), 1)
     marks: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
     stamps = _Stamps(log.meta.tick_seconds)
-    for first, batch in log.batches(columns):
+    start, end, span = 0, 0, (0, len(log) - 1)
+    for first, batch, passing in _pass(log, columns, counted=counted):
         time, action = batch["time"], batch["action"].astype(np.intp, copy=False)
         stamps.see(time)
         counts = np.bincount(action, minlength=k)
@@ -209,46 +213,160 @@ def survey(log: Log) -> Survey:
                     once = 1.0 / batch["propensity"]
                     inverse += [np.bincount(action, power, k) for power in (once, once * once)]
         shown += counts
-        low, high = np.searchsorted(display, [first, first + len(time)])
-        shown_at[low:high] = time[display[low:high] - first]
         at = np.arange(-first % step, len(time), step)
         number = first + at
-        if traffic.columns:
-            every = traffic.read(first, batch, len(time)) - 1
-            position[low:high] = every[display[low:high] - first]
+        every = None if passing.counts is None else passing.counts[-len(time) :] - 1
+        if every is not None:
             span = (int(every[0]) if first == 0 else span[0]), int(every[-1])
             number = every[at]
+        for of in events:
+            of.read(first, time, every, passing)
         marks.append((number, time[at]))
         start, end = (int(time[0]) if first == 0 else start), int(time[-1])
     passed = span[1] - span[0]
     rate = passed / (end - start) if end > start else float("nan")
-    times = [to_numpy(log.conversions["time"]).astype(np.int64, copy=False)]
-    kinds = reward_kinds(log)
-    ends = _followed_until(log, kinds, shown_at)
-    times += [] if ends is None else [ends]
-    counted = traffic_until(log, *times)
-    followed = [_past_the_end(count, when, end, rate) - 1 - position
-                for count, when in zip(counted, times, strict=True)]  # fmt: skip
-    if costs is not None:
-        followed[0][costs] = 0  # at once, however many displays share the time
     never = shown == 0
     if inverse is None:
         inverse = np.full((2, k), np.nan) if log.meta.propensity == "absent" else _of_constant(shown, smallest)
     smallest[never | np.isinf(smallest)] = largest[never | np.isinf(largest)] = np.nan
-    stamps.see(times[0])
-    found = Survey(
-        log, shown, smallest, largest, inverse, rate, (len(log) - 1) / passed if passed else 1.0, display, position,
-        shown_at, followed[0], None if ends is None else followed[1],
-        mark=np.concatenate([*(number for number, _ in marks), [span[1]]]),
-        marked_at=np.concatenate([*(time for _, time in marks), [end]]),
-        stamp=stamps.ticks,
-        kinds=kinds,
-    )  # fmt: skip
-    own = np.ones(len(display), np.bool_) if costs is None else ~costs
-    few = (rate * stamps.ticks if end > start else passed) < FEW_SHARE
-    if few or not own.any() or not found.blurs(float(np.median(found.delay_ticks[own]))):
-        return found
-    return _within_stamps(found, own)
+    mark = np.concatenate([*(number for number, _ in marks), [span[1]]])
+    marked_at = np.concatenate([*(time for _, time in marks), [end]])
+    found: list[Survey] = []
+    asked: tuple[dict[int, int], dict[int, npt.NDArray[np.int64]]] = {}, {}  # of the displays, which are the same
+    for of in events:
+        delay, limit = of.followed(span[1] + 1, end, rate)
+        one = Survey(
+            of.log, shown, smallest, largest, inverse, rate, (len(log) - 1) / passed if passed else 1.0, of.display,
+            of.position, of.shown_at, delay, limit, mark, marked_at, stamps.with_times(of.times).ticks, of.kinds,
+            _until=asked[0], _shown_first=asked[1],
+        )  # fmt: skip
+        few = (rate * one.stamp if end > start else passed) < FEW_SHARE
+        fine = few or not of.own.any() or not one.blurs(float(np.median(one.delay_ticks[of.own])))
+        found.append(one if fine else _within_stamps(one, of.own))
+    return found
+
+
+class _Passing(NamedTuple):
+    """Times of displays that go by, shape (n,), and the displays of the traffic up to and with each, if those count.
+
+    Where they do, the last display of the batch before comes first.
+    """
+
+    first: int
+    time: npt.NDArray[np.int64]
+    counts: Counts | None
+
+
+def _pass(log: Log, columns: Sequence[str], *, counted: bool) -> Iterator[tuple[int, Columns, _Passing]]:
+    """Yield the displays of a log, batch by batch, with the displays of the traffic where these are `counted`."""
+    traffic = TrafficCount(log.schema)
+    before: tuple[int, int] | None = None
+    for first, batch in log.batches(list(dict.fromkeys(["time", *columns, *(traffic.columns if counted else ())]))):
+        time, counts = batch["time"], None
+        if counted:
+            counts = traffic.read(first, batch, len(time))
+            last = int(time[-1]), int(counts[-1])
+            shown, total = (int(time[0]), int(counts[0])) if before is None else before
+            before, time, counts = last, np.append(shown, time), np.append(total, counts)
+        yield first, batch, _Passing(first, time, counts)
+
+
+class _CountUntil:
+    """How many displays there are no later than rising times, shape (n,), counted while the displays go by."""
+
+    def __init__(self, when: npt.NDArray[np.int64], *, between: bool) -> None:
+        self.when = when
+        self.counts = np.zeros(len(when), np.int64)
+        self._between = between
+        self._done = 0
+
+    def read(self, passing: _Passing, known: int | None = None) -> None:
+        """Count the next displays; of the times so many are `known`, None for all."""
+        shown, counts = passing.time, passing.counts
+        # Times from the batch's last display on may count displays of the next batch too.
+        end = self._done + int(np.searchsorted(self.when[self._done : known], shown[-1], side="left"))
+        when = self.when[self._done : end]
+        self.counts[self._done : end] = (
+            passing.first + np.searchsorted(shown, when, side="right")
+            if counts is None
+            else _counted(when, shown, counts, self._between)
+        )
+        self._done = end
+
+    def finished(self, total: int) -> npt.NDArray[np.int64]:
+        """Return the counts, once all displays have gone by."""
+        self.counts[self._done :] = total
+        return self.counts
+
+
+class _PassingEvents:
+    """The events of a log while its displays go by: their displays, and how many followed these by some times."""
+
+    def __init__(self, log: Log, *, counted: bool) -> None:
+        self.log = log
+        self.kinds = reward_kinds(log)
+        self.display = to_numpy(log.conversions["display_id"]).astype(np.int64, copy=False)
+        self.times = to_numpy(log.conversions["time"]).astype(np.int64, copy=False)
+        self.shown_at = np.empty(len(self.display), np.int64)
+        self.position = np.empty(len(self.display), np.int64) if counted else self.display
+        self._costs = cost_events(log.conversions)
+        # Events that are no costs, which come at once.
+        self.own = np.ones(len(self.display), np.bool_) if self._costs is None else ~self._costs
+        self._between = POSITION in counted_by(log.schema) if counted else False
+        self._order = _order(self.times)
+        self._until = _CountUntil(self.times[self._order], between=self._between)
+        # Of each rule how long displays were followed for it, which rises with the display.
+        self._ends = self._followed()
+
+    def _followed(self) -> list[tuple[LogMeta | RewardKind, slice | npt.NDArray[np.int64], _CountUntil]]:
+        known = [kind.observed_until for kind in self.kinds if kind.observed_until is not None]
+        if not known:
+            return []
+        # Where some kinds only were followed to the end, that is the last time that anything was followed until.
+        self._last = max(*known, int(self.times.max(initial=0)))
+        others = [kind for kind in self.kinds if not kind.of_conversions]
+        rules: list[LogMeta | RewardKind] = [self.log.meta, *others]
+        at: list[slice | npt.NDArray[np.int64]] = [slice(None)]
+        if others:
+            rest = ~np.any([kind.marked(len(self.times)) for kind in others], axis=0)
+            at = [np.flatnonzero(rest), *(kind.at for kind in others)]
+        return [
+            (of, rows, _CountUntil(np.empty(len(self.display[rows]), np.int64), between=self._between))
+            for of, rows in zip(rules, at, strict=True)
+        ]
+
+    def read(self, first: int, time: npt.NDArray[np.int64], every: Counts | None, passing: _Passing) -> None:
+        """Take in the next displays, their times and, where they are counted, their numbers in the traffic."""
+        low, high = np.searchsorted(self.display, [first, first + len(time)])
+        at = self.display[low:high] - first
+        self.shown_at[low:high] = time[at]
+        if every is not None:
+            self.position[low:high] = every[at]
+        self._until.read(passing)
+        for of, rows, until in self._ends:
+            begin, known = (low, high) if isinstance(rows, slice) else np.searchsorted(rows, [low, high])
+            mine = slice(begin, known) if isinstance(rows, slice) else rows[begin:known]
+            until.when[begin:known] = _ended(of, self.shown_at[mine], self._last)
+            until.read(passing, int(known))
+
+    def followed(self, total: int, end: int, rate: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+        """Return `delay` and `limit` of the survey: the traffic had so many displays in `total`, until its `end`."""
+        counts = np.empty_like(self.times)
+        counts[self._order] = self._until.finished(total)
+        delay = _past_the_end(counts, self.times, end, rate) - 1 - self.position
+        if self._costs is not None:
+            delay[self._costs] = 0  # at once, however many displays share the time
+        if not self._ends:
+            return delay, None
+        limit = np.empty_like(self.times)
+        for _, rows, until in self._ends:
+            limit[rows] = _past_the_end(until.finished(total), until.when, end, rate)
+        return delay, limit - 1 - self.position
+
+
+def _order(times: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
+    """Return what puts times in order, which they mostly are in."""
+    return slice(None) if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
 
 
 def _followed_until(
@@ -332,6 +450,12 @@ class _Stamps:
             for some in (time[:100], time):
                 self._units = [unit for unit in self._units if not np.any((some - self._from) % unit)]
 
+    def with_times(self, time: npt.NDArray[np.int64]) -> _Stamps:
+        """Return what the times say that were seen and these, which are looked at for the result alone."""
+        other = copy(self)
+        other.see(time)
+        return other
+
     @property
     def ticks(self) -> int:
         """The unit in ticks."""
@@ -346,7 +470,7 @@ def _of_constant(shown: npt.NDArray[np.int64], p: npt.NDArray[np.float64]) -> np
 
 def displays_until(log: Log, *times: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
     """Return how many displays were shown no later than each time, arrays of the shapes given, in one pass."""
-    return _shown_until(log, times, None)
+    return _shown_until(log, times, counted=False)
 
 
 def traffic_until(log: Log, *times: npt.NDArray[np.int64]) -> list[Counts]:
@@ -356,40 +480,25 @@ def traffic_until(log: Log, *times: npt.NDArray[np.int64]) -> list[Counts]:
     expected: the error is below the number of displays dropped there, and 0 on average while the pace is steady; none
     where times number the displays. Displays that stand for several count when they are shown.
     """
-    return _shown_until(log, times, TrafficCount(log.schema) if counted_by(log.schema) else None)
+    return _shown_until(log, times, counted=bool(counted_by(log.schema)))
 
 
-def _shown_until(log: Log, times: Sequence[npt.NDArray[np.int64]], traffic: TrafficCount | None) -> list[Counts]:
-    """Return the counts at each time, of the log's own displays where no `traffic` is counted."""
-    order = [np.argsort(when, kind="stable") for when in times]
-    waiting = [when[at] for when, at in zip(times, order, strict=True)]
-    found = [np.zeros(len(when), np.int64) for when in times]
-    done = [0] * len(times)
-    before, total = None, 0
-    for first, batch in log.batches(["time", *([] if traffic is None else traffic.columns)]):
-        shown = batch["time"]
-        counts = None if traffic is None else traffic.read(first, batch, len(shown))
-        if counts is not None:  # with the last display of the batch before, too
-            before, total = (int(shown[0]), int(counts[0])) if before is None else (before, total)
-            shown, counts = np.append(before, shown), np.append(total, counts)
-        for i, when in enumerate(waiting):
-            # Times from the batch's last display on may count displays of the next batch too.
-            high = int(np.searchsorted(when, shown[-1], side="left"))
-            mine = slice(done[i], max(high, done[i]))
-            found[i][mine] = (
-                first + np.searchsorted(shown, when[mine], side="right")
-                if traffic is None or counts is None
-                else _counted(when[mine], shown, counts, POSITION in traffic.columns)
-            )
-            done[i] = mine.stop
-        before, total = int(shown[-1]), len(log) if counts is None else int(counts[-1])
-    out = []
-    for counted, at, first_left in zip(found, order, done, strict=True):
-        counted[first_left:] = total
-        back = np.empty_like(counted)
-        back[at] = counted
-        out.append(back)
-    return out
+def _shown_until(log: Log, times: Sequence[npt.NDArray[np.int64]], *, counted: bool) -> list[Counts]:
+    """Return the counts at each time: of the traffic where it is `counted`, else of the log's own displays."""
+    order = [_order(when) for when in times]
+    between = POSITION in counted_by(log.schema)
+    until = [_CountUntil(when[at], between=between) for when, at in zip(times, order, strict=True)]
+    total = 0
+    for first, batch, passing in _pass(log, [], counted=counted):
+        for of in until:
+            of.read(passing)
+        total = first + len(batch["time"]) if passing.counts is None else int(passing.counts[-1])
+    found = []
+    for at, of in zip(order, until, strict=True):
+        counts = np.empty_like(of.counts)
+        counts[at] = of.finished(total)
+        found.append(counts)
+    return found
 
 
 def _past_the_end(

@@ -156,6 +156,23 @@ def test_whole_files_that_do_not_load_are_compiled_anew(
     assert load(tmp_path, of_twice) is None
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_lean_code_loads_the_compiler_only_where_it_calls_what_is_not_there(
+    tmp_path: Path, of_twice: Any, monkeypatch: pytest.MonkeyPatch, missing: bool
+) -> None:
+    ((sig, code),) = of_twice.overloads.items()
+    lean = CodeCache(twice, tmp_path, lean=True)
+    lean.save_overload(sig, code)
+    refreshed: list[object] = []
+    monkeypatch.setattr(type(of_twice.targetctx), "refresh", lambda self: refreshed.append(self))
+    if missing:
+        monkeypatch.setattr(code_cache, "address_of_symbol", lambda name: None)
+    assert lean.load_overload(sig, of_twice.targetctx) is not None
+    assert len(refreshed) == missing
+    assert load(tmp_path, of_twice) is not None  # the same file, by a cache that is not lean
+    assert len(refreshed) == missing + 1
+
+
 def test_a_full_disk_is_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,287 @@
+"""Schedules: how they are written, when their pushes come, and what a replay of one must keep of a replay of none."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from evaluator.replays.rounds.schedule import Schedule, Span, parse_schedule
+
+from evaluator import replay
+from evaluator.api import plan
+from evaluator.errors import ParameterError
+from evaluator.log import Log
+from evaluator.replays.result import ReplayResult
+from evaluator.replays.run import execute
+from tests.logs import bernoulli_log, build_log
+from tests.scheduled import DAY, START, Traffic, World, draw_log
+
+WORLD = World(traffic=Traffic(per_day=200, rhythm=0.9), means=(0.5, 0.4, 0.2), mean_delay=DAY / 2)
+LOG = draw_log(WORLD, 3000, 0)
+NIGHTLY: dict[str, Any] = {"learn_every": "1d@03:00", "learn_lag": "6h"}
+ROUND = Span(1, None)
+
+
+@pytest.mark.parametrize(
+    ("every", "lag", "means"),
+    [
+        (None, None, None),
+        ("event", None, None),
+        ("event", "0", None),
+        ("event", 0, None),
+        ("event", "0h", None),
+        ("event", "6h", Schedule("event", "6h", ROUND, Span(None, 21_600.0))),
+        (None, 100, Schedule("event", "100", ROUND, Span(100, None))),
+        (1, None, Schedule("1", "0", ROUND, Span(0, None))),
+        (500, "100", Schedule("500", "100", Span(500, None), Span(100, None))),
+        ("500", None, Schedule("500", "0", Span(500, None), Span(0, None))),
+        (" 1h ", " 90min ", Schedule("1h", "90min", Span(None, 3600.0), Span(None, 5400.0))),
+        ("1d", None, Schedule("1d", "0", Span(None, 86_400.0), Span(0, None))),
+        ("1d@03:00", None, Schedule("1d@03:00", "0", Span(None, 86_400.0), Span(0, None), 10_800)),
+        ("7d@3:05", "1d", Schedule("7d@3:05", "1d", Span(None, 604_800.0), Span(None, 86_400.0), 11_100)),
+        ("1d@00:00", 0, Schedule("1d@00:00", "0", Span(None, 86_400.0), Span(0, None), 0)),
+        ("1d@23:59", 0, Schedule("1d@23:59", "0", Span(None, 86_400.0), Span(0, None), 86_340)),
+    ],
+)
+def test_a_schedule_is_what_its_words_say(every: str | int | None, lag: str | int | None, means: Schedule) -> None:
+    assert parse_schedule(every, lag) == means
+
+
+@pytest.mark.parametrize(
+    "every", ["", "nightly", "0", 0, -5, "-5", "0h", "-1h", "1", "1.5", "1d@", "1d@3", "1d@24:00", "1d@03:60", "0d@03:00",
+              "1h@03:00", "@03:00", "1d@03:00:00", "1.5d@03:00", "events", "1 fortnight", True],
+)  # fmt: skip
+def test_what_is_no_schedule_is_refused_in_a_line_that_says_how_one_is_written(every: Any) -> None:
+    if every == "1":
+        return
+    with pytest.raises(ParameterError) as refused:
+        plan(LOG, "ucb1", learn_every=every)
+    said = str(refused.value)
+    assert "\n" not in said
+    assert "learn_every" in said
+    assert "500" in said and "1h" in said and "1d@03:00" in said
+
+
+@pytest.mark.parametrize("lag", ["", "late", -1, "-6h", "1d@03:00", "event", "1.5"])
+def test_what_is_no_lag_is_refused_likewise(lag: Any) -> None:
+    with pytest.raises(ParameterError) as refused:
+        plan(LOG, "ucb1", learn_every=500, learn_lag=lag)
+    said = str(refused.value)
+    assert "\n" not in said
+    assert "learn_lag" in said
+    assert "500" in said and "6h" in said
+
+
+@pytest.mark.parametrize(
+    "options", [{"learn_every": "1h"}, {"learn_every": "1d@03:00"}, {"learn_every": 50, "learn_lag": "6h"}]
+)
+def test_a_log_of_rounds_has_no_hours(options: dict[str, Any]) -> None:
+    log = bernoulli_log(300, [0.5, 0.2], mean_delay=10.0, seed=0)
+    with pytest.raises(ParameterError, match=r"counts rounds, not time. Hint: .*500"):
+        plan(log, "ucb1", **options)
+    assert plan(log, "ucb1", learn_every=50, learn_lag=10).pushes is not None
+
+
+def test_stamps_must_tell_a_schedule_apart() -> None:
+    days = build_log(
+        time=(START // 86_400 + np.arange(3000) // 100) * 86_400,
+        action=np.arange(3000) % 3,
+        conversion_display=[1],
+        conversion_time=[START + 86_400],
+        n_actions=3,
+        tick="s",
+    )
+    for options in ({"learn_every": "1h"}, {"learn_every": "7d", "learn_lag": "1h"}):
+        with pytest.raises(ParameterError, match=r"time stamps .* multiples of 1d. Hint: "):
+            plan(days, "ucb1", **options)
+
+
+def test_pushes_denser_than_rounds_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r"shorter than the time between two rounds. Hint: .*event"):
+        plan(LOG, "ucb1", learn_every="1s")
+
+
+def pushes(log: Log, **options: Any) -> list[tuple[int, int]]:
+    """Return after how many rounds each push comes, and up to which round it teaches."""
+    times = plan(log, "ucb1", **options).pushes
+    assert times is not None
+    return list(zip(times.after.tolist(), times.cut.tolist(), strict=True))
+
+
+def log_at(time: Any, **meta: Any) -> Log:
+    time = np.asarray(time)
+    conversion = {"conversion_display": [0], "conversion_time": [time[0] + 1], "n_actions": 2, "tick": "s"}
+    return build_log(time=time, action=np.arange(len(time)) % 2, **conversion, **meta)
+
+
+# At 0, 10, 20, 30, a pause, then a burst and a last one.
+BY_HAND = log_at([0, 10, 20, 30, 80, 81, 82, 83, 84, 120], timezone=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # At 25, 50, 75, 100: the two of the pause bring nothing that the one after round 4 had not.
+        ({"learn_every": "25s"}, [(3, 3), (4, 4), (9, 9)]),
+        # Of what was there at 15, 65, 90: the last one of the pause brings what the first did not.
+        ({"learn_every": "25s", "learn_lag": "10s"}, [(3, 2), (4, 4), (9, 9)]),
+        # A lag of 40 from 25 reaches before the log; 75 - 40 holds all four, 100 - 40 as well.
+        ({"learn_every": "25s", "learn_lag": "40s"}, [(3, 0), (4, 4), (9, 4)]),
+        # A display at the push belongs to it.
+        ({"learn_every": "10s", "horizon": 4}, [(2, 2), (3, 3), (4, 4)]),
+        ({"learn_every": "25s", "learn_lag": 2}, [(3, 1), (4, 2), (9, 7)]),
+        ({"learn_every": 4}, [(4, 4), (8, 8)]),
+        ({"learn_every": 4, "learn_lag": 3}, [(4, 1), (8, 5)]),
+        ({"learn_every": 4, "learn_lag": 5}, [(4, 0), (8, 3)]),
+        # A push comes with the round that it follows, at 30 and at 83.
+        ({"learn_every": 4, "learn_lag": "15s"}, [(4, 2), (8, 4)]),
+        ({"learn_every": "event", "learn_lag": 2, "horizon": 4}, [(1, 0), (2, 0), (3, 1), (4, 2)]),
+        ({"learn_every": "event", "learn_lag": "12s", "horizon": 5}, [(1, 0), (2, 0), (3, 1), (4, 2), (5, 4)]),
+        # Round n is the display 2n of a policy that serves a half.
+        ({"learn_every": "25s", "traffic_share": 0.5}, [(1, 1), (2, 2), (4, 4)]),
+        ({"learn_every": "1h"}, []),
+    ],
+)
+def test_pushes_come_after_the_displays_before_them(options: dict[str, Any], expected: list[tuple[int, int]]) -> None:
+    assert pushes(BY_HAND, sampler="queue", **options) == expected
+
+
+def hourly_log(first: datetime, hours: int, timezone: str | None) -> Log:
+    return log_at(int(first.timestamp()) + 3600 * np.arange(hours), timezone=timezone)
+
+
+@pytest.mark.parametrize(
+    ("first", "zone", "clock", "hours"),
+    [
+        # Clocks go forward on 29 March 2026 at 02:00 and back on 25 October at 03:00.
+        (datetime(2026, 3, 27, 12, 30), "Europe/Berlin", "03:00", [15, 24 + 15, 48 + 14, 72 + 14]),
+        (datetime(2026, 10, 23, 12, 30), "Europe/Berlin", "03:00", [15, 24 + 15, 48 + 16, 72 + 16]),
+        # 02:30 does not exist on the one day, where the hour's clock shows 03:30; on the other it comes twice.
+        (datetime(2026, 3, 28, 12, 0), "Europe/Berlin", "02:30", [15, 24 + 14]),
+        (datetime(2026, 10, 24, 12, 0), "Europe/Berlin", "02:30", [15, 24 + 16]),
+        (datetime(2026, 3, 27, 12, 30), "UTC", "03:00", [15, 24 + 15, 48 + 15, 72 + 15]),
+        (datetime(2026, 3, 27, 12, 30), None, "03:00", [15, 24 + 15, 48 + 15, 72 + 15]),
+        (datetime(2026, 3, 27, 12, 30), "Asia/Kolkata", "03:00", [15, 24 + 15, 48 + 15, 72 + 15]),
+    ],
+)
+def test_a_time_of_day_is_that_of_the_logs_zone(
+    first: datetime, zone: str | None, clock: str, hours: list[int]
+) -> None:
+    begin = first.replace(tzinfo=ZoneInfo(zone or "UTC"))
+    log = hourly_log(begin, 2 * hours[-1] + 10, zone)
+    found = [after for after, _ in pushes(log, learn_every=f"1d@{clock}", sampler="queue", horizon=hours[-1])]
+    assert found == hours
+
+
+def test_the_last_push_before_the_end_is_there_where_a_day_is_short() -> None:
+    # Begun a minute before a push; two days later, less the hour that is left out, comes the third.
+    begin = datetime(2026, 3, 28, 2, 59, tzinfo=ZoneInfo("Europe/Berlin"))
+    log = log_at(int(begin.timestamp()) + 60 * np.arange(2 * 2860), timezone="Europe/Berlin")
+    found = pushes(log, learn_every="1d@03:00", sampler="queue", horizon=2860)
+    assert [after for after, _ in found] == [2, 23 * 60 + 2, 47 * 60 + 2]
+
+
+def played(result: ReplayResult) -> tuple[Any, ...]:
+    """Return what a policy lived, and what became of its conversions."""
+    lived = result.trajectory.select(["display_id", "action", "reward"])
+    return lived, result.generated, result.delivered, result.pending, result.expired, result.value
+
+
+@pytest.mark.parametrize("policy", ["ucb1", "thompson", "delayed-ucb", "qpm-d"])
+@pytest.mark.parametrize("sampler", ["rejection", "keep", "queue"])
+def test_a_push_of_every_round_is_no_schedule(policy: str, sampler: str) -> None:
+    options: dict[str, Any] = {"sampler": sampler, "window": 300}
+    assert played(replay(LOG, policy, learn_every=1, **options)) == played(replay(LOG, policy, **options))
+
+
+def test_a_push_after_the_horizon_teaches_nothing() -> None:
+    # All actions are as new as at the beginning, and the lowest goes first.
+    for options in ({"learn_every": 601}, {"learn_every": "30d"}, {"learn_every": 1, "learn_lag": "30d"}):
+        result = replay(LOG, "ucb1:ties=lowest", horizon=600, **options)
+        assert result.action_share[0] == 1.0
+        assert (result.delivered, result.pending) == (0, result.generated)
+    draws = replay(LOG, "thompson", learn_every=100_000)
+    untold = dataclasses.replace(LOG, events=LOG.events.slice(0, 1)).with_meta(reward_max=1.0)
+    without = replay(untold, "thompson", learn_every=100_000)
+    assert draws.trajectory["action"].equals(without.trajectory["action"])
+    # By chance a third each, 4 standard errors around it.
+    assert np.allclose(draws.action_share, 1 / 3, atol=4 * np.sqrt(2 / 9 / draws.rounds))
+
+
+@pytest.mark.parametrize("policy", ["random", "fixed:action=1", "logging"])
+def test_what_does_not_learn_is_not_moved(policy: str) -> None:
+    with_schedule, without = (replay(LOG, policy, **options).to_dict() for options in (NIGHTLY, {}))
+    for result in (with_schedule, without):
+        for option in ("learn_every", "learn_lag"):
+            result["plan"]["options"].pop(option)
+    assert with_schedule == without
+
+
+@pytest.mark.parametrize("policy", ["ucb1", "delayed-ucb:cdf=online,model=uncensored", "odaaf"])
+@pytest.mark.parametrize("options", [NIGHTLY, {"learn_every": "1h"}, {"learn_every": 70, "learn_lag": 100}])
+def test_batches_and_threads_change_nothing(policy: str, options: dict[str, Any]) -> None:
+    planned = plan(LOG, policy, window=300, repeats=3, seed=4, **options)
+    whole = execute(planned, batch_size=len(LOG))
+    for batch_size in (1, 7, 1000):
+        assert played(execute(planned, batch_size=batch_size)) == played(whole)
+    threads = replay(LOG, policy, window=300, repeats=3, seed=4, jobs=2, **options)
+    assert played(threads) == played(whole)
+
+
+def test_a_bootstrap_resamples_it() -> None:
+    told = replay(LOG, "ucb1", bootstrap=60, learn_every=1, seed=1)
+    assert told.resampled == replay(LOG, "ucb1", bootstrap=60, seed=1).resampled
+    nightly = replay(LOG, "ucb1", bootstrap=60, seed=1, **NIGHTLY)
+    assert nightly.expected_value is not None
+    assert nightly.expected_value.lower < nightly.value.estimate < nightly.expected_value.upper
+    # Who learns at night earns less, on the same resampled logs.
+    assert np.mean(nightly.resampled) < np.mean(told.resampled)
+    assert nightly.resampled == replay(LOG, "ucb1", bootstrap=60, seed=1, jobs=2, **NIGHTLY).resampled
+
+
+@pytest.mark.parametrize("window", [None, 50, "6h"])
+@pytest.mark.parametrize("clock", ["traffic", "wall"])
+@pytest.mark.parametrize("options", [NIGHTLY, {"learn_every": "1h"}, {"learn_every": 70, "learn_lag": 100}])
+def test_every_conversion_is_delivered_pending_or_expired(
+    window: str | int | None, clock: str, options: dict[str, Any]
+) -> None:
+    result = replay(LOG, "delayed-ucb", window=window, clock=clock, **options)
+    assert result.generated == result.delivered + result.pending + result.expired > 0
+    assert result.delivered > 0
+    assert (result.expired > 0) == (window is not None)
+    # What the last push does not bring waits for one that nobody lives.
+    at_once = replay(LOG, "delayed-ucb", window=window, clock=clock)
+    assert result.pending > at_once.pending
+
+
+@pytest.mark.parametrize("options", [NIGHTLY, {"learn_every": "1h"}, {"learn_every": "event", "learn_lag": "6h"}])
+@pytest.mark.parametrize("policy", ["ucb1", "thompson", "qpm-d"])
+def test_the_future_of_a_log_changes_nothing_before(policy: str, options: dict[str, Any]) -> None:
+    def lived(log: Log) -> pa.Table:
+        return replay(log, policy, horizon=900, sampler="rejection", seed=2, **options).trajectory
+
+    before, rounds = lived(LOG), 500
+    display = before["display_id"].to_numpy()[: rounds + 1]
+    last = int(display[rounds])
+    # Round n stands where the n-th display of the log does, and its conversion comes as long after as in the log.
+    time = LOG.column("time")
+    live, shown = np.full(len(LOG), np.iinfo(np.int64).max // 2), LOG.events["display_id"].to_numpy()
+    live[display] = time[: rounds + 1]
+    come = live[shown] + (LOG.events["time"].to_numpy() - time[shown])
+    changed = dataclasses.replace(
+        LOG,
+        displays=LOG.displays.set_column(2, "action", pa.array(np.where(np.arange(len(LOG)) < last, LOG.column("action"),
+                                         (LOG.column("action") + 1) % 3).astype(np.int32))),
+        events=LOG.events.filter(pc.less_equal(pa.array(come), int(time[rounds]))),
+    )  # fmt: skip
+    assert LOG.events.num_rows > changed.events.num_rows > 50
+    after = lived(changed)
+    names = ["display_id", "action"]
+    assert after.select(names).slice(0, rounds).equals(before.select(names).slice(0, rounds))
+    assert not after.select(names).slice(rounds).equals(before.select(names).slice(rounds))
