@@ -30,6 +30,11 @@ class AuditOptions(BareReplayOptions):
     def __post_init__(self) -> None:
         """Check every option, and that young displays are corrected by what twins have."""
         super().__post_init__()
+        if self.teacher is not None:
+            raise ParameterError(
+                f"`learn_from={self.learn_from!r}`: an audit's twins have no events but rewards.",
+                remedy="audit what learns from rewards (`learn_from='objective'`), and replay the log for the other.",
+            )
         if self.keeps:
             raise ParameterError(
                 f"`immature={self.immature!r}`: twins have no such columns.",

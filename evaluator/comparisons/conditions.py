@@ -420,6 +420,8 @@ def _of_audit(verdict: Verdict, of: Candidate, found: Mapping[str, Any]) -> Cond
     lines = (of.line, verdict.baseline)
     if any(line.window.replace(",", "") != str(found["options"]["window"] or "none") for line in lines):
         return None
+    if any(line.learn_from and line.learn_from != found["options"]["learn_from"] for line in lines):
+        return None  # what learns from another kind of events is not audited
     asked = {str(found["options"].get("learn_every") or EVENT), ""}
     if any(line.learns not in asked for line in lines):
         return None

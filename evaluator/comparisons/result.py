@@ -118,12 +118,13 @@ class Comparison(JsonDocument, ShownInNotebooks, WithFindings):
 
     @property
     def variant_table(self) -> pa.Table:
-        """One row a variant: policy, window, rounds, conversions delivered, value, regret and uplift with intervals."""
+        """One row a variant: policy, window, what teaches, rounds, events delivered, value, regret, uplift, ends."""
         columns: Columns[tuple[int, ReplayResult]] = {
             "variant": (VARIANT, lambda one: one[0]),
             "policy": (TEXT, lambda one: one[1].plan["policy"]),
             "window": (TEXT, lambda one: _window(one[1].plan)),
             "window_rounds": (COUNT, lambda one: one[1].plan["window_rounds"]),
+            "learn_from": (TEXT, lambda one: one[1].plan["options"]["learn_from"]),
             "learns": (TEXT, lambda one: learns_text(one[1])),
             "rounds": (COUNT, lambda one: one[1].rounds),
             "delivered": (COUNT, lambda one: one[1].delivered),

@@ -39,6 +39,7 @@ from evaluator.comparisons.variants import (
     first_rounds,
     names_of,
     pairs_of,
+    teachers_of,
 )
 from evaluator.comparisons.verdict import rank, ranked_pairs
 from evaluator.errors import NoRoundsError, ParameterError, nearest
@@ -64,7 +65,9 @@ def plan_comparison(
     *,
     schedules: Sequence[str | int | None] | None = None,
 ) -> list[ReplayPlan]:
-    """Plan every policy with every window and schedule; of the options, which all share, the window is not used.
+    """Plan every policy with every window, schedule and teacher: `options.learn_from` names these, by commas.
+
+    All share the other options; their window is not used.
 
     ParameterError if there is nothing to compare, or two variants are the same.
     """
@@ -80,6 +83,7 @@ def plan_comparison(
         if times > 1:
             how = "without a window" if name[1] is None else f"with window {name[1]}"
             how += "" if name[2] is None else f", learning every {name[2]},"
+            how += f", told {name[3]}," if len(teachers_of(options.learn_from)) > 1 else ""
             raise ParameterError(f"{name[0]} {how} is there twice.", remedy="name each variant once.")
     asked = Variants(log, policies, cases, options)
     return [asked.plan(number) for number in range(len(asked))]

@@ -11,6 +11,7 @@
     look = "3 of 5"                         # as --look
     guardrails = ["complaint < +0.001"]     # as --guardrail
     by = "device,country"                   # as --by
+    learn_from = ["sales", "click@1d"]      # as --learn-from: a variant for each
     repeats = 5                             # any option of a replay: seed, horizon, jobs, traffic_share, ...
 
     [[policy]]                              # parameters with several values are crossed: six variants here
@@ -107,6 +108,9 @@ def read_study(path: str | Path) -> StudyFile:
         hint = "`evaluate datasets make shop -o shop` writes one, shop/study.toml."
         raise KeyOfFileError(f"{path}: {error}.", remedy=hint) from None
     said = _under_one_name(path, said)
+    teachers = said.get("learn_from")
+    if isinstance(teachers, list) and teachers and all(isinstance(one, str) for one in teachers):
+        said["learn_from"] = ",".join(teachers)
     kinds = {**_OWN, **READING, **REPLAYING}
     for key, value in said.items():
         if key not in kinds:

@@ -6,8 +6,9 @@ value and regret hold at all rounds at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,7 +22,8 @@ from evaluator.log.schema import to_numpy
 from evaluator.options.deployment import EVENT
 from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.options import ReplayOptions
+from evaluator.replays.learned.policy import LearnedPolicy
+from evaluator.replays.options import OBJECTIVE, ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay, read_basis
 from evaluator.replays.result import ReplayResult
@@ -40,18 +42,28 @@ _Listed = Annotated[Floats, *array_of(float, most=_CHECKPOINTS)]
 
 
 class Case(NamedTuple):
-    """How the policy of a variant is deployed: the cut-off of the system, and when it learns."""
+    """How the policy of a variant is deployed: the cut-off of the system, when it learns, and from what."""
 
     window: Window
     learn_every: str | int | None = None
+    learn_from: str = OBJECTIVE
+
+    @property
+    def learning(self) -> tuple[str | int | None, str]:
+        """What makes no difference to a policy that does not learn."""
+        return self.learn_every, self.learn_from
 
 
 def cases_of(
     windows: Sequence[Window], schedules: Sequence[str | int | None] | None, options: ReplayOptions
 ) -> tuple[Case, ...]:
-    """Return every window with every schedule, that of the options where none is named."""
+    """Return every window with every schedule, that of the options where none is named, and every teacher.
+
+    What teaches is named by the options, several by commas.
+    """
     every = (options.learn_every,) if schedules is None else schedules
-    return tuple(Case(window, learn_every) for window in windows for learn_every in every)
+    teachers = teachers_of(options.learn_from)
+    return tuple(Case(*of) for of in product(windows, every, teachers))
 
 
 def pairs_of(
@@ -65,9 +77,22 @@ def pairs_of(
     found: list[tuple[P, Case]] = []
     for policy in policies:
         of = description(policy)
-        own = [case for case in cases if of.learns or case.learn_every == cases[0].learn_every]
+        own = [case for case in cases if _learns(of) or case.learning == cases[0].learning]
         found += [(policy, case) for case in (own[:1] if _is_logging(of) else own)]
     return found
+
+
+def teachers_of(learn_from: str) -> list[str]:
+    """Return what is to teach the policies of a comparison, which commas separate.
+
+    >>> teachers_of("sales, click@1d")
+    ['sales', 'click@1d']
+    """
+    return [teacher.strip() for teacher in learn_from.split(",")]
+
+
+def _learns(policy: Any) -> bool:
+    return bool(policy.policy.learns if isinstance(policy, LearnedPolicy) else policy.learns)
 
 
 def _is_logging(policy: Any) -> bool:
@@ -143,6 +168,8 @@ class Line:
         Schedule by which the policy learns, as it was asked for; empty where it never does.
     title
         Policy as sentences write it, with the label of a fixed action; empty where that is `policy`.
+    learn_from
+        Kind of events, or revenue, that the policy learns from; empty where that is the objective, or nothing.
     """
 
     variant: Count
@@ -150,9 +177,10 @@ class Line:
     window: str
     learns: str = ""
     title: Annotated[str, *omitted] = ""
+    learn_from: Annotated[str, *omitted] = ""
 
     def named_among(self, lines: Iterable[Line]) -> str:
-        """Return the name that tells it from others: its policy, with its window and schedule where these differ.
+        """Return the name that tells it from others: its policy, with window, schedule and teacher where these differ.
 
         The logging policy is one line, whatever the windows: no window is its own.
         """
@@ -162,7 +190,11 @@ class Line:
         among = [self, *lines]
         window = f", window {self.window}" if len({line.window for line in among}) > 1 else ""
         differ = self.learns and len({line.learns for line in among if line.learns}) > 1
-        return title + window + (_learns_words(self.learns) if differ else "")
+        told = any(
+            line.learn_from != self.learn_from and (line.learn_from or line.policy == self.policy) for line in among
+        )
+        taught = f", told {self.learn_from}" if self.learn_from and told else ""
+        return title + window + (_learns_words(self.learns) if differ else "") + taught
 
 
 def _learns_words(learns: str) -> str:
@@ -177,7 +209,14 @@ def names_of(results: Sequence[ReplayResult]) -> list[str]:
 
 def line_of(variant: int, result: ReplayResult) -> Line:
     """Return a variant as reports name it."""
-    return Line(variant, result.plan["policy"], window_text(result), learns_text(result), result.title)
+    plan = result.plan
+    return Line(variant, plan["policy"], window_text(result), learns_text(result), result.title, taught_by(plan))
+
+
+def taught_by(plan: Mapping[str, Any]) -> str:
+    """Return what the policy of a variant learns from, by the plan of its result; empty for the objective."""
+    teacher = str(plan["options"]["learn_from"])
+    return "" if teacher == OBJECTIVE else teacher
 
 
 def learns_text(result: ReplayResult) -> str:

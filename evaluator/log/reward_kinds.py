@@ -36,6 +36,7 @@ from evaluator.log.log_tables import (
 )
 from evaluator.log.schema import COST, EVENTS, KIND, to_numpy
 from evaluator.results.json_documents import AboveZero, Count, NotNegative
+from evaluator.units import duration_ticks, parse_whole
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -66,6 +67,58 @@ def events_of(log: Log, name: str) -> Log:
     if name == REFUNDS:
         unknown["reward_max"] = 0.0
     return log.with_conversions(log.conversions.filter(pa.array(sold == (name == SALES)))).with_meta(**unknown)
+
+
+def events_that_teach(log: Log, learn_from: str) -> Log:
+    """Return the log whose conversions are the events that teach a policy which learns from an outcome, or from sales.
+
+    ``click@1d`` are those within a day of their display, which need to be followed no longer than that.
+
+    Raises
+    ------
+    UnknownNameError
+        The log has no such events.
+    ParameterError
+        They are no rewards, or the time is none.
+    """
+    name, at, within = learn_from.partition("@")
+    if name in (REFUNDS, COST):
+        raise ParameterError(
+            f"`learn_from={learn_from!r}`: {name} is a loss, and a policy learns from rewards.",
+            remedy="tell it the objective, which takes losses off: `learn_from='objective'`.",
+        )
+    outcomes = [one.name for one in log.meta.outcomes]
+    name = SALES if name == "sale" and name not in outcomes else name
+    if "," in learn_from:
+        raise ParameterError(
+            f"`learn_from={learn_from!r}` names several, and a replay has one.", remedy="`compare` takes several."
+        )
+    if name not in (*outcomes, SALES):
+        raise UnknownNameError(
+            f"`learn_from={learn_from!r}`: log {log.meta.name!r} has no such events.",
+            remedy=nearest(name, ["objective", REVENUE, SALES, *outcomes]),
+        )
+    found = events_of(log, name)
+    if not at:
+        return found
+    try:
+        longest = parse_whole(within) if log.meta.tick_seconds is None else None
+        if longest is None:
+            if log.meta.tick_seconds is None:
+                raise ParameterError("This log counts rounds, not time.", remedy=f"write rounds: {name}@500.")
+            longest = int(duration_ticks(within, log.meta.tick_seconds) * (1.0 + 1e-12))
+    except ParameterError as error:
+        raise ParameterError(f"`learn_from={learn_from!r}`: {error.what}", remedy=error.remedy) from None
+    if not longest:
+        raise ParameterError(f"`learn_from={learn_from!r}` is out of range.", remedy=f"give a time above 0: {name}@1d.")
+    shown = np.empty(found.conversions.num_rows, np.int64)
+    of, when = (to_numpy(found.conversions[column]) for column in ("display_id", "time"))
+    for first, batch in log.batches(["time"]):
+        low, high = np.searchsorted(of, [first, first + len(batch["time"])])
+        shown[low:high] = batch["time"][of[low:high] - first]
+    known = found.meta.attribution_window
+    early = found.with_conversions(found.conversions.filter(pa.array(when - shown <= longest)))
+    return early.with_meta(attribution_window=longest if known is None else min(longest, known))
 
 
 def name_kind(log: Log, name: str) -> str:

@@ -47,7 +47,7 @@ class BareReplayKeywords(TypedDict, total=False):
     jobs: int
     level: float
     objective: Literal["profit", "revenue"] | None
-    learn_from: Literal["objective", "revenue"]
+    learn_from: str
 
 
 class SharedKeywords(BareReplayKeywords, total=False):

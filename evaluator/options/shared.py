@@ -55,6 +55,15 @@ LEARN_LAG = Option(
     example="6h",
     panel=REPLAY,
 )
+LEARN_FROM = Option(
+    default="objective",
+    help="What teaches the policy: objective (rewards, costs at once), revenue, sales, or an outcome such as click, "
+    "click@1d (within a day)",
+    more="Value, regret, uplift and guardrails stay those of the rewards. The window holds for what the policy is "
+    "told; events have their own delays and follow-up. A comparison takes several, by commas: a variant for each.",
+    example="click",
+    panel=REPLAY,
+)
 HORIZON = Option(default=None, help="Stop after this many rounds", example="3000", panel=REPLAY, at_least=1)
 DELAYS = Option(
     default="log",

@@ -22,6 +22,7 @@ from evaluator.options.shared import (
     HORIZON,
     JOBS,
     LEARN_EVERY,
+    LEARN_FROM,
     LEARN_LAG,
     LEVEL,
     PROPENSITY,
@@ -55,7 +56,8 @@ _HOW = (
 SamplerName = Literal["rejection", "keep", "queue"]
 RewardName = Literal["eventual", "observed"]
 ObjectiveName = Literal["profit", "revenue"]
-LearnsFrom = Literal["objective", "revenue"]
+# What policies learn from beside kinds of events.
+OBJECTIVE, REVENUE_ALONE = "objective", "revenue"
 
 
 @documented
@@ -137,9 +139,7 @@ class BareReplayOptions(Options):
         "says of itself, else profit where it has costs",
         panel=ESTIMATE,
     )
-    learn_from: LearnsFrom = option(
-        "objective", "What the policy is told: the objective, a display's cost at once; or revenue alone", panel=REPLAY
-    )
+    learn_from: str = LEARN_FROM.field()
 
     def __post_init__(self) -> None:
         """Check every option, and which do not go together; ParameterError names the option and what it takes."""
@@ -179,6 +179,11 @@ class BareReplayOptions(Options):
                 f"`final_policy='{self.final_policy}'` says which policy `final` values, and there is no `final`.",
                 remedy="give `final='last:20%'`, or leave it out.",
             )
+
+    @property
+    def teacher(self) -> str | None:
+        """Kind of events that a policy learns from; None where these are the rewards, or the revenue alone."""
+        return None if self.learn_from in (OBJECTIVE, REVENUE_ALONE) else self.learn_from
 
     @property
     def schedule(self) -> Schedule | None:
@@ -273,6 +278,15 @@ class ReplayOptions(BareReplayOptions):
 
         named = [column for name in (self.cluster_by, *columns_of(self.by)) for column in source_columns(name)]
         return list(dict.fromkeys([*super().keeps, *named]))
+
+
+def told_events_words(learn_from: str) -> str:
+    """Return what a policy is told of, as sentences count it.
+
+    >>> told_events_words("objective"), told_events_words("click@1d")
+    ('conversions', 'click@1d events')
+    """
+    return "conversions" if learn_from in (OBJECTIVE, REVENUE_ALONE) else f"{learn_from} events"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from evaluator.log.schema import is_target
 from evaluator.options.deployment import Schedule
 from evaluator.options.shared import ClockName
 from evaluator.policies.base import Need, Setting
-from evaluator.replays.options import ReplayOptions
+from evaluator.replays.options import OBJECTIVE, ReplayOptions
 from evaluator.replays.rounds.clock import KnownDelays, ReplayClock, ReplayWindow, followed_for
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.propensity import Propensities, Thinning
@@ -82,8 +82,10 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     known
         Delays known before the replayed displays began, if the policy is to be told no more; None if it is told those
         of the log.
+    teacher
+        Survey of the events that the policy is told: those of the log, or other ones that it learns from.
     told
-        Survey of what else the policy is told from: the log, or what was known of it when the displays began that are
+        Survey of what else the policy is told from: `teacher`, or what was known of it when the displays began that are
         left out for the final policy.
     findings
         What the result must say besides its numbers, as far as it is known before the first round.
@@ -122,6 +124,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     tau_window: float
     delay_steps: tuple[tuple[int, float], ...]
     known: KnownDelays | None
+    teacher: Survey
     told: Survey
     findings: tuple[Finding, ...]
     clusters: Column | None = None
@@ -154,6 +157,11 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     def of_profit(self) -> bool:
         """Whether displays are paid for: rewards are profits."""
         return counts_costs(self.log.conversions)
+
+    @property
+    def taught_by_kind(self) -> bool:
+        """Whether the policy is told events of a kind that it learns from, and not the rewards."""
+        return self.teacher is not self.survey
 
     @property
     def usable(self) -> npt.NDArray[np.int64]:
@@ -211,16 +219,27 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         """
         depends = self.policy.learns or self.options.reward == "observed"
         of_time = self.pushes is not None and self.pushes.clock is not None
-        if self.survey.ends is None or self.sampler == "logged" or not depends or of_time:
+        if self.teacher.ends is None or self.sampler == "logged" or not depends or of_time:
             return ()
-        surveys = (replace(self.survey, delay=delay, _in_rounds={}) for delay in self.survey.ends)
-        told = (self.window.revealed(survey, self.clock) for survey in surveys)
-        return tuple(replace(self, rounds=replace(self.rounds, delay=delay)) for delay in told)
+        surveys = (replace(self.teacher, delay=delay, _in_rounds={}) for delay in self.teacher.ends)
+        delays = (self.window.revealed(survey, self.clock) for survey in surveys)
+        told, taught = self.rounds.told, self.taught_by_kind
+        return tuple(
+            replace(
+                self,
+                rounds=replace(
+                    self.rounds,
+                    delay=self.rounds.delay if taught else delay,
+                    told=None if told is None else told.delayed(delay),
+                ),
+            )
+            for delay in delays
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         told = self.setting.delay_cdf if Need.DELAY_CDF in self.policy.needs else None
-        own_largest = self.start is None and self.options.learn_from == "objective" and self.rewards.of_told is None
+        own_largest = self.start is None and self.options.learn_from == OBJECTIVE and self.rewards.of_told is None
         facts = PlanFacts(
             dataset=self.log.meta.name,
             displays=len(self.log),

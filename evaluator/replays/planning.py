@@ -18,6 +18,7 @@ from evaluator.log.reward_kinds import (
     CapLoss,
     cost_events,
     events_of,
+    events_that_teach,
     has_costs,
     may_be_below_0,
     name_kind,
@@ -36,6 +37,7 @@ from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.findings.plan import assumptions, check_clusters, describe_clusters, warn_of_kind, warnings
 from evaluator.replays.learned.policy import LearnedPolicy, displays_of
 from evaluator.replays.options import (
+    OBJECTIVE,
     BareReplayOptions,
     Guardrail,
     ObjectiveName,
@@ -68,11 +70,12 @@ from evaluator.replays.rounds.propensity import (
     thinning,
 )
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
-from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, vectors_of
+from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, told_events, vectors_of
 from evaluator.replays.rounds.survey import Survey, survey, surveys
 from evaluator.replays.schedule import live_delays, plan_pushes
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
+from evaluator.units import ticks_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,28 +136,35 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         refuse_on_sets(log, policy, options)
     whole = _pace(basis, surveyed, basis.propensities, policy, options, start)
     maturity = judge_maturity(surveyed, whole.window, whole.clock, options.immature)
-    used, told = maturity.used, whole
+    teacher, known = surveyed, basis.known
+    if options.teacher is not None:
+        teacher, known = basis.teacher(options.teacher)
+    if options.teacher is not None and not policy.learns:  # nothing teaches it
+        teacher, known, options = surveyed, basis.known, replace(options, learn_from=OBJECTIVE)
+    if teacher is not surveyed:
+        maturity = _taught(maturity, judge_maturity(teacher, whole.window, whole.clock, "drop"))
+    used, told, known_to_teach = maturity.used, whole, teacher
     if options.final is not None:
         # Displays that are left out teach nothing: whatever is fitted, is to what was known when they began.
         used -= held_out(used, options.final)
         told = _pace(basis, *basis.until(used, options.propensity), policy, options, start)
+        known_to_teach = told.survey if teacher is surveyed else survey(teacher.log.until(used))
     clock, window, sampler, of_sampler = told.clock, told.window, told.sampler, told.of_sampler
     delays = of_log = _seen(surveyed, clock, window, options.seed)
     rewards = known_rewards = reward_range(surveyed, used)
-    if told is not whole:
-        delays = _seen(told.survey, clock, window, options.seed)
-        known_rewards = reward_range(told.survey, used)
+    if known_to_teach is not surveyed:
+        delays = _seen(known_to_teach, clock, window, options.seed)
+        known_rewards = reward_range(known_to_teach, used)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
     check_clusters(basis.clusters, maturity.used)
     costs = cost_events(log.conversions)
-    told_costs = costs is not None and options.learn_from == "objective"
-    refuse_untold(policy, rewards.told(costs=told_costs), told_costs=told_costs)
+    told_costs = costs is not None and options.learn_from == OBJECTIVE
+    of_all = rewards if teacher is surveyed else known_rewards
+    refuse_untold(policy, of_all.told(costs=told_costs), told_costs=told_costs)
     known_rewards = known_rewards.told(costs=told_costs)
     usable = surveyed.shown_first(used)
     playable = None if basis.sets is None or sampler == "logged" else usable > 0
-    rounds = LogRounds(
-        log, used, vectors, window.revealed(surveyed, clock), told=_told(surveyed, costs=told_costs), playable=playable
-    )
+    rounds = LogRounds(log, used, vectors, window.revealed(surveyed, clock), playable=playable)
     if clock.kind != "wall" and of_sampler.rule is not None and usable.any():
         # Extremes of actions whose displays are not used decide no c; the wall clock's share was fixed before.
         smallest, largest = (np.where(usable > 0, of, np.nan) for of in (of_sampler.smallest, of_sampler.largest))
@@ -168,18 +178,22 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         window=window.rounds,
         horizon=horizon,
         delay_cdf=told_delays(
-            delays if basis.known is None else basis.known.on(clock, window), delays=options.delays, horizon=horizon
+            delays if known is None else known.on(clock, window), delays=options.delays, horizon=horizon
         ),
         reward_max=known_rewards.most,
         reward_min=known_rewards.least,
         playable=None if playable is None else int(playable.sum()),
     )
     schedule = deployed(log, options) if policy.learns and sampler != "logged" else None
-    pushes = None if schedule is None else plan_pushes(schedule, surveyed, clock, window, horizon)
-    if pushes is not None and pushes.clock is not None:
-        rounds = replace(rounds, ticks=live_delays(surveyed, window))
+    pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
+    on_live_clock = pushes is not None and pushes.clock is not None
+    rows = _told(surveyed, costs=told_costs) if teacher is surveyed else None
+    if teacher is not surveyed or rows is not None or on_live_clock:
+        delay = live_delays(teacher, window) if on_live_clock else window.revealed(teacher, clock)
+        rounds = replace(rounds, told=told_events(teacher, rows, delay))
     if start is not None:
-        start.refuse_same(displays_of(log, 0 if basis.known is None else basis.known.displays, used, window))
+        before = 0 if basis.known is None else basis.known.displays
+        start.refuse_same(displays_of(log, before, used, window, options.learn_from))
         start = start.fitted(log, vectors, setting, options)
         setting = start.learned.setting
     plan = ReplayPlan(
@@ -199,8 +213,9 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         cdf=of_log.cdf,
         tau_window=of_log.share,
         delay_steps=steps_of(of_log.in_unit_of_window),
-        known=basis.known,
-        told=told.survey,
+        known=known,
+        teacher=teacher,
+        told=known_to_teach,
         findings=(),
         clusters=basis.clusters,
         splits=basis.splits,
@@ -211,9 +226,19 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         pushes=pushes,
     )
     said = (
-        *warnings(plan, told.acceptance, rewards), *describe_clusters(plan), *assumptions(plan, known_rewards)
+        *warnings(plan, told.acceptance, of_all), *describe_clusters(plan), *assumptions(plan, known_rewards)
     )  # fmt: skip
     return with_outcomes(replace(plan, findings=ordered(said)), basis.outcomes)
+
+
+def _taught(of_rewards: Maturity, of_events: Maturity) -> Maturity:
+    """Return which displays are used where both their rewards and the events that teach were followed long enough."""
+    return replace(
+        of_rewards,
+        used=min(of_rewards.used, of_events.used),
+        immature=max(of_rewards.immature, of_events.immature),
+        known=of_rewards.known and of_events.known,
+    )
 
 
 def _told(survey: Survey, *, costs: bool) -> npt.NDArray[np.bool_] | None:
@@ -346,7 +371,9 @@ class Basis:
     sets: EligibleSets | None = None
     outcomes: Mapping[str, Survey] = field(default_factory=dict)
     splits: tuple[Column, ...] = ()
+    whole: Log | None = None
     _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
+    _teachers: dict[str, tuple[Survey, KnownDelays | None]] = field(default_factory=dict, repr=False)
 
     def until(self, displays: int, mode: PropensityMode | None) -> tuple[Survey, Propensities]:
         """Return what the log told once so many displays had been shown, read once for all who ask the same."""
@@ -354,6 +381,32 @@ class Basis:
             surveyed = survey(self.survey.log.until(displays))
             self._until[displays] = surveyed, resolve_propensities(surveyed, mode)
         return self._until[displays]
+
+    def teacher(self, learn_from: str) -> tuple[Survey, KnownDelays | None]:
+        """Return the survey of the events that teach, and what was known of their delays before the replayed period.
+
+        Read once for all who ask the same; errors are those of `events_that_teach`.
+        """
+        if learn_from not in self._teachers:
+            assert self.whole is not None
+            found = known = None
+            log = events_that_teach(self.whole, learn_from)
+            if self.known is not None:
+                known = known_delays(survey(log), self.known.displays / len(log))
+                log = log.after(known.displays)
+            elif learn_from in self.outcomes:
+                found = self.outcomes[learn_from]
+            found = survey(log) if found is None else found
+            shortest = log.meta.attribution_window
+            if "@" in learn_from and shortest is not None and shortest < found.stamp:
+                stamp = ticks_words(found.stamp, log.meta.tick_seconds)
+                raise ParameterError(
+                    f"`learn_from={learn_from!r}`: the time stamps of log {log.meta.name!r} tell less apart: all are "
+                    f"multiples of {stamp}.",
+                    remedy=f"take at least {stamp}.",
+                )
+            self._teachers[learn_from] = found, known
+        return self._teachers[learn_from]
 
 
 def read_basis(log: Log, options: ReplayOptions) -> Basis:
@@ -364,7 +417,8 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     if options.cap is not None:
         refuse_counted(log, "capped rewards (`cap`)")
         log, capped = with_cap(log, options.cap)
-    apart, log = log, with_rewards(log, costs=objective_of(log, options.objective) == "profit")
+    whole = apart = log
+    log = with_rewards(log, costs=objective_of(log, options.objective) == "profit")
     known = None
     if options.delays_from is not None:
         known = known_delays(survey(log), known_share(options.delays_from))
@@ -375,7 +429,8 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     sets = read_sets(surveyed.log)
     found = resolve_propensities(surveyed, options.propensity)
     splits = read_groups(surveyed.log, options.by)
-    return Basis(surveyed, found, known, clusters, capped, sets, dict(zip(kinds, others, strict=True)), splits)
+    outcomes = dict(zip(kinds, others, strict=True))
+    return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits, whole)
 
 
 def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:

@@ -39,6 +39,7 @@ from evaluator.replays.findings.run import (
     with_honest_kinds,
 )
 from evaluator.replays.learned.policy import LearnedPolicy, learned_policy
+from evaluator.replays.options import OBJECTIVE
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.propensity import Thinning
@@ -496,7 +497,7 @@ class ReplayRun:
 def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:
     """Return a replay whose counts are of conversions: costs are told at once, and are none."""
     costs = cost_events(plan.log.conversions)
-    if costs is None or (plan.rounds.told is not None and not plan.rounds.told[costs].any()):
+    if costs is None or plan.options.learn_from != OBJECTIVE:
         return replay
     paid = plan.survey.display[costs]
     at = np.minimum(np.searchsorted(paid, replay.displays), len(paid) - 1)

@@ -18,7 +18,7 @@ from evaluator.policies.base import Setting
 from evaluator.replays.learned.file import content_hash
 from evaluator.replays.learned.policy import LearnedPolicy, load_policy
 from evaluator.replays.learned.policy_metadata import LearnedFrom
-from evaluator.replays.options import ReplayOptions
+from evaluator.replays.options import OBJECTIVE, REVENUE_ALONE, ReplayOptions
 from evaluator.replays.rounds.clock import ReplayWindow
 from evaluator.results.json_documents import Count, Sha256, in_document, omitted
 from evaluator.units import NO_WINDOW
@@ -97,6 +97,12 @@ class WarmStart:
             raise ParameterError(
                 "`delays` and `warm_start` exclude each other.",
                 remedy="the policy goes on with the delays it was told.",
+            )
+        taught_by = self.learned.learned_from[-1].taught_by if self.learned.learned_from else options.learn_from
+        if taught_by != options.learn_from and not {taught_by, options.learn_from} <= {OBJECTIVE, REVENUE_ALONE}:
+            raise ParameterError(
+                f"`learn_from={options.learn_from!r}`, and the policy learned from {taught_by}.",
+                remedy=f"go on with `learn_from={taught_by!r}`.",
             )
         if options.window is not None or self.learned.setting.window == NO_WINDOW:
             return options

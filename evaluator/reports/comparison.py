@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluator.comparisons.differences import Difference
 from evaluator.comparisons.result import Comparison
-from evaluator.comparisons.variants import VariantInputs, learns_text, names_of, window_text
+from evaluator.comparisons.variants import VariantInputs, learns_text, names_of, taught_by, window_text
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
@@ -189,11 +189,19 @@ def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) ->
     expected = [result.expected_value for result in results]
     if any(expected):
         numbers.append((f"expected value, {level}", lambda i: _ends(expected[i])))
+    if any(", told " in name for name in names_of(results)):
+        taught = {result.plan["policy"] for result in results if taught_by(result.plan)}
+        numbers.insert(1, ("learns from", lambda i: _teacher(results[i], taught)))
     against: list[Number] = [("regret", lambda i: results[i].regret), ("over logging", lambda i: results[i].uplift)]
     policies = [result.title for result in results]
     if layout.wide:
         return [_line_table(policies, [*numbers, *against], level)]
     return [_line_table(policies, numbers, level, stacked=True), _line_table(policies, against, level, stacked=True)]
+
+
+def _teacher(result: ReplayResult, taught: Collection[str]) -> str:
+    """Return what a policy learns from, of which others are `taught` by what is not the objective; else a dash."""
+    return taught_by(result.plan) or ("rewards" if result.plan["policy"] in taught else "-")
 
 
 def _weighted(results: Sequence[ReplayResult]) -> Iterator[Section]:

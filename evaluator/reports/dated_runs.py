@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.comparisons.variants import Line as VariantLine
+from evaluator.comparisons.variants import taught_by
 from evaluator.comparisons.verdict import Candidate, Decision, Verdict
 from evaluator.errors import SourceError
 from evaluator.replays.plan import with_label
@@ -217,7 +218,7 @@ def _named(variants: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [
         VariantLine(
             i, one["policy"], str(one["plan"]["options"]["window"] or "none"),
-            with_label(one["policy"], [*one["action_share"]]),
+            title=with_label(one["policy"], [*one["action_share"]]), learn_from=taught_by(one["plan"]),
         )
         for i, one in enumerate(variants)
     ]  # fmt: skip

@@ -9,6 +9,7 @@ from itertools import chain
 from evaluator.comparisons.segment_differences import SegmentDifferences
 from evaluator.comparisons.variants import names_of
 from evaluator.estimates.confidence import Interval
+from evaluator.replays.options import told_events_words
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.kind_values import GuardrailAnswer
 from evaluator.replays.values.segments import GroupTest
@@ -33,6 +34,7 @@ ABOUT = (
     "Events that no policy was told of, unless they are rewards, per round, of the displays followed for as long as "
     "such an event may take."
 )
+ABOUT_TAUGHT = ABOUT.replace("unless they are rewards", "unless they are rewards or it learns from them")
 _STYLES = {"holds": "green", "broken": "bold red", "cannot tell": "yellow"}
 ABOUT_GROUPS = "A group's rounds are those of its accepted displays; the intervals of all groups{line} hold at once."
 ABOUT_DIFFERENCES = "Up to the common horizon{also}; all these intervals hold at once."
@@ -99,7 +101,8 @@ def outcomes(results: Sequence[ReplayResult], layout: Layout, *, but: Collection
                 pair = (one.value, one.uplift)
                 cells = map(measured_below, pair) if stacked else chain.from_iterable(map(measured, pair))
                 rows.append((*name, one.outcome, *cells, f"{one.value.n:,}"))
-    about = [paragraph(ABOUT, style="dim")] if layout.full else []
+    taught = any(told_events_words(of.plan["options"]["learn_from"]) != "conversions" for of in results)
+    about = [paragraph(ABOUT_TAUGHT if taught else ABOUT, style="dim")] if layout.full else []
     return section("Other outcomes", *about, grid(columns, rows, alike="rows"))
 
 

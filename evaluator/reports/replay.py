@@ -13,6 +13,7 @@ from evaluator.estimates.standard_errors import clusters_text
 from evaluator.estimates.weighted import ESTIMATORS, NORMAL, WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.log.times import dated, time_words
+from evaluator.replays.options import told_events_words
 from evaluator.replays.plan import ReplayPlan, of_conversions, with_label
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING
@@ -151,7 +152,7 @@ def _worth(result: ReplayResult) -> tuple[str, str]:
     worth = f"{result.effective_sample_size:,.0f}"
     if worth != f"{result.rounds:,}":
         return worth, "displays of equal weight are these worth"
-    return f"{delivered_each(result):,}", "conversions delivered in these rounds"
+    return f"{delivered_each(result):,}", f"{_told(result)} delivered in these rounds"
 
 
 def _expected_too(result: ReplayResult) -> str:
@@ -298,7 +299,7 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
         (
             "rounds",
             f"{result.rounds:,} of {plan['displays_used']:,} logged displays (sampler: {plan['sampler']}); "
-            f"{delivered_each(result):,} conversions delivered in them",
+            f"{delivered_each(result):,} {_told(result)} delivered in them",
         ),
         (
             "acceptance rate",
@@ -306,7 +307,7 @@ def _how(result: ReplayResult) -> list[tuple[str, str]]:
         ),
         ("window", _window_text(plan)),
         (
-            "conversions",
+            _told(result),
             f"{result.generated:,} = {result.delivered:,} delivered + {result.pending:,} pending "
             f"+ {result.expired:,} expired",
         ),
@@ -358,8 +359,13 @@ def _live(result: ReplayResult) -> str:
     return f": {rounds} = {result.live_days:.3g} days of live traffic{within}"
 
 
+def _told(result: ReplayResult) -> str:
+    """Return what the policy is told of, as sentences count it."""
+    return told_events_words(result.plan["options"]["learn_from"])
+
+
 def delivered_each(result: ReplayResult) -> int:
-    """Return the number of conversions delivered within the rounds, as the mean over repeats."""
+    """Return the number of events that the policy was told within the rounds, as the mean over repeats."""
     return round(result.delivered / int(result.plan["options"]["repeats"]))
 
 

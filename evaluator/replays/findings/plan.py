@@ -18,7 +18,7 @@ from evaluator.log.column import Codes, Column
 from evaluator.log.reward_kinds import CapLoss, has_costs
 from evaluator.log.schema import POSITION, WEIGHT, is_target, to_numpy
 from evaluator.policies.base import Need
-from evaluator.replays.options import ReplayOptions
+from evaluator.replays.options import OBJECTIVE, REVENUE_ALONE, ReplayOptions, told_events_words
 from evaluator.replays.plan import ReplayPlan, of_conversions
 from evaluator.replays.rounds.clock import followed_for, seen_delays
 from evaluator.replays.rounds.propensity import NOT_AT_REST, Propensities
@@ -32,7 +32,7 @@ from evaluator.replays.support import (
     said_of_target,
     unusable_warning,
 )
-from evaluator.units import format_duration, ticks_words
+from evaluator.units import NO_WINDOW, format_duration, ticks_words
 
 # A share of the conversions that is as good as all.
 ALL_BUT_ALL = 0.99
@@ -45,9 +45,11 @@ UNWORN = codes.NO_WEAR_OUT.found("a display's outcome does not depend on the use
 INDEPENDENT = "displays are independent and identically distributed over the log's time"
 
 
-def _warn_of_rewards(policy: Any, rewards: RewardRange) -> Iterator[Finding]:
+def _warn_of_rewards(policy: Any, rewards: RewardRange, taught_by: str | None) -> Iterator[Finding]:
     if rewards.heavy:
         most = "reward_max" if rewards.known else "largest reward seen"
+        if taught_by is not None:
+            most = f"largest value of {taught_by}"
         yield codes.HEAVY_REWARDS.found(
             f"The {most}, {rewards.largest:g}, is {rewards.largest / rewards.mean:,.0f} times what displays that "
             "earn something bring on average. Policies learn on the scale of the largest reward, so they hardly "
@@ -133,16 +135,20 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> Itera
             "Give the spec an attribution_window to count the others.",
             share=plan.tau_window,
         )
-    if plan.tau_window < 0.5:
-        few = f"Only {plan.tau_window:.1%} {of_seen} come within the window: the policy sees few of them."
-        yield codes.SHORT_WINDOW.found(few, share=plan.tau_window)
+    within, of_told = plan.tau_window, of_seen
+    if plan.taught_by_kind:
+        within, of_told = _told_share(plan), f"of the {told_events_words(plan.options.learn_from)}"
+    if within < 0.5:
+        few = f"Only {within:.1%} {of_told} come within the window: the policy sees few of them."
+        yield codes.SHORT_WINDOW.found(few, share=within)
     if Need.DELAY_CDF in plan.policy.needs and plan.setting.delay_cdf is None:
-        yield codes.NO_DELAYS.found("The log has no conversions to fit a delay CDF to.")
+        none = told_events_words(plan.options.learn_from)
+        yield codes.NO_DELAYS.found(f"The log has no {none} to fit a delay CDF to.")
     yield from _warn_of_dwarfed(plan)
     yield from [] if plan.start is None else plan.start.warnings(rewards.least, rewards.most)
     yield from warn_of_refunds(plan)
     yield from gap_warnings(plan.survey)
-    yield from _warn_of_rewards(plan.policy, rewards)
+    yield from _warn_of_rewards(plan.policy, rewards, plan.options.teacher if plan.taught_by_kind else None)
 
 
 def _warn_of_dwarfed(plan: ReplayPlan) -> Iterator[Finding]:
@@ -275,7 +281,7 @@ def describe_clusters(plan: ReplayPlan) -> Iterator[Finding]:
 def warn_of_refunds(plan: ReplayPlan) -> Iterator[Finding]:
     """Yield the warnings of a policy that divides costs by delays, and of a window that refunds come too late for."""
     log = plan.log
-    told_costs = plan.of_profit and plan.options.learn_from == "objective"
+    told_costs = plan.of_profit and plan.options.learn_from == OBJECTIVE
     if told_costs and getattr(plan.policy, "divides_by_delays", False):
         cut = f", which the window leaves {plan.tau_window:.1%} of the sales" if plan.tau_window < 1.0 - _FEWER else ""
         yield codes.COSTS_AND_DELAYS.found(
@@ -284,7 +290,7 @@ def warn_of_refunds(plan: ReplayPlan) -> Iterator[Finding]:
             "Tell it of revenue alone, `learn_from='revenue'`, or take a policy that corrects no delays.",
             about=plan.policy.name,
         )
-    if plan.cdf is None:
+    if plan.cdf is None or plan.taught_by_kind:
         return
     value = to_numpy(log.conversions["value"])
     for kind in plan.survey.kinds[1:]:
@@ -455,6 +461,8 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
         )
     yield from _state_cap(plan.capped)
     yield from state_objective(plan)
+    if plan.taught_by_kind:
+        yield state_teacher(plan)
     yield from _state_reward_scale(policy, options, rewards) if start is None else ()
     yield from (codes.LOG_NOTE.found(note) for note in log.meta.notes)
 
@@ -481,7 +489,9 @@ def _state_reward_scale(policy: Any, options: ReplayOptions, rewards: RewardRang
     if not policy.learns or not policy.unit_rewards or (width == 1.0 and rewards.least == 0.0):
         return
     seen = "the largest that a display earns in this log (hindsight)"
-    if options.final is not None:
+    if options.teacher is not None:
+        seen = f"the largest sum of {told_events_words(options.learn_from)} of a display in this log (hindsight)"
+    elif options.final is not None:
         seen = "the largest that a display had earned when those that are left out began (hindsight within the replay)"
     if rewards.least < 0.0:
         clipped = f"; what is below 0 in all counts as 0 for {policy.name}" if policy.clips_at_zero else ""
@@ -491,7 +501,8 @@ def _state_reward_scale(policy: Any, options: ReplayOptions, rewards: RewardRang
             f"width of that range ({whose}){clipped}"
         )
         return
-    whose = "the log's reward_max" if rewards.known else seen
+    bound = "reward_max" if options.teacher is None else f"largest possible value of {options.teacher}"
+    whose = f"the log's {bound}" if rewards.known else seen
     yield codes.REWARD_SCALE.found(f"the policy is told rewards as shares of {rewards.largest:g}, {whose}")
 
 
@@ -508,12 +519,28 @@ def state_objective(plan: ReplayPlan) -> Iterator[Finding]:
         return
     chosen = "" if options.objective else ", for the log says what displays cost"
     yield codes.OBJECTIVE.found(f"values are of profit, a display's conversions less its cost{chosen}")
-    if plan.policy.learns:
+    if plan.policy.learns and not plan.taught_by_kind:
         yield codes.LEARNS_FROM.found(
             "the policy learns from revenue alone (`learn_from='revenue'`)"
-            if options.learn_from == "revenue"
+            if options.learn_from == REVENUE_ALONE
             else "the policy learns from profit: it is told the cost of a display at once"
         )
+
+
+def state_teacher(plan: ReplayPlan) -> Finding:
+    """Say which events a policy learns from that is not told the rewards, and what the numbers are of."""
+    told, within = plan.options.learn_from, _told_share(plan)
+    cut = "" if plan.window.rounds == NO_WINDOW or np.isnan(within) else f", {within:.1%} of which the window reveals"
+    return codes.LEARNS_FROM.found(
+        f"the policy learns from {told_events_words(told)} (`learn_from={told!r}`){cut}, and is told nothing of "
+        f"{'profit' if plan.of_profit else 'rewards'}, of which value, regret, uplift and guardrails are",
+        about=told,
+    )
+
+
+def _told_share(plan: ReplayPlan) -> float:
+    """Return the share of the events that teach which comes within the window; nan without any."""
+    return seen_delays(plan.teacher, plan.clock, plan.window, slice(None)).share
 
 
 def state_drawn_delays(survey: Survey, policy: Any, sampler: SamplerName) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from evaluator.replays.acceptance import (
     set_sizes_warning,
     waiting_warning,
 )
+from evaluator.replays.options import told_events_words
 from evaluator.replays.plan import ReplayPlan, with_label
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.rounds.stream import BLOCK
@@ -60,8 +61,9 @@ def little_learned(
     others = [
         f"{n:,.0f} come {when}" for n, when in ((expired, "after the window"), (late, "after the last round")) if n
     ]
+    events = told_events_words(plan.options.learn_from)
     so = (
-        f"{what}: of the {generated:,.0f} conversions of its {rounds:,} rounds the policy was told {delivered:,.0f}"
+        f"{what}: of the {generated:,.0f} {events} of its {rounds:,} rounds the policy was told {delivered:,.0f}"
         f"{''.join(f', {of}' for of in others)}."
     )
     if expired > 0.5 * generated:
@@ -102,8 +104,8 @@ def _told(plan: ReplayPlan, rounds: int, generated: float, share: float) -> floa
     Of a conversion with a delay of d rounds the share (T - d) / T of the rounds is told by the last one. At a share s
     the delays are s times as long in rounds; a window that is a duration cuts the same conversions.
     """
-    used = int(np.searchsorted(plan.survey.display, len(plan.rounds)))
-    delay = plan.rounds.delay[:used].astype(np.float64)
+    used = int(np.searchsorted(plan.teacher.display, len(plan.rounds)))
+    delay = plan.window.revealed(plan.teacher, plan.clock)[:used].astype(np.float64)
     if not len(delay):
         return 0.0
     then = delay * (share / plan.clock.share)

@@ -343,10 +343,10 @@ def learned_policy(
     )
 
 
-def displays_of(log: Log, before: int, read: int, window: ReplayWindow) -> LearnedFrom | None:
+def displays_of(log: Log, before: int, read: int, window: ReplayWindow, taught_by: str) -> LearnedFrom | None:
     """Return which displays a replay goes through that reads so many of a log; None where it reads none.
 
-    So many displays of the whole log come `before` it.
+    So many displays of the whole log come `before` it; `taught_by` is what the policy learns from.
     """
     if not read:
         return None
@@ -360,6 +360,7 @@ def displays_of(log: Log, before: int, read: int, window: ReplayWindow) -> Learn
         first_time=first,
         last_time=last,
         window=window.text,
+        taught_by=taught_by,
     )
 
 

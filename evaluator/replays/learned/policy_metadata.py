@@ -40,7 +40,7 @@ class LearnedFrom(NamedTuple):
 
     `first_display` and `end_display` are the numbers of the first, and of the first after them, `first_time` and
     `last_time` the times of the first and the last, in ticks. The window is what was asked for: rounds, a duration, or
-    ``none``.
+    ``none``. What taught the policy is `taught_by`, an option's words.
     """
 
     log: str
@@ -51,6 +51,7 @@ class LearnedFrom(NamedTuple):
     first_time: int
     last_time: int
     window: str
+    taught_by: str = "objective"
 
     def shares(self, other: LearnedFrom) -> bool:
         """Return whether some displays may be those of `other`: of one source, and neither all before nor all after."""
@@ -121,9 +122,15 @@ def written(content: PolicyContent) -> bytes:
             "moments": cdf.moments and cdf.moments._asdict(),
         },
         "encoder": content.encoder and content.encoder.to_dict(),
-        "learned_from": [source._asdict() for source in content.learned_from],
+        "learned_from": [_source(source) for source in content.learned_from],
     }
     return json.dumps(about).encode()
+
+
+def _source(source: LearnedFrom) -> dict[str, Any]:
+    """Return a source as the file says it: what taught is said where it is not the objective."""
+    said = source._asdict()
+    return {name: said[name] for name in said if name != "taught_by" or said[name] != "objective"}
 
 
 def read_metadata(text: bytes, arrays: Arrays) -> SavedWords:
@@ -205,6 +212,7 @@ def _learned_from(said: Any) -> LearnedFrom:
     words: dict[str, Any] = {name: _word(said, name, str) for name in ("log", "fingerprint")}
     words |= {name: _whole(said, name) for name in ("displays", "first_display", "end_display")}
     words |= {name: _word(said, name, int) for name in ("first_time", "last_time")}
+    words |= {"taught_by": _word(said, "taught_by", str)} if "taught_by" in said else {}
     return LearnedFrom(**words, window=_word(said, "window", str))
 
 

@@ -37,6 +37,7 @@ from evaluator.log.schema import (
     to_numpy,
 )
 from evaluator.log.vectors_of_displays import TakenActions, readable_vectors
+from evaluator.replays.rounds.survey import Survey
 from evaluator.streams import Stream, random_stream
 
 NO_VECTORS = np.zeros((1, 1, 0))
@@ -83,6 +84,30 @@ class Batch(NamedTuple):
     delay: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
     eligible: EligibleActions | None = None
+
+
+class ToldEvents(NamedTuple):
+    """The events that a policy may be told of, by their displays, shape (c,) each.
+
+    Numbers of the displays in the log, delays on the clock that the loop counts, and values. Of the surveyed events
+    they are the `rows`, a mask; None where they are all.
+    """
+
+    display: Ints
+    delay: Ints
+    value: npt.NDArray[np.float64]
+    rows: npt.NDArray[np.bool_] | None
+
+    def delayed(self, delay: Ints) -> ToldEvents:
+        """Return them with other delays, those of all surveyed events, shape (e,)."""
+        return self._replace(delay=delay if self.rows is None else delay[self.rows])
+
+
+def told_events(survey: Survey, rows: npt.NDArray[np.bool_] | None, delay: Ints) -> ToldEvents:
+    """Return the surveyed events that a policy may be told of, `rows` of them, with the delays of all, shape (e,)."""
+    chosen = slice(None) if rows is None else rows
+    value = to_numpy(survey.log.conversions["value"]).astype(np.float64, copy=False)
+    return ToldEvents(survey.display[chosen], delay[chosen], value[chosen], rows)
 
 
 class LogPiece(NamedTuple):
@@ -159,19 +184,18 @@ class LogRounds:
 
     `vectors` is the kind that a policy reads: ``action_set``, ``context``, ``target`` or ``target:NAME`` (a policy),
     ``features`` (of the actions), or None. `delay` is that of each of the log's conversions in rounds, shape (c,),
-    `NO_WINDOW` where a duration cuts it off, and `ticks` the same in ticks where the policy is told on a live clock
-    (`evaluator.replays.schedule`); `told` whether the policy may be told of each, None where it may of all.
-    `playable` are the actions that are logged at all, shape (K,): of each display's eligible ones a policy chooses
-    among these; None where every display has the same.
+    `NO_WINDOW` where a duration cuts it off. `told` are the events that the policy may be told of, on its own clock
+    (`evaluator.replays.schedule`); None where these are the conversions with those delays. `playable` are the
+    actions that are logged at all, shape (K,): of each display's eligible ones a policy chooses among these; None where
+    every display has the same.
     """
 
     log: Log
     used: int
     vectors: str | None
     delay: npt.NDArray[np.int64]
-    told: npt.NDArray[np.bool_] | None = None
+    told: ToldEvents | None = None
     playable: npt.NDArray[np.bool_] | None = None
-    ticks: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return self.used
@@ -203,7 +227,10 @@ class LogRounds:
         used, (low, high) = slice(n), piece.first_conversion[[0, n]]
         first, vectors = piece.first_conversion[: n + 1] - low, {self.vectors: piece.part(self.vectors, used)}
         sets, first_vector = piece.eligible(used), piece.first_vectors(used)
-        return GatheredDisplays(action[used], vectors, first, slice(low, high), sets, first_vector).batch(self)
+        displays = slice(piece.first, piece.first + n)
+        return GatheredDisplays(action[used], vectors, displays, first, slice(low, high), sets, first_vector).batch(
+            self
+        )
 
     def choices(
         self, vectors: npt.NDArray[np.floating], sets: SetCodes | None, first_vector: npt.NDArray[np.int64] | None
@@ -220,20 +247,25 @@ class LogRounds:
         return eligible_actions(sets, self.playable, vectors, first_vector)
 
     def events(
-        self, first: npt.NDArray[np.int64], conversions: slice | npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return what a policy may be told of some conversions: the place of each display's first, delays, and values.
+        self, displays: slice | Ints, first: Ints, conversions: slice | Ints
+    ) -> tuple[Ints, Ints, npt.NDArray[np.float64]]:
+        """Return what a policy may be told of some displays: the place of each one's first event, delays, and values.
 
-        The conversions are numbers in the log, shape (c,), or a slice, and `first` is the place among them, shape (n +
-        1,).
+        Displays and their conversions are numbers in the log, shapes (n,) and (c,), or slices; `first` is the place of
+        each display's first among these, shape (n + 1,), as is what is returned.
         """
-        every = self.delay if self.ticks is None else self.ticks
-        delay, value = every[conversions], to_numpy(self.log.conversions["value"])[conversions]
         if self.told is None:
-            return first, delay, value
-        told = self.told[conversions]
-        before = np.concatenate([[0], np.cumsum(told)])
-        return before[first], delay[told], value[told]
+            return first, self.delay[conversions], to_numpy(self.log.conversions["value"])[conversions]
+        of, delay, value, _ = self.told
+        if isinstance(displays, slice):
+            place = np.searchsorted(of, np.arange(displays.start, displays.stop + 1))
+            every = slice(place[0], place[-1])
+            return place - place[0], delay[every], value[every]
+        low = np.searchsorted(of, displays)
+        counts = np.searchsorted(of, displays, side="right") - low
+        place = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        at = np.repeat(low - place[:-1], counts) + np.arange(place[-1])
+        return place, delay[at], value[at]
 
     def batches(self, size: int = BATCH) -> Iterator[tuple[int, Batch]]:
         """Yield (number of its first display, batch)."""
@@ -416,13 +448,15 @@ class LogOrder:
 class GatheredDisplays(NamedTuple):
     """Some displays of a piece in some order: as a batch, but with their conversions' numbers among the log's own.
 
-    Vectors are held by each name that was asked for. `first_conversion`, shape (n + 1,), is the place of each display's
-    first in `conversion`, shape (c,), or a slice. Eligible actions are None where they were not read; `first_vector`,
-    shape (n + 1,), is there where displays have their own number of vectors.
+    `displays` are their own numbers there, shape (n,), or a slice. Vectors are held by each name that was asked for.
+    `first_conversion`, shape (n + 1,), is the place of each display's first in `conversion`, shape (c,), or a slice.
+    Eligible actions are None where they were not read; `first_vector`, shape (n + 1,), is there where displays have
+    their own number of vectors.
     """
 
     action: npt.NDArray[np.int32]
     vectors: dict[str | None, npt.NDArray[np.floating]]
+    displays: Ints | slice
     first_conversion: Ints
     conversion: Ints | slice
     eligible: SetCodes | None = None
@@ -430,7 +464,7 @@ class GatheredDisplays(NamedTuple):
 
     def batch(self, rounds: LogRounds) -> Batch:
         """Return them as a policy reads them."""
-        events = rounds.events(self.first_conversion, self.conversion)
+        events = rounds.events(self.displays, self.first_conversion, self.conversion)
         vectors, eligible = rounds.choices(self.vectors[rounds.vectors], self.eligible, self.first_vector)
         return Batch(self.action, vectors, *events, eligible)
 
@@ -448,7 +482,7 @@ def gather(
     conversion = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
     own = {name: piece.part(name, displays) for name in vectors}
     sets, first_vector = piece.eligible(displays), piece.first_vectors(displays)
-    return GatheredDisplays(action[displays], own, bounds, conversion, sets, first_vector)
+    return GatheredDisplays(action[displays], own, piece.first + displays, bounds, conversion, sets, first_vector)
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

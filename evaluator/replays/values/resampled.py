@@ -28,7 +28,7 @@ From the values of resampled replays come the intervals of expected values, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -174,18 +174,19 @@ def _estimate_anew(logs: Sequence[_ResampledLog]) -> None:
     refits = any(map(rests_on_delays, plans))
     if not refits and not any(map(rests_on_frequencies, plans)):
         return
-    survey = plans[0].survey
+    survey, teachers = plans[0].survey, {id(plan.teacher): plan.teacher for plan in plans}
+    surveys = {id(survey): survey, **teachers} if refits else {}
     shown = [np.zeros(survey.log.n_actions, np.int64) for _ in logs]
-    times = [np.zeros(len(survey.display) if refits else 0, np.int32) for _ in logs]
+    times = [{key: np.zeros(len(one.display), np.int32) for key, one in surveys.items()} for _ in logs]
     draws = [log.drawing(0) for log in logs]
     for piece in blocks(survey.log, ["action"], [], BLOCK):
         n = len(piece.action)
-        low, high = int(piece.first_conversion[0]), int(piece.first_conversion[-1])
+        own = {key: np.searchsorted(one.display, [piece.first, piece.first + n]) for key, one in surveys.items()}
         for i, draw in enumerate(draws):
             drawn = np.bincount(draw(piece.first, n), minlength=n)
             shown[i] += np.bincount(piece.action, weights=drawn, minlength=len(shown[i])).astype(np.int64)
-            if refits:
-                times[i][low:high] = drawn[survey.display[low:high] - piece.first]
+            for key, (low, high) in own.items():
+                times[i][key][low:high] = drawn[surveys[key].display[low:high] - piece.first]
     for log, counts, copies in zip(logs, shown, times, strict=True):
         log.asked = [asked.with_plan(refitted(asked.plan, counts, copies, log.draws(_KNOWN))) for asked in log.asked]
 
@@ -397,19 +398,23 @@ def rests_on_frequencies(plan: ReplayPlan) -> bool:
 
 
 def refitted(
-    plan: ReplayPlan, shown: npt.NDArray[np.int64], times: npt.NDArray[np.integer], rng: np.random.Generator
+    plan: ReplayPlan,
+    shown: npt.NDArray[np.int64],
+    times: Mapping[int, npt.NDArray[np.integer]],
+    rng: np.random.Generator,
 ) -> ReplayPlan:
     """Return a plan as a resampled log makes it, of whose actions so many displays are `shown`, shape (K,).
 
-    Each of the log's conversions is there `times` times, shape (c,); `rng` draws from the delays known before the log.
+    Each of a survey's events is there `times` times, shape (c,), by its identity; `rng` draws from the delays known
+    before the log.
     """
     if _told_fit(plan):
         known = None if plan.known is None else plan.known.drawn(rng)
-        told = told_anew(plan, known, times)
+        told = told_anew(plan, known, times[id(plan.teacher)])
         if told is not None:  # else no conversion was drawn
             plan = replace(plan, setting=replace(plan.setting, delay_cdf=told))
     if plan.maturity.correction is not None:
-        correction = plan.maturity.correction.refitted(plan.survey, times)
+        correction = plan.maturity.correction.refitted(plan.survey, times[id(plan.survey)])
         plan = replace(plan, maturity=replace(plan.maturity, correction=correction))
     if rests_on_frequencies(plan):
         propensities = resolve_propensities(replace(plan.survey, shown=shown), "estimate")
@@ -450,15 +455,15 @@ class ClusterDraws:
 def told_anew(plan: ReplayPlan, known: KnownDelays | None, times: npt.NDArray[np.integer]) -> DelayCDF | None:
     """Return the delay CDF that a plan's policy is told on a resampled log; None where no conversion was drawn.
 
-    `known` are the delays known before the log, resampled, if no more is told. Each conversion is there `times` times,
-    shape (c,).
+    `known` are the delays known before the log, resampled, if no more is told. Each event that teaches is there `times`
+    times, shape (c,).
     """
     survey, clock, window = plan.told, plan.clock, plan.window
-    if survey is not plan.survey:
+    if survey is not plan.teacher:
         until = survey.log.meta.observed_until
         assert until is not None  # when the displays began that are left out
-        when = plan.survey.shown_at + plan.survey.delay_ticks
-        times = times[(plan.survey.display < len(survey.log)) & (when <= until)]
+        when = plan.teacher.shown_at + plan.teacher.delay_ticks
+        times = times[(plan.teacher.display < len(survey.log)) & (when <= until)]
     even = np.arange(len(times))[even_conversions(survey.log, survey.display, plan.options.seed)]
     seen = (
         seen_delays(survey, clock, window, np.repeat(even, times[even])) if known is None else known.on(clock, window)

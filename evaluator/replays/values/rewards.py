@@ -213,8 +213,10 @@ class References:
 
     def source(self, plan: ReplayPlan, read: int) -> LearnedFrom | None:
         """Return which displays a replay goes through that reads so many: of a log on disk at the cost of a scan."""
-        key = ("source", plan.before, read, plan.window)
-        return self._once(key, lambda: displays_of(plan.log, plan.before, read, plan.window))
+        asked = plan.window, plan.options.learn_from
+        return self._once(
+            ("source", plan.before, read, *asked), lambda: displays_of(plan.log, plan.before, read, *asked)
+        )
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         if key not in self._found:
