@@ -101,7 +101,7 @@ def replay(
         return execute_in_jobs(asked, logged, executor=executor, place=place)
 
 
-@shows(CompareOptions, ReplayOptions, leave_out=["baseline", "window"])
+@shows(CompareOptions, ReplayOptions, leave_out=["baseline", "window", "learn_every"])
 @one_blas_thread()
 def compare(
     log: LogLike | None = None,
@@ -157,9 +157,9 @@ def compare(
 
     refuse_unknown("compare", options, CompareOptions, ReplayOptions)
     given = under_own_names(CompareOptions, under_own_names(ReplayOptions, options))
-    names = ("windows", "learn_every", "study", "ship_if", "look", "bootstrap")
+    names = ("windows", "schedules", "study", "ship_if", "look", "bootstrap")
     own = CompareOptions(**{name: given.pop(name, None) for name in names})
-    cut_offs, schedules, rule, look = own.asked_windows, own.learn_every, own.rule, own.asked_look
+    cut_offs, schedules, rule, look = own.asked_windows, own.schedules, own.rule, own.asked_look
     descriptions = as_descriptions(policies)
     reading: dict[str, Any] = {}
     said: dict[str, Any] = {}

@@ -92,8 +92,10 @@ def test_the_keywords_are_those_of_the_declarations() -> None:
 def test_signature_and_docstring_show_every_option(name: str, options: type[Options]) -> None:
     function = getattr(evaluator, name)
     shown, fields = inspect.signature(function).parameters, {f.name: f for f in dataclasses.fields(options)}
-    if name == "compare":  # which takes more than one window, any policy as a baseline, and resamples as it needs
-        others = {"window", "baseline"} | ({"bootstrap"} if options is ReplayOptions else set())
+    if (
+        name == "compare"
+    ):  # which takes several windows and schedules, any policy as a baseline, and resamples as it needs
+        others = {"window", "learn_every", "baseline"} | ({"bootstrap"} if options is ReplayOptions else set())
         fields = {own: field for own, field in fields.items() if own not in others}
     for field in fields.values():
         assert shown[field.name].default == field.default

@@ -75,7 +75,7 @@ def option(name: str, declared: Option, **more: Any) -> Any:
     """
     pairs = [word for word in declared.flags if "/" in word]
     names = pairs or [f"--{name.replace('_', '-')}"]
-    names += [f"--{second}" for second in (declared.singular, declared.plural) if second]
+    names += [f"--{second.replace('_', '-')}" for second in (declared.singular, declared.plural) if second]
     names += [word for word in declared.flags if "/" not in word]
     if declared.plural:  # typer reads several, so that more than one can be refused in words
         more["metavar"] = "<str>"

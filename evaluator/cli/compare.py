@@ -69,7 +69,7 @@ def compare_command(
     with kept_output(out) as (folder, save):
         asked = CompareOptions(**comparing)
         specs, windows, baseline, rule = policies or [], asked.asked_windows, asked.baseline, asked.rule
-        draws, look, schedules = asked.bootstrap, asked.asked_look, asked.learn_every
+        draws, look, schedules = asked.bootstrap, asked.asked_look, asked.schedules
         if asked.study is not None:
             from evaluator.comparisons.study_file import read_study
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import BOOTSTRAP, DECIDES, ESTIMATE, LEARN_EVERY, TRIED, WINDOWS
+from evaluator.options.shared import BOOTSTRAP, DECIDES, ESTIMATE, SCHEDULES, TRIED, WINDOWS
 
 if TYPE_CHECKING:
     from evaluator.comparisons.rule import Look, ShipRule
@@ -20,10 +20,7 @@ class CompareOptions(Options):
     """Options of a comparison that no replay has."""
 
     windows: Sequence[str | int | None] | None = WINDOWS.field()
-    learn_every: Sequence[str | int] | None = LEARN_EVERY.but(
-        help="When what happened reaches each policy, one or several: event (at once), 500 (rounds), 1h, or 1d@03:00",
-        example="event,1h,1d@03:00",
-    ).field()
+    schedules: Sequence[str | int] | None = SCHEDULES.field()
     baseline: str | None = option(
         None,
         "One of the policies, to compare the others with. Default: the logging policy",

@@ -5,7 +5,7 @@
     dataset = "shop-log"                    # as --dataset; any option that reads the log beside it
     policies = ["random", "delayed-klucb"]  # as --policy
     windows = [500, 2000, "7d", "none"]     # as --windows; one alone: window = 500
-    learn_every = ["event", "1d@03:00"]     # as --learn-every
+    learn_every = ["event", "1d@03:00"]     # as --schedules, or schedules = [...]
     baseline = "random"
     ship_if = "uplift > 0.002"              # as --ship-if
     look = "3 of 5"                         # as --look
@@ -34,17 +34,17 @@ from evaluator.errors import EvaluatorError, KeyOfFileError, SourceError, neares
 from evaluator.input_files import NotTomlError, read_toml
 from evaluator.options.declaration import Options, alternatives, kinds_of, several
 from evaluator.options.deployment import parse_schedule
-from evaluator.options.shared import POLICIES, WINDOWS
+from evaluator.options.shared import POLICIES, SCHEDULES, WINDOWS
 from evaluator.policies.registry import resolve
 from evaluator.reading.options import ReadingOptions
 from evaluator.replays.options import GUARDRAILS, ReplayOptions
 
 _OWN: dict[str, type] = {
     "dataset": str, "baseline": str, "ship_if": str, "look": str, "policies": list, "windows": list, "policy": list,
-    "learn_every": list,
+    "schedules": list,
 }  # fmt: skip
 # What takes several values, of which one may be named alone.
-_PLURALS = {"policies": POLICIES, "windows": WINDOWS, "guardrails": GUARDRAILS}
+_PLURALS = {"policies": POLICIES, "windows": WINDOWS, "schedules": SCHEDULES, "guardrails": GUARDRAILS}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
 
 
@@ -136,8 +136,8 @@ def read_study(path: str | Path) -> StudyFile:
         reading=reading,
         policies=tuple(_specs(path, said)),
         windows=tuple(_window(path, i, w) for i, w in enumerate(said["windows"])) if "windows" in said else None,
-        schedules=tuple(_learns(path, i, of) for i, of in enumerate(said["learn_every"]))
-        if "learn_every" in said
+        schedules=tuple(_learns(path, i, of) for i, of in enumerate(said["schedules"]))
+        if "schedules" in said
         else None,
         baseline=said.get("baseline"),
         rule=rule,
@@ -149,8 +149,6 @@ def read_study(path: str | Path) -> StudyFile:
 def _under_one_name(path: str | Path, said: dict[str, Any]) -> dict[str, Any]:
     """Return what is said with one policy, window or guardrail, which a file may name alone, among the several."""
     said = dict(said)
-    if isinstance(said.get("learn_every"), str | int):
-        said["learn_every"] = [said["learn_every"]]
     for plural, declared in _PLURALS.items():
         one = declared.singular
         if one not in said or (one == "policy" and not isinstance(said[one], str)):
@@ -182,10 +180,10 @@ def _window(path: str | Path, i: int, value: object) -> str | int | None:
 def _learns(path: str | Path, i: int, value: object) -> str | int:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise KeyOfFileError(
-            f"{_line(path, 'learn_every')}: `learn_every[{i}]` is {value!r}.",
+            f"{_line(path, 'schedules')}: `schedules[{i}]` is {value!r}.",
             remedy='write "event", rounds, "1h" or "1d@03:00".',
         )
-    with _naming(path, "learn_every", f"`learn_every[{i}]`"):
+    with _naming(path, "schedules", f"`schedules[{i}]`"):
         parse_schedule(value, None)
     return value
 

@@ -15,7 +15,7 @@ from evaluator.reading.options import ReadingOptions
 
 if TYPE_CHECKING:
     from evaluator.log import Log
-    from evaluator.reading.adapter import Reading
+    from evaluator.reading.canonical import Reading
     from evaluator.reading.converting import convert, make
     from evaluator.reading.drafting import draft
     from evaluator.reading.resolve import names, read
@@ -28,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "Reading": "reading.adapter",
+    "Reading": "reading.canonical",
     "convert": "reading.converting",
     "draft": "reading.drafting",
     "generate": "worlds.scenarios.problem",

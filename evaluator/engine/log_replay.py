@@ -131,9 +131,9 @@ class MatchingReplay:
         self._last = setting.horizon
         if begun is not None:
             self._pending, self._last = begun.pending, begun.last
-            self._progress.rounds[0], self._progress.prepared[0] = begun.rounds, begun.prepared
+            self._progress[loop.ROUNDS], self._progress[loop.PREPARED] = begun.rounds, begun.prepared
             # What is still to come counts among what this replay may reveal.
-            self._progress.generated[0] = begun.pending.size[0]
+            self._progress[loop.GENERATED] = begun.pending.size[0]
         self._times = pushes
         self._pushes: Pushes | None = None
         self._end: Batch | None = None
@@ -155,16 +155,16 @@ class MatchingReplay:
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
         reach = _reach(batch.delay, self._setting.window, self._last, self._times)
         pending = with_room(pending, len(batch.delay), reach=reach)
-        before = int(self._progress.rounds[0])
+        before = int(self._progress[loop.ROUNDS])
         accepted = np.empty(len(batch.action), np.int64)
         choices = np.empty(len(batch.action), np.int32) if self._recorded else None
-        with blamed(self._policy, self._setting.n_actions, self._progress.rounds):
+        with blamed(self._policy, self._setting.n_actions, self._progress[loop.ROUNDS :]):
             seen = self._step(*self._arguments(batch, pending, accepted, choices))
         if choices is not None:
             self._choices.append(choices[:seen])
         self._pending = pending
         self._end = None if self._times is None else _end_of(batch)
-        self._displays.append(first + accepted[: int(self._progress.rounds[0]) - before])
+        self._displays.append(first + accepted[: int(self._progress[loop.ROUNDS]) - before])
         self._read += int(seen)
         self.done = seen < len(batch.action)
         return self._displays[-1]
@@ -184,7 +184,7 @@ class MatchingReplay:
         choices: npt.NDArray[np.int32] | None,
     ) -> tuple[Any, ...]:
         if self._times is not None and self._pushes is None:
-            before = int(self._progress.rounds[0])
+            before = int(self._progress[loop.ROUNDS])
             self._pushes = self._times.begin(self._last, batch.vectors.shape[2], self._rng, before=before)
         return (
             self._state, self._rng, batch, self._source, self._setting.window, self._last, pending, self._progress,
@@ -271,14 +271,14 @@ class QueueReplay:
         state = self._policy.start(setting)
         queues = loop.queues_of(action, k)
         step = loop_for(self._policy, loop.replay, loop.replay_uncached, loop.replay_interpreted)
-        with blamed(self._policy, setting.n_actions, progress.rounds):
+        with blamed(self._policy, setting.n_actions, progress[loop.ROUNDS :]):
             step(state, self._rng, batch, queues, setting.window, horizon, pending, progress, accepted, None, pushes)
         # Every display up to the last one served was looked at; those left in a queue were not rejected but not needed.
         dry = int(queues.dry[0])
-        done = _result(accepted[: int(progress.rounds[0])], n, progress, pending, state, self._rng, dry)
+        done = _result(accepted[: int(progress[loop.ROUNDS])], n, progress, pending, state, self._rng, dry)
         if pushes is None:
             return done
-        with blamed(self._policy, setting.n_actions, progress.rounds):
+        with blamed(self._policy, setting.n_actions, progress[loop.ROUNDS :]):
             end = _end_of(batch)
             step(state, self._rng, end, queues, setting.window, horizon, pending, progress, accepted, None, pushes)
         return replace(done, prepared=False)
@@ -364,7 +364,7 @@ def _reach(delay: npt.NDArray[np.int64], window: int, last: int, pushes: PushTim
 def _result(
     displays: npt.NDArray[np.int64],
     read: int,
-    progress: loop.ReplayCounters,
+    progress: loop.Counters,
     pending: PendingConversions | None,
     state: Any,
     rng: np.random.Generator,
@@ -373,14 +373,14 @@ def _result(
     return Replay(
         displays=displays,
         read=read,
-        generated=int(progress.generated[0]),
-        delivered=int(progress.delivered[0]),
-        expired=int(progress.expired[0]),
+        generated=int(progress[loop.GENERATED]),
+        delivered=int(progress[loop.DELIVERED]),
+        expired=int(progress[loop.EXPIRED]),
         pending=0 if pending is None else int(pending.size[0]),
         dry=dry,
         state=state,
         # A queue that runs dry leaves its round begun.
-        prepared=bool(progress.prepared[0]),
+        prepared=bool(progress[loop.PREPARED]),
         rng=rng,
         calendar=pending,
     )

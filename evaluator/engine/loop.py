@@ -40,23 +40,15 @@ from evaluator.units import NO_WINDOW
 Choices = npt.NDArray[np.int32]
 
 
-class ReplayCounters(NamedTuple):
-    """Counters of a replay, each of shape (1,).
-
-    `prepared` is 1 while a round waits for its display; `rounds` counts accepted displays; `generated` conversions
-    are theirs, of which `expired` come after the window and `delivered` have been revealed.
-    """
-
-    prepared: npt.NDArray[np.int64]
-    rounds: npt.NDArray[np.int64]
-    generated: npt.NDArray[np.int64]
-    expired: npt.NDArray[np.int64]
-    delivered: npt.NDArray[np.int64]
+# Counters of a replay, in one array: 1 while a round waits for its display, accepted displays, their conversions, those
+# of them that come after the window, and those that have been revealed.
+PREPARED, ROUNDS, GENERATED, EXPIRED, DELIVERED = range(5)
+Counters = npt.NDArray[np.int64]
 
 
-def no_progress() -> ReplayCounters:
+def no_progress() -> Counters:
     """Return counters at 0."""
-    return ReplayCounters(*(np.zeros(1, np.int64) for _ in ReplayCounters._fields))
+    return np.zeros(5, np.int64)
 
 
 class Matched(NamedTuple):
@@ -101,7 +93,7 @@ def _replay(
     window: int,
     horizon: int,
     pending: PendingConversions,
-    progress: ReplayCounters,
+    progress: Counters,
     accepted: npt.NDArray[np.int64] | None,
     choices: Choices | None,
     pushes: Pushes | None = None,
@@ -114,23 +106,39 @@ def _replay(
     push. None for any of these is compiled without.
     """
     state, rng, batch, source, pending, progress = borrowed((state, rng, batch, source, pending, progress))
-    n = batch.action.shape[0]
-    written = i = 0
+    n, among = batch.action.shape[0], batch.eligible is not None
+    written = i = expired = delivered = generated = 0
+    # Numbers in registers: the loop waits for what it has just written. Sources and errors read the rounds from memory.
+    rounds = progress[ROUNDS]
     if pushes is not None and n == 0:
-        teach(state, pushes, pending, progress.rounds[0], batch.eligible is not None, progress.delivered)
+        progress[DELIVERED] += teach(state, pushes, pending, rounds, among)
         return 0
-    while progress.rounds[0] < horizon:
+    while rounds < horizon:
         i = next_display(source, state, rng, batch, i, horizon, progress, choices)
         if i >= n:
             break
         # As wide as every other, as in `_logged`, which would be compiled once more for being called from here.
         action: Any = np.int64(batch.action[i])
         vectors = _vectors_shown(batch.vectors, batch.eligible, i, action)
-        play_round(state, vectors, batch, i, action, window, pending, progress, pushes)
+        if pushes is None:
+            shown(state, vectors, action)
+        rounds += 1
+        progress[ROUNDS] = rounds
+        generated += batch.first_conversion[i + 1] - batch.first_conversion[i]
+        expired += await_conversions(pending, batch, i, rounds, action, vectors, window, pushes)
+        if pushes is None:
+            delivered += tell_due(state, pending, rounds)
+        else:
+            hold(pushes, rounds, action, vectors, row(vectors, action))
+            delivered += teach_pushed(state, pushes, pending, rounds, among)
+        progress[PREPARED] = 0
         if accepted is not None:
             accepted[written] = i
         written += 1
         i += 1
+    progress[GENERATED] += generated
+    progress[EXPIRED] += expired
+    progress[DELIVERED] += delivered
     return i
 
 
@@ -151,13 +159,13 @@ def _next_matched(
     batch: Batch,
     i: int,
     horizon: int,
-    progress: ReplayCounters,
+    progress: Counters,
     choices: Choices | None,
 ) -> int:
     n = batch.action.shape[0]
-    if i < n and progress.prepared[0] == 0:
+    if i < n and progress[PREPARED] == 0:
         begin(state, rng)
-        progress.prepared[0] = 1
+        progress[PREPARED] = 1
     if choices is None:
         return _first_match(state, batch, i, source.n_actions)
     while i < n:
@@ -196,15 +204,15 @@ def _next_among(
     batch: Batch,
     i: int,
     horizon: int,
-    progress: ReplayCounters,
+    progress: Counters,
     choices: Choices | None,
 ) -> int:
     n = batch.action.shape[0]
     if i < n:
-        if progress.prepared[0] == 0:
+        if progress[PREPARED] == 0:
             begin_among(state, rng)
             source.tie_key[0] = NO_KEY
-            progress.prepared[0] = 1
+            progress[PREPARED] = 1
         if source.tie_key[0] == NO_KEY:
             source.tie_key[0] = tie_key(rng) if source.random_ties else LOWEST_FIRST
     eligible: Any = batch.eligible
@@ -234,7 +242,7 @@ def _next_served(
     batch: Batch,
     i: int,
     horizon: int,
-    progress: ReplayCounters,
+    progress: Counters,
     choices: Choices | None,
 ) -> int:
     """Begin a round, and serve it from the queue of its choice.
@@ -243,9 +251,9 @@ def _next_served(
     through the whole log in its order, whatever is chosen. Where there is none, the first one that was passed over.
     """
     begin(state, rng)
-    progress.prepared[0] = 1
+    progress[PREPARED] = 1
     n = batch.action.shape[0]
-    place = progress.rounds[0] * n // horizon
+    place = progress[ROUNDS] * n // horizon
     action = choose_possible(state, batch.vectors[0], source.heads.shape[0])
     at, end = source.heads[action], source.ends[action]
     while at < end and source.display[at] < place:
@@ -270,7 +278,7 @@ def _next_logged(
     batch: Batch,
     i: int,
     horizon: int,
-    progress: ReplayCounters,
+    progress: Counters,
     choices: Choices | None,
 ) -> int:
     while i < batch.action.shape[0] and batch.action[i] < 0:
@@ -317,42 +325,29 @@ def _place(batch: Batch, i: int) -> int:
 
 
 @inlinable
-def play_round(
-    state: Any,
-    vectors: npt.NDArray[np.floating],
+def await_conversions(
+    pending: PendingConversions,
     batch: Batch,
     i: int,
+    now: int,
     action: int,
+    vectors: npt.NDArray[np.floating],
     window: int,
-    pending: PendingConversions,
-    progress: ReplayCounters,
     pushes: Pushes | None,
-) -> None:
-    """Show display `i`, whose vectors these are, then reveal every conversion due by the end of the round.
-
-    With pushes both wait for the next one that brings the round.
-    """
-    if pushes is None:
-        shown(state, vectors, action)
-    progress.rounds[0] += 1
-    now = progress.rounds[0]
+) -> int:
+    """Let the conversions of display `i` wait, which round `now` shows; return how many come after the window."""
+    expired = 0
     for c in range(batch.first_conversion[i], batch.first_conversion[i + 1]):
-        progress.generated[0] += 1
         delay = batch.delay[c]
         if pushes is not None and delay < NO_WINDOW:
             delay = rounds_until(pushes.clock, now, delay)
             if pushes.closes:
                 delay = min(delay, window)
         if delay > window:
-            progress.expired[0] += 1
+            expired += 1
         else:
             push(pending, now + delay, delay, action, batch.value[c], vectors, row(vectors, action))
-    if pushes is None:
-        tell_due(state, pending, now, progress.delivered)
-    else:
-        hold(pushes, now, action, vectors, row(vectors, action))
-        teach_pushed(state, pushes, pending, now, batch.eligible is not None, progress.delivered)
-    progress.prepared[0] = 0
+    return expired
 
 
 replay = compiled(_replay)

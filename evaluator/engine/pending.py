@@ -17,42 +17,47 @@ from evaluator.engine.kernels.compiling import compiled, inlinable
 
 # A power of 2. Delays may be longer than any number of rounds that fits into memory.
 LONGEST_RING = 1 << 20
+FOLLOWING, DUE, DELAY, ACTION = range(4)
+_FIRST, _LAST = range(2)
 
 
 class PendingConversions(NamedTuple):
     """The calendar, and what each of its slots holds.
 
-    A ring of rounds, shape (2^k,), longer than any delay or as long as `LONGEST_RING`: the first slot of each round's
-    list, -1 when empty, and the last one of those that are not. Of each slot, shape (slots,): the next of the same
-    list, -1 at its end (`following`), and of its conversion the round in which it is revealed (`due`), its delay in
-    rounds, action and value, and the shown action's vector, shape (slots, d). Slots not in use are ``free[size[0]:]``;
-    `size` is the number of conversions that are pending, shape (1,).
+    `ring` has a row for each round, shape (2^k, 2), longer than any delay or as long as `LONGEST_RING`: the first and
+    the last slot of the round's list, -1 and anything when it is empty. `slots` has the columns `FOLLOWING`, the next
+    slot of the same list, -1 at its end, and of the slot's conversion `DUE`, the round in which it is revealed, `DELAY`
+    in rounds, and `ACTION`, shape (slots, 4). Of each conversion, too: its value, shape (slots,), and the shown
+    action's vector, shape (slots, d). Slots not in use are ``free[size[0]:]``; `size` is the number of conversions that
+    are pending, shape (1,).
     """
 
-    first: npt.NDArray[np.int32]
-    last: npt.NDArray[np.int32]
-    following: npt.NDArray[np.int64]
+    ring: npt.NDArray[np.int32]
+    slots: npt.NDArray[np.int64]
     free: npt.NDArray[np.int64]
     size: npt.NDArray[np.int64]
-    due: npt.NDArray[np.int64]
-    delay: npt.NDArray[np.int64]
-    action: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
     vector: npt.NDArray[np.float64]
+
+    def waiting(self) -> npt.NDArray[np.int64]:
+        """Return the slots in use in the order in which they will be revealed."""
+        found = []
+        for slot in self.ring[:, _FIRST].tolist():
+            while slot >= 0:
+                found.append(slot)
+                slot = int(self.slots[slot, FOLLOWING])
+        order = np.array(found, np.int64)
+        return order[np.argsort(self.slots[order, DUE], kind="stable")]
 
 
 def nothing_pending(slots: int, dimension: int, *, reach: int = 0) -> PendingConversions:
     """Return an empty calendar for delays up to `reach` rounds."""
     rounds = min(1 << int(reach).bit_length(), LONGEST_RING)
     return PendingConversions(
-        first=np.full(rounds, -1, np.int32),
-        last=np.zeros(rounds, np.int32),
-        following=np.full(slots, -1, np.int64),
+        ring=np.full((rounds, 2), -1, np.int32),
+        slots=np.zeros((slots, 4), np.int64),
         free=np.arange(slots, dtype=np.int64),
         size=np.zeros(1, np.int64),
-        due=np.zeros(slots, np.int64),
-        delay=np.zeros(slots, np.int64),
-        action=np.zeros(slots, np.int64),
         value=np.zeros(slots),
         vector=np.zeros((slots, dimension)),
     )
@@ -60,7 +65,7 @@ def nothing_pending(slots: int, dimension: int, *, reach: int = 0) -> PendingCon
 
 def with_room(pending: PendingConversions, more: int, *, reach: int) -> PendingConversions:
     """Return the calendar with room for `more` conversions and for delays up to `reach`, grown by doubling."""
-    slots, rounds = len(pending.free), len(pending.first)
+    slots, rounds = len(pending.free), len(pending.ring)
     needed = int(pending.size[0]) + more
     if needed <= slots and min(reach, LONGEST_RING - 1) < rounds:
         return pending
@@ -74,19 +79,12 @@ def with_room(pending: PendingConversions, more: int, *, reach: int) -> PendingC
 
 def _move_all(pending: PendingConversions, larger: PendingConversions) -> None:
     """Enter all that is pending into an empty calendar, list by list, so that the order within a round is kept."""
-    for at in range(pending.first.shape[0]):
-        slot = pending.first[at]
+    for at in range(pending.ring.shape[0]):
+        slot = pending.ring[at, _FIRST]
         while slot >= 0:
-            push(
-                larger,
-                pending.due[slot],
-                pending.delay[slot],
-                pending.action[slot],
-                pending.value[slot],
-                pending.vector,
-                slot,
-            )
-            slot = pending.following[slot]
+            own = pending.slots[slot]
+            push(larger, own[DUE], own[DELAY], own[ACTION], pending.value[slot], pending.vector, slot)
+            slot = own[FOLLOWING]
 
 
 @inlinable
@@ -102,19 +100,20 @@ def push(
     """Add a conversion of a display that showed vectors[r]. O(d)."""
     slot = pending.free[pending.size[0]]
     pending.size[0] += 1
-    pending.due[slot] = due
-    pending.delay[slot] = delay
-    pending.action[slot] = action
+    slots, ring = pending.slots, pending.ring
+    slots[slot, FOLLOWING] = -1
+    slots[slot, DUE] = due
+    slots[slot, DELAY] = delay
+    slots[slot, ACTION] = action
     pending.value[slot] = value
     for i in range(vectors.shape[1]):
         pending.vector[slot, i] = vectors[r, i]
-    pending.following[slot] = -1
-    at = due & (pending.first.shape[0] - 1)
-    if pending.first[at] < 0:
-        pending.first[at] = slot
+    at = due & (ring.shape[0] - 1)
+    if ring[at, _FIRST] < 0:
+        ring[at, _FIRST] = slot
     else:
-        pending.following[pending.last[at]] = slot
-    pending.last[at] = slot
+        slots[ring[at, _LAST], FOLLOWING] = slot
+    ring[at, _LAST] = slot
 
 
 @inlinable
@@ -123,13 +122,13 @@ def take(pending: PendingConversions, now: int) -> int:
 
     Every round must be emptied before the next begins.
     """
-    at = now & (pending.first.shape[0] - 1)
-    slot = pending.first[at]
+    at = now & (pending.ring.shape[0] - 1)
+    slot = pending.ring[at, _FIRST]
     if slot < 0:
         return slot
-    if pending.due[slot] != now:
+    if pending.slots[slot, DUE] != now:
         return _take_later(pending, at, now)
-    pending.first[at] = pending.following[slot]
+    pending.ring[at, _FIRST] = pending.slots[slot, FOLLOWING]
     pending.size[0] -= 1
     pending.free[pending.size[0]] = slot
     return slot
@@ -138,13 +137,15 @@ def take(pending: PendingConversions, now: int) -> int:
 @inlinable
 def _take_later(pending: PendingConversions, at: int, now: int) -> int:
     """Remove the next conversion due in round `now` from a list whose first one is due in another; -1 if none is."""
-    before, slot = pending.first[at], pending.following[pending.first[at]]
-    while slot >= 0 and pending.due[slot] != now:
-        before, slot = slot, pending.following[slot]
+    slots = pending.slots
+    before = pending.ring[at, _FIRST]
+    slot = slots[before, FOLLOWING]
+    while slot >= 0 and slots[slot, DUE] != now:
+        before, slot = slot, slots[slot, FOLLOWING]
     if slot >= 0:
-        pending.following[before] = pending.following[slot]
-        if pending.following[before] < 0:
-            pending.last[at] = before
+        slots[before, FOLLOWING] = slots[slot, FOLLOWING]
+        if slots[before, FOLLOWING] < 0:
+            pending.ring[at, _LAST] = before
         pending.size[0] -= 1
         pending.free[pending.size[0]] = slot
     return slot

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.compiling import inlinable
-from evaluator.engine.pending import PendingConversions, take
+from evaluator.engine.pending import ACTION, DELAY, PendingConversions, take
 from evaluator.policies.dispatch import ages, begin, begin_among, shown, told, told_sum
 
 Ints = npt.NDArray[np.int64]
@@ -136,19 +136,20 @@ def hold(pushes: Pushes, now: int, action: int, vectors: npt.NDArray[np.floating
 
 
 @inlinable
-def teach_pushed(
-    state: Any, pushes: Pushes, pending: PendingConversions, now: int, among: bool, delivered: Ints
-) -> None:
-    """Tell the policy all that the pushes bring which come after round `now`."""
+def teach_pushed(state: Any, pushes: Pushes, pending: PendingConversions, now: int, among: bool) -> int:
+    """Tell the policy all that the pushes bring which come after round `now`; return how many conversions."""
+    delivered = 0
     while pushes.done[0] < pushes.after.shape[0] and pushes.after[pushes.done[0]] <= now:
-        teach(state, pushes, pending, min(pushes.cut[pushes.done[0]], now), among, delivered)
+        delivered += teach(state, pushes, pending, min(pushes.cut[pushes.done[0]], now), among)
         pushes.done[0] += 1
+    return delivered
 
 
 @inlinable
-def teach(state: Any, pushes: Pushes, pending: PendingConversions, cut: int, among: bool, delivered: Ints) -> None:
-    """Tell the policy what happened in the rounds up to `cut` that it has not learned from yet."""
+def teach(state: Any, pushes: Pushes, pending: PendingConversions, cut: int, among: bool) -> int:
+    """Tell the policy what happened up to round `cut` and it has not learned yet; return how many conversions."""
     first = pushes.taught[0] + 1
+    delivered = 0
     for r in range(first, cut + 1):
         # What passes with the first of these rounds has passed when the rounds since the last push began.
         if ages(state) and r > first:
@@ -158,18 +159,21 @@ def teach(state: Any, pushes: Pushes, pending: PendingConversions, cut: int, amo
                 begin(state, pushes.stream)
         at = (r - 1) % pushes.action.shape[0]
         shown(state, pushes.vector[at : at + 1], pushes.action[at])
-        tell_due(state, pending, r, delivered)
+        delivered += tell_due(state, pending, r)
     pushes.taught[0] = max(cut, pushes.taught[0])
+    return delivered
 
 
 @inlinable
-def tell_due(state: Any, pending: PendingConversions, now: int, delivered: Ints) -> None:
-    """Tell the policy every conversion that is due in round `now`, and what they sum to."""
-    total = 0.0
+def tell_due(state: Any, pending: PendingConversions, now: int) -> int:
+    """Tell the policy every conversion that is due in round `now`, and what they sum to; return how many."""
+    total, delivered = 0.0, 0
     slot = take(pending, now)
     while slot >= 0:
-        delivered[0] += 1
-        total += pending.value[slot]
-        told(state, pending.vector[slot], pending.action[slot], pending.delay[slot], pending.value[slot])
+        delivered += 1
+        value, own = pending.value[slot], pending.slots[slot]
+        total += value
+        told(state, pending.vector[slot], own[ACTION], own[DELAY], value)
         slot = take(pending, now)
     told_sum(state, total)
+    return delivered

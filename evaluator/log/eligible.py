@@ -166,10 +166,13 @@ def unpack(sets: pa.ChunkedArray | pa.DictionaryArray, n_actions: int) -> npt.ND
 def sizes(bits: Bits | SetCodes) -> npt.NDArray[np.int64]:
     """Return the number of eligible actions of each display, shape (n,)."""
     if isinstance(bits, SetCodes):
-        return sizes(bits.distinct)[np.asarray(bits)]
+        # A log's distinct sets may be as many as its displays, of which these may be few.
+        codes = np.asarray(bits)
+        return sizes(bits.distinct[codes]) if len(codes) < len(bits.distinct) else sizes(bits.distinct)[codes]
     counts = np.zeros(len(bits), np.int64)
-    for word in words(bits).T:  # NumPy is slow at sums of a few each
-        counts += np.bitwise_count(word)
+    # Words are read once, row by row; NumPy is slow at sums of a few each.
+    for of_word in np.bitwise_count(words(bits)).T:
+        counts += of_word
     return counts
 
 

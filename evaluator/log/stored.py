@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,9 @@ from evaluator.log.schema import (
 )
 from evaluator.log.times import summed
 
-_PARTS = ("paths", "selection", "events", "actions", "meta", "counted")
+_PARTS = ("paths", "selection", "events", "actions", "meta", "counted", "facts")
+# Columns of which something is known.
+_KNOWN = ("action", "time", "propensity")
 # Rows read at a time however few of them are kept.
 _MOST_READ = 8 * BATCH
 
@@ -69,6 +71,17 @@ class Selection:
     def drops(self) -> bool:
         """Whether displays between those of the log are left out: then its traffic is larger than the log."""
         return self.kept + self.passed < self.rows
+
+
+class RowFacts(NamedTuple):
+    """What a pass over the rows of a log's files found once these had been validated.
+
+    Displays of each action of the files, shape (K,), and times of the first and the last one in ticks.
+    """
+
+    shown: tuple[int, ...]
+    first_time: int
+    last_time: int
 
 
 class BatchedLog(Log):
@@ -125,11 +138,13 @@ class StoredLog(BatchedLog):
     """A log whose displays are rows of a Parquet file, or of several that follow each other in time, at these paths.
 
     How many there are changes nothing that is read of it, nor does it where they lie. Events, actions and metadata are
-    as in `Log`, in memory; displays are numbered after the selection.
+    as in `Log`, in memory; displays are numbered after the selection. Whatever reads the rows verifies their `facts`,
+    where these are known.
     """
 
     paths: tuple[LogFile, ...]
     selection: Selection
+    facts: RowFacts | None
 
     def __init__(
         self,
@@ -140,10 +155,11 @@ class StoredLog(BatchedLog):
         actions: pa.Table,
         meta: LogMeta,
         counted: tuple[str, ...] = (CONVERSION,),
+        facts: RowFacts | None = None,
     ) -> None:
         if selection.file is None:
             selection = replace(selection, file=file_states(paths))
-        parts = (tuple(paths), selection, events, actions, meta, counted)
+        parts = (tuple(paths), selection, events, actions, meta, counted, facts)
         for name, value in zip(_PARTS, parts, strict=True):
             object.__setattr__(self, name, value)
 
@@ -297,11 +313,14 @@ class StoredLog(BatchedLog):
         """
         needed, numbered = self._needed(columns)
         wanted, seen, traffic = self.selection.rows, 0, 0.0
-        for batch in part_batches(self.paths, size, needed):
+        batches = part_batches(self.paths, size, needed)
+        for batch in batches if self.facts is None else self._verified(batches, self.facts):
             batch = batch.slice(0, wanted - seen)
             if numbered and batch.num_rows:
-                total = summed(traffic, self._as_traffic(batch))
-                traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
+                place = np.arange(seen, seen + batch.num_rows)
+                if not {WEIGHT, ELIGIBLE}.isdisjoint(needed):
+                    total = summed(traffic, self._as_traffic(batch))
+                    traffic, place = float(total[-1]), np.rint(total).astype(np.int64) - 1
                 batch = _placed(batch, place)
             seen += batch.num_rows
             yield batch
@@ -309,6 +328,29 @@ class StoredLog(BatchedLog):
                 return
         if seen < wanted:
             raise damaged(self.paths[-1], f"{seen:,} rows where {wanted:,} were written")
+
+    def _verified(self, batches: Iterator[pa.RecordBatch], facts: RowFacts) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of the files; raise SourceError where actions, times or propensities are not as known."""
+        shown, rows, before = np.zeros(len(facts.shown), np.int64), 0, facts.first_time
+        total = sum(facts.shown)
+        for batch in batches:
+            rows += batch.num_rows
+            columns = {name: to_numpy(batch.column(name)) for name in _KNOWN if name in batch.schema.names}
+            columns = {name: column for name, column in columns.items() if len(column)}
+            sound, last = True, rows == total
+            if (action := columns.get("action")) is not None:
+                sound = bool(action.min() >= 0 and action.max() < len(shown)) and action.dtype.kind == "i"
+                shown += np.bincount(action, minlength=len(shown)) if sound else 0
+                sound = sound and not (last and tuple(shown.tolist()) != facts.shown)
+            if (time := columns.get("time")) is not None:
+                sound = sound and bool(time[0] >= before and (time[1:] >= time[:-1]).all())
+                before = int(time[-1])
+                sound = sound and not (last and before != facts.last_time)
+            if self.meta.propensity != "absent" and (p := columns.get("propensity")) is not None:
+                sound = sound and not ((p <= 0.0) | (p > 1.0)).any()
+            if not sound:
+                raise damaged(self.paths[0], "its rows are not those of which meta.json has the facts")
+            yield batch
 
     def _needed(self, columns: Sequence[str]) -> tuple[list[str], bool]:
         """Return the columns of the files that are read for some of the log, and whether places are counted meanwhile.

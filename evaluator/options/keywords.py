@@ -31,7 +31,6 @@ class BareReplayKeywords(TypedDict, total=False):
     horizon: int | None
     clock: Literal["traffic", "wall"]
     traffic_share: float
-    learn_every: str | int | None
     learn_lag: str | int | None
     sampler: Literal["rejection", "keep", "queue"] | None
     propensity: Literal["column", "uniform", "estimate", "estimate:context"] | None
@@ -68,6 +67,7 @@ class ReplayKeywords(SharedKeywords, total=False):
     """Options of `evaluator.replay` and `evaluator.plan`."""
 
     window: str | int | None
+    learn_every: str | int | None
     bootstrap: int
     guardrail: str
 
@@ -76,17 +76,20 @@ class CompareKeywords(SharedKeywords, total=False):
     """Options of `evaluator.compare`."""
 
     windows: str | int | Sequence[str | int | None] | None
+    schedules: str | int | Sequence[str | int] | None
     study: str | Path | None
     ship_if: str | None
     look: str | None
     bootstrap: int | None
     window: str | int | None
+    learn_every: str | int
 
 
 class AuditKeywords(BareReplayKeywords, total=False):
     """Options of `evaluator.audit`."""
 
     window: str | int | None
+    learn_every: str | int | None
     bootstrap: int
     twins: int
     displays: int | None

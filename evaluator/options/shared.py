@@ -39,6 +39,15 @@ LEARN_EVERY = Option(
     "day counts from the first display. Default: event.",
     example="1d@03:00",
     question=TRIED,
+    plural="schedules",
+)
+SCHEDULES = Option(
+    default=None,
+    help="When what happened reaches each policy: event (at once), 500 (rounds), 1h, 1d@03:00. Default: event",
+    more="Each policy that learns is replayed with every one, and compared with itself at `event`.",
+    example="event,1h,1d@03:00",
+    panel=REPLAY,
+    singular="learn_every",
 )
 LEARN_LAG = Option(
     default=None,

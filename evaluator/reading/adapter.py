@@ -9,7 +9,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,12 +30,12 @@ from evaluator.reading.assembly import (
     write_parts,
 )
 from evaluator.reading.candidate_sets import SetSource
-from evaluator.reading.canonical import open_canonical, write_rest
+from evaluator.reading.canonical import Reading, open_canonical, write_rest
 from evaluator.reading.event_rows import REWARDS, EventRules
 from evaluator.reading.frames import missing_values
 from evaluator.reading.intake import TIME, Intake
 from evaluator.reading.join_by_id import SecondTable, repeated
-from evaluator.reading.labels import KeptPropensities
+from evaluator.reading.kept_actions import KeptPropensities
 from evaluator.reading.options import ReadingOptions
 from evaluator.reading.outcomes import Outcomes, event_table, find_outcomes
 from evaluator.reading.per_action_columns import PolicyActions, policy_actions
@@ -54,22 +53,6 @@ _NONE = pl.DataFrame(schema={"row": pl.Int64, FILE: pl.Int32, LINE: pl.Int64})
 _TRIES, _PAUSE = 100, 0.1
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A log, and the rows that were left out of it.
-
-    Parameters
-    ----------
-    log
-        The log that was read.
-    quarantine
-        Breaches of the rows left out, one a line: file, line (row for Parquet and IPC), column, value, problem.
-    """
-
-    log: Log
-    quarantine: pa.Table
-
-
 def read_tables(
     spec: FileSpec,
     tables: Sequence[TablePart],
@@ -84,8 +67,8 @@ def read_tables(
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
 
-    Arguments are as of `evaluator.reading.resolve.read_spec_tables`. `others` are the tables of events and targets by
-    the spec's name, `of_sets` those of the calendar or the candidates. With several `jobs`, threads write the log in
+    Arguments are as of `evaluator.reading.spec_tables.read_spec_tables`. `others` are the tables of events and targets
+    by the spec's name, `of_sets` those of the calendar or the candidates. With several `jobs`, threads write the log in
     parts, where all displays stay.
     """
     plan = plan_reading(spec, tables, others, of_sets, asked)

@@ -23,8 +23,7 @@ from evaluator.reading.candidate_sets import SET, SetSource
 from evaluator.reading.canonical import DisplayWriter, displays_table
 from evaluator.reading.contexts import CODE, ContextVectors
 from evaluator.reading.intake import ACTION, TIME, Intake
-from evaluator.reading.labels import (
-    KEPT,
+from evaluator.reading.kept_actions import (
     USED,
     KeptPropensities,
     ShownActions,
@@ -33,6 +32,7 @@ from evaluator.reading.labels import (
     choose_actions,
     kept_propensities,
 )
+from evaluator.reading.labels import KEPT
 from evaluator.reading.log_folders import DISPLAYS, part_name
 from evaluator.reading.roles import COST, PROPENSITY, WEIGHT
 from evaluator.reading.sorting import FILE_ROWS

@@ -6,7 +6,7 @@ Its format, which versions of it are read and what is verified when: ``docs/refe
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluator.errors import OutputExistsError, SourceError, UsageError
-from evaluator.log import Log, LogMeta, Selection, StoredLog
+from evaluator.log import Log, LogMeta, Selection, StoredLog, find_breaches
 from evaluator.log.eligible import SetCodes, any_eligible, packed, sizes
 from evaluator.log.fingerprint import BLOCKS, BlockHashes, fingerprint_of, stored_hash
-from evaluator.log.log_files import LogFile, open_parquet, read_whole
+from evaluator.log.log_files import LogFile, damaged, open_parquet, read_whole
 from evaluator.log.log_tables import CONVERSION, OUTCOME, code_kinds, mark_kind, merge_events
 from evaluator.log.schema import (
     ACTION_SET,
@@ -36,8 +36,9 @@ from evaluator.log.schema import (
     to_numpy,
     uneven_lists,
 )
+from evaluator.log.stored import RowFacts
 from evaluator.outputs.atomic import refuse_foreign
-from evaluator.reading.labels import USED, ShownActions, choose_actions, kept_propensities
+from evaluator.reading.kept_actions import USED, ShownActions, choose_actions, kept_propensities
 from evaluator.reading.log_folders import (
     ACTIONS,
     CONVERSIONS,
@@ -47,8 +48,9 @@ from evaluator.reading.log_folders import (
     META,
     OUTCOMES,
     QUARANTINE,
+    QUARANTINED,
+    SCHEMA_OF_KINDS,
     SCHEMA_OF_PARTS,
-    SCHEMA_VERSION,
     LogFolder,
     MetaFile,
     check_end,
@@ -60,7 +62,6 @@ from evaluator.reading.log_folders import (
     read_meta,
     write_meta,
 )
-from evaluator.reading.row_breaches import QUARANTINE as BAD_ROWS
 from evaluator.units import is_whole
 
 # What each file has always had; in version 1 there is nothing else to know it by.
@@ -70,7 +71,7 @@ _COLUMNS = {
     CONVERSIONS: {"display_id", "time", "value"},
     ACTIONS: {"action", "label"},
     OUTCOMES: {"outcome", "display_id", "time", "value"},
-    QUARANTINE: set(BAD_ROWS) - {"key"},  # which came later
+    QUARANTINE: set(QUARANTINED) - {"key"},  # which came later
 }
 
 # What is said of a folder of the first version.
@@ -79,6 +80,25 @@ ROWS_PER_GROUP = 65_536
 # Columns that hardly move from row to row: as differences they take half of the file's time and space.
 RISING = ("display_id", "time", "position")
 WRITTEN = {"compression": "zstd", "write_page_checksum": True}
+
+
+_NO_ROWS = pa.table({name: pa.array([], pa.int64() if name == "line" else pa.large_string()) for name in QUARANTINED})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A log, and the rows that were left out of it.
+
+    Parameters
+    ----------
+    log
+        The log that was read.
+    quarantine
+        Breaches of the rows left out, one a line: file, line (row for Parquet and IPC), column, value, problem.
+    """
+
+    log: Log
+    quarantine: pa.Table = field(default_factory=lambda: _NO_ROWS)
 
 
 def is_canonical(folder: LogFolder) -> bool:
@@ -142,7 +162,7 @@ def open_canonical(
     if limit is not None and not is_whole(limit, 1):
         raise UsageError(f"limit={limit}.", remedy="give the number of displays to read, at least 1.")
     whole = _opened(folder, found)
-    whole.validated(vectors=False)
+    whole = whole.validated(vectors=False) if found.facts is None else whole.known_sound()
     log = whole if limit is None or limit >= len(whole) else first_displays(whole, limit)
     log = log if actions is None else only_actions(log, actions)
     return log.as_sound_as(whole)
@@ -158,7 +178,7 @@ def _opened(folder: LogFolder, found: MetaFile) -> StoredLog:
             check = check_end if name in found.displays else check_whole
             check(folder / name, file)
     earlier = (CONVERSIONS, *[OUTCOMES] * (OUTCOMES in found.files))
-    names = (*([EVENTS] if found.version >= SCHEMA_VERSION else earlier), ACTIONS)
+    names = (*([EVENTS] if found.version >= SCHEMA_OF_KINDS else earlier), ACTIONS)
     tables = {name: read_whole(folder / name) for name in names}
     paths = [folder / name for name in found.displays]
     rows = {path.name: _rows(path) for path in paths}
@@ -166,8 +186,10 @@ def _opened(folder: LogFolder, found: MetaFile) -> StoredLog:
         if name in found.files:
             check_rows(folder / name, n, found.files[name])
     n_displays = sum(rows.values())
-    selection = Selection(n_displays, n_displays)
-    return StoredLog(paths, selection, events=_events(tables), actions=tables[ACTIONS], meta=found.meta)
+    selection, actions, facts = Selection(n_displays, n_displays), tables[ACTIONS], found.facts
+    if facts is not None and (sum(facts.shown), len(facts.shown)) != (n_displays, actions.num_rows):
+        raise damaged(folder / META, "its facts are those of other rows")
+    return StoredLog(paths, selection, events=_events(tables), actions=actions, meta=found.meta, facts=facts)
 
 
 def _events(tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -218,15 +240,20 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     """Return the displays of some actions, as `evaluator.datasets.load` does while reading files.
 
     Delays still count the displays of all actions: the log has the column ``position``. Propensities become those of
-    the fewer actions where `evaluator.reading.labels.kept_propensities` knows them. Errors of the choice are as of
-    `evaluator.reading.labels.choose_actions`.
+    the fewer actions where `evaluator.reading.kept_actions.kept_propensities` knows them. Errors of the choice are as
+    of `evaluator.reading.kept_actions.choose_actions`.
     """
     meta = log.meta
     logged = meta.propensity in ("logged", "estimated")
     seen = ShownActions(log.n_actions)
     judged = np.zeros(log.n_actions, np.int64)
     until = None if meta.observed_until is None else meta.observed_until - (meta.attribution_window or 0)
-    for _, batch in log.batches(["action", "time", *["propensity"] * logged, *[WEIGHT] * (WEIGHT in log.schema.names)]):
+    columns = ["action", "time", *["propensity"] * logged, *[WEIGHT] * (WEIGHT in log.schema.names)]
+    known = log.facts is not None and sum(log.facts.shown) == len(log) and len(columns) == 2 and wanted != USED
+    if known and log.facts is not None:
+        seen.shown += np.array(log.facts.shown)
+        seen.weight += seen.shown
+    for _, batch in () if known else log.batches(columns):
         action = batch["action"]
         seen.read(action, batch.get("propensity"), batch.get(WEIGHT))
         mature = action if until is None else action[: np.searchsorted(batch["time"], until, side="right")]
@@ -413,7 +440,21 @@ def write_rest(
     if fingerprint is None:
         displays, _ = stored_hash([folder / name for name in display_files(folder)])
         fingerprint = fingerprint_of(meta, displays, events, actions)
-    write_meta(folder, replace(meta, fingerprint=fingerprint))
+    meta = replace(meta, fingerprint=fingerprint)
+    write_meta(folder, meta, _find_facts(folder, events, actions, meta))
+
+
+def _find_facts(folder: Path, events: pa.Table, actions: pa.Table, meta: LogMeta) -> RowFacts | None:
+    """Return the facts of the rows that were written; None where they break the contract, as who opens them is told."""
+    paths = [folder / name for name in display_files(folder)]
+    rows = sum(map(_rows, paths))
+    log = StoredLog(paths, Selection(rows, rows), events=events, actions=actions, meta=meta)
+    if find_breaches(log, vectors=False):
+        return None
+    shown = np.zeros(log.n_actions, np.int64)
+    for _, batch in log.batches(["action"]):
+        shown += np.bincount(batch["action"], minlength=len(shown))
+    return RowFacts(tuple(shown.tolist()), *log.time_range())
 
 
 def write_canonical(log: Log, folder: Path, *, fingerprint: str | None = None) -> None:

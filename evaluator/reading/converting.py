@@ -15,8 +15,7 @@ from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.atomic import refuse_existing, refuse_sources, whole_folder
 from evaluator.outputs.locks import undone_if_abandoned
 from evaluator.outputs.staging import writing
-from evaluator.reading.adapter import Reading
-from evaluator.reading.canonical import open_canonical, refuse_other
+from evaluator.reading.canonical import Reading, open_canonical, refuse_other
 from evaluator.reading.log_folders import FILES, META, ObjectFolder, folder_at, is_part
 from evaluator.reading.options import MADE, MadeFiles, MakeOptions
 from evaluator.reading.resolve import dataset_spec, read, sources
@@ -35,9 +34,9 @@ def convert(
 ) -> Reading:
     """Write a dataset to the canonical folder `out` and return it, with rows left out in ``quarantine.parquet``.
 
-    Memory does not grow with the number of displays (`evaluator.reading.resolve.read_spec_tables` says what it holds);
-    the log returned reads them from `out`. Until it is done the folder takes some 20 bytes a display more, 36 where
-    they have ids, what is read of a second table, and twice the columns read if it sorts.
+    Memory does not grow with the number of displays (`evaluator.reading.spec_tables.read_spec_tables` says what it
+    holds); the log returned reads them from `out`. Until it is done the folder takes some 20 bytes a display more, 36
+    where they have ids, what is read of a second table, and twice the columns read if it sorts.
 
     Parameters
     ----------

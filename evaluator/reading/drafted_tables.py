@@ -20,6 +20,8 @@ from evaluator.reading.where import written_name, written_text
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 # Kinds of events that are quoted.
 _QUOTED = 4
+# Actions that were eligible may be shown in no row of a sample.
+_MOSTLY = 0.5
 
 
 class Kinds(NamedTuple):
@@ -109,6 +111,13 @@ class Tables:
                 return self._of_kind(rows, "conversion.source")
         return None
 
+    def lists_of(self, own: Look) -> Iterator[str]:
+        """Yield the lists in rows of displays whose elements are mostly values of another column."""
+        for name in self.displays.lists if "explode" not in self.displays.source else ():
+            found = _elements(self.displays, name, "")[1].get(name)
+            if found is not None and float(found.text.is_in(own.text.implode()).mean() or 0) > _MOSTLY:  # type: ignore[arg-type]
+                yield name
+
     def join_by_id(self, ids: list[Look]) -> Join | None:
         """Return how conversions find their displays by id, also where they list the ids of several; None if not."""
         for own in ids:
@@ -127,7 +136,8 @@ class Tables:
         users = {name: look for name, look in self.told.items() if look.says_user}
         timed = any(look.is_time and not look.says_delay for look in self.told.values())
         for own in looks if timed else ():
-            if own.says_user and (told := self._holding(own, users)):
+            # A user who bought may have seen nothing.
+            if own.says_user and (told := own.name if own.name in users else self._holding(own, users)):
                 return Join("user", own.name, told)
         return None
 

@@ -174,7 +174,7 @@ class _Drafter:
             lines.append(Line("time", name, said))
         lines += self._action()
         lines += self._propensity()
-        lines += self._numbers()
+        lines += self._others()
         own, join = self._join()
         lines = [*own, *lines]
         if (shared := drafted_columns.repeated_request(v for v in table.values() if not self._taken(v))) is not None:
@@ -237,8 +237,8 @@ class _Drafter:
         self._role(self._shown, name)
         return [Line("propensity", name, said)]
 
-    def _numbers(self) -> list[Line]:
-        """Return the other roles of numbers that names suggest, commented unless it is said that columns have them."""
+    def _others(self) -> list[Line]:
+        """Return roles that names, or lists of actions, suggest, commented unless it is said that columns have them."""
         lines = []
         for role in (role for role in DISPLAY.values() if role.number is not None and role.key != "propensity"):
             found = [look for look in self._shown.values() if look.fits(role) and not self._taken(look)]
@@ -248,6 +248,8 @@ class _Drafter:
                 self._roles.update(names[:1] if name is not None or not found[0].says_outcome else ())
                 doubt = said if name else f"{CHECK}only if it is {role.what}"
                 lines.append(Line(role.key, name or names[0], doubt, live=name is not None))
+        for name in () if self._action_look is None else self._tables.lists_of(self._action_look):
+            lines.append(Line("eligible", name, f"{CHECK}only if it {DISPLAY['eligible'].what}", live=False))
         return lines
 
     def _join(self) -> tuple[list[Line], Join]:

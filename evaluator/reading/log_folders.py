@@ -25,9 +25,9 @@ from evaluator.log import EventKind, LogMeta
 from evaluator.log.encoder import encoder_of
 from evaluator.log.log_files import LogFile, damaged, opened, size_of
 from evaluator.log.log_tables import Objective, PropensityKind
+from evaluator.log.stored import RowFacts
 from evaluator.outputs.atomic import checksum
-from evaluator.reading.sources.objects import ObjectFile
-from evaluator.reading.sources.stores import Store, StoredObject, open_store
+from evaluator.reading.sources.stores import ObjectFile, Store, StoredObject, open_store
 from evaluator.store_addresses import as_given, is_address
 from evaluator.units import LEAST_SAMPLE, ROUND, SECONDS
 from evaluator.version import __version__
@@ -38,14 +38,16 @@ DISPLAYS, EVENTS, ACTIONS = TABLES = ("displays.parquet", "events.parquet", "act
 CONVERSIONS, OUTCOMES = "conversions.parquet", "outcomes.parquet"
 # Present where rows were left out of the log.
 QUARANTINE = "quarantine.parquet"
+# Its columns: texts, and the number of a line or row.
+QUARANTINED = ("file", "line", "key", "column", "value", "problem")
 # What a folder of some version may hold.
 FILES = (*TABLES, META, QUARANTINE, CONVERSIONS, OUTCOMES)
 
-SCHEMA_VERSION, SCHEMA_OF_PARTS = 7, 5
+SCHEMA_VERSION, SCHEMA_OF_KINDS, SCHEMA_OF_PARTS = 8, 7, 5
 # Versions of the folder that are read; the first has no checksums, the second says not how contexts were encoded, the
 # third has no events but conversions, the fourth has its displays in one file, the fifth no rewards but conversions,
-# the sixth conversions and other events in two tables.
-READS = (1, 2, 3, 4, 5, 6, 7)
+# the sixth conversions and other events in two tables, the seventh no facts of its rows.
+READS = (1, 2, 3, 4, 5, 6, 7, 8)
 # What metadata say of conversions, and the last of other kinds: one list of kinds in the folder.
 _OF_KINDS = ("observed_until", "attribution_window", "reward_max", "reward_min", "outcomes")
 
@@ -288,6 +290,20 @@ class _WithKinds(_Encoded):
     kinds: Annotated[list[_Kind], Field(min_length=1)]
 
 
+class _Facts(_Strict):
+    """What `RowFacts` may hold."""
+
+    shown: list[Annotated[int, Field(ge=0)]]
+    first_time: Time
+    last_time: Time
+
+
+class _WithFacts(_WithKinds):
+    """Version 8: it says what was found of rows that keep the contract; None where nobody looked, or some do not."""
+
+    facts: _Facts | None
+
+
 _SAYS: dict[int, type[_About]] = {
     1: _About,
     2: _Sealed,
@@ -296,6 +312,7 @@ _SAYS: dict[int, type[_About]] = {
     5: _WithOutcomes,
     6: _WithRewards,
     7: _WithKinds,
+    8: _WithFacts,
 }
 
 
@@ -317,12 +334,14 @@ def is_part(name: str) -> bool:
 class MetaFile:
     """What ``meta.json`` says.
 
-    `files` has size and checksums of each file, by its name; empty in version 1.
+    `files` has size and checksums of each file, by its name; empty in version 1. `facts` are of rows that were found to
+    keep the contract; None where they are to be validated.
     """
 
     version: int
     meta: LogMeta
     files: Mapping[str, StoredFile]
+    facts: RowFacts | None = None
 
     @property
     def displays(self) -> list[str]:
@@ -335,7 +354,7 @@ def display_files(folder: Path) -> list[str]:
     return [DISPLAYS] if (folder / DISPLAYS).is_file() else _parts(path.name for path in folder.iterdir())
 
 
-def write_meta(folder: Path, meta: LogMeta) -> None:
+def write_meta(folder: Path, meta: LogMeta, facts: RowFacts | None = None) -> None:
     """Write ``meta.json`` beside the files of a log, all of which are there."""
     names = [*_parts(path.name for path in folder.iterdir()), *(name for name in FILES if name != META)]
     files = {name: asdict(stored_file(folder / name)) for name in names if (folder / name).is_file()}
@@ -345,6 +364,7 @@ def write_meta(folder: Path, meta: LogMeta) -> None:
         **{name: value for name, value in meta.to_dict().items() if name not in _OF_KINDS},
         "kinds": [asdict(kind) for kind in (meta.conversions, *meta.outcomes)],
         "encoder": None if meta.encoder is None else meta.encoder.to_dict(),
+        "facts": None if facts is None else facts._asdict(),
         "files": files,
     }
     document["checksum"] = _checksum(document)
@@ -377,8 +397,8 @@ def read_meta(folder: LogFolder) -> MetaFile:
             raise damaged(path, "it was changed after it was written")
         named, parts = set(document["files"]), _parts(document["files"])
         displays = [DISPLAYS] if version < SCHEMA_OF_PARTS or DISPLAYS in named else parts or [DISPLAYS]
-        tables = (*displays, CONVERSIONS if version < SCHEMA_VERSION else EVENTS, ACTIONS)
-        if not set(tables) <= named <= {*tables, QUARANTINE, *[OUTCOMES] * (version < SCHEMA_VERSION)}:
+        tables = (*displays, CONVERSIONS if version < SCHEMA_OF_KINDS else EVENTS, ACTIONS)
+        if not set(tables) <= named <= {*tables, QUARANTINE, *[OUTCOMES] * (version < SCHEMA_OF_KINDS)}:
             raise damaged(path, f"files: expected {', '.join(tables)}, got {', '.join(document['files'])}")
     # As they stand there: what was a whole number stays one.
     said = {field.name: document[field.name] for field in fields(LogMeta) if field.name in document}
@@ -394,7 +414,9 @@ def read_meta(folder: LogFolder) -> MetaFile:
         if own != LogMeta(**said).conversions:
             raise damaged(path, f"kinds: expected the conversions first, got {own.name!r}")
     files = {name: StoredFile(**known) for name, known in document.get("files", {}).items()}
-    return MetaFile(version, LogMeta(**{**said, "notes": tuple(said["notes"])}), files)
+    facts = document.get("facts")
+    facts = None if facts is None else RowFacts(**{**facts, "shown": tuple(facts["shown"])})
+    return MetaFile(version, LogMeta(**{**said, "notes": tuple(said["notes"])}), files, facts)
 
 
 def _parts(names: Iterable[str]) -> list[str]:

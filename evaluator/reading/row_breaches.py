@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.errors import DataError, LogError, PropensityError, SourceError
+from evaluator.reading.log_folders import QUARANTINED
 from evaluator.reading.sources.part import TablePart
 
 SHOWN = 3
@@ -21,7 +22,7 @@ ROW = ""
 _SAID = {"column": pl.String, "value": pl.String, "problem": pl.String}
 # Beside what a quarantine lists: what a message says behind the value.
 _FOUND = {FILE: pl.Int32, "line": pl.Int64, **_SAID, "more": pl.String}
-QUARANTINE = {"file": pl.String, "line": pl.Int64, "key": pl.String, **_SAID}
+QUARANTINE = {name: pl.Int64 if name == "line" else pl.String for name in QUARANTINED}
 
 
 def side_by_side(table: str, ids: Iterable[str]) -> str:

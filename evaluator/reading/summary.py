@@ -20,8 +20,7 @@ from evaluator.log.reward_kinds import extremes, has_costs
 from evaluator.log.schema import ACTION_SET, COST, ELIGIBLE, kept_columns, to_numpy
 from evaluator.options.keywords import ReadingKeywords
 from evaluator.outputs.staging import writing
-from evaluator.reading.adapter import Reading
-from evaluator.reading.canonical import open_canonical, remarks, verify
+from evaluator.reading.canonical import Reading, open_canonical, remarks, verify
 from evaluator.reading.facts import (
     NAMED,
     TOP,

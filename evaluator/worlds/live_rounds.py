@@ -84,11 +84,11 @@ def _next_drawn(
     batch: Batch,
     i: int,
     horizon: int,
-    progress: loop.ReplayCounters,
+    progress: loop.Counters,
     choices: Any,
 ) -> int:
     """Draw the next round, let the policy choose, and write what comes of it; return the number of its display."""
-    world, money, t = source.world, source.money, progress.rounds[0] + 1
+    world, money, t = source.world, source.money, progress[loop.ROUNDS] + 1
     if t == 1 and source.begins[0] < 0:
         source.begins[0] = _first_arrival(world, source.rounds, streams.luck)
     entry, at_time, converts, wait, worth = _draw_round(

@@ -65,7 +65,7 @@ def test_every_option_of_a_command_is_declared(path: str) -> None:
         assert given.help == (one.help if given.param_type_name == "argument" else help_text(given.opts[0][2:], one))
         assert given.default in (one.default, None) or given.required, f"{path} --{given.name}"
         for second in (one.singular, one.plural):
-            assert not second or f"--{second}" in given.opts
+            assert not second or f"--{second.replace('_', '-')}" in given.opts
 
 
 def test_one_name_means_one_thing_in_every_command_and_function() -> None:

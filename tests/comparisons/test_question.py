@@ -40,6 +40,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "cluster_by": {"cluster_by": "every:100"}, "reward_max": {"reward_max": 3.0}, "cap": {"cap": 0.5},
     "reward_min": {"reward_min": -1.0},
     "objective": {"objective": "revenue"}, "learn_from": {"learn_from": "revenue"},
+    "learn_every": {"learn_every": 50}, "learn_lag": {"learn_lag": 5},
     "guardrails": {"guardrails": ["click < 0.5"]}, "by": {"by": "shop"},
 }  # fmt: skip
 SPEC = """

@@ -8,12 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.engine import pending as pending_module
-from evaluator.engine.pending import LONGEST_RING, PendingConversions, nothing_pending, push, take, with_room
+from evaluator.engine.pending import (
+    ACTION,
+    DELAY,
+    DUE,
+    LONGEST_RING,
+    PendingConversions,
+    nothing_pending,
+    push,
+    take,
+    with_room,
+)
 
 
 def held(pending: PendingConversions, slot: int) -> tuple:
-    of_slot = (pending.due, pending.delay, pending.action, pending.value)
-    return (*(array[slot].item() for array in of_slot), pending.vector[slot].tolist())
+    numbers = pending.slots[slot, [DUE, DELAY, ACTION]].tolist()
+    return (*numbers, pending.value[slot].item(), pending.vector[slot].tolist())
 
 
 def taken(pending: PendingConversions, now: int) -> list[tuple]:
@@ -21,15 +31,6 @@ def taken(pending: PendingConversions, now: int) -> list[tuple]:
     while (slot := take(pending, now)) >= 0:
         out.append(held(pending, slot))
     return out
-
-
-def waiting(pending: PendingConversions) -> list[int]:
-    slots = []
-    for slot in pending.first.tolist():
-        while slot >= 0:
-            slots.append(slot)
-            slot = int(pending.following[slot])
-    return slots
 
 
 # The delays of the conversions that each round's display brings.
@@ -49,7 +50,8 @@ def test_equals_a_list_of_events(rounds: list[list[int]], slots: int, reach: int
         assert taken(pending, now) == [e for e in events if e[0] == now]
         assert pending.size[0] == len([e for e in events if e[0] > now])
         # A slot is in use or free, never both nor twice.
-        assert sorted(waiting(pending) + pending.free[pending.size[0] :].tolist()) == list(range(len(pending.free)))
+        slots = [*pending.waiting().tolist(), *pending.free[pending.size[0] :].tolist()]
+        assert sorted(slots) == list(range(len(pending.free)))
     assert pending.size[0] == 0
 
 
@@ -59,8 +61,8 @@ def test_growth_keeps_what_is_pending_and_doubles() -> None:
         push(pending, due, due, 0, 1.0, np.full((1, 1), float(due)), 0)
     assert with_room(pending, 1, reach=3) is pending
     more, longer = with_room(pending, 2, reach=3), with_room(pending, 1, reach=100)
-    assert (len(more.free), len(more.first)) == (8, 4)
-    assert (len(longer.free), len(longer.first)) == (4, 128)
+    assert (len(more.free), len(more.ring)) == (8, 4)
+    assert (len(longer.free), len(longer.ring)) == (4, 128)
     assert len(with_room(pending, 50, reach=3).free) == 53
     for larger in (more, longer):
         assert [[e[0] for e in taken(larger, now)] for now in (1, 2, 3)] == [[1], [2], [3]]
@@ -72,7 +74,7 @@ def test_memory_is_what_is_pending() -> None:
         pending = with_room(pending, 1, reach=2)
         push(pending, now + 2, 2, 0, 1.0, np.zeros((1, 0)), 0)
         taken(pending, now)
-    assert (len(pending.free), len(pending.first)) == (4, 4)
+    assert (len(pending.free), len(pending.ring)) == (4, 4)
 
 
 def test_delays_beyond_the_ring_come_in_their_round() -> None:
@@ -82,7 +84,7 @@ def test_delays_beyond_the_ring_come_in_their_round() -> None:
     for number, due in enumerate(far):
         pending = with_room(pending, 1, reach=due)
         push(pending, due, due, number, 1.0, np.zeros((1, 0)), 0)
-    assert len(pending.first) == LONGEST_RING
+    assert len(pending.ring) == LONGEST_RING
     came = [(now, [e[2] for e in taken(pending, now)]) for now in (3, LONGEST_RING + 3, 2 * LONGEST_RING + 3)]
     assert came == [(3, [1]), (LONGEST_RING + 3, [0, 4]), (2 * LONGEST_RING + 3, [2])]
     # The end of a list that others were taken from still takes new ones.
@@ -105,4 +107,4 @@ def test_a_short_ring_gives_back_the_same_events(rounds: list[list[int]], ring: 
                 push(pending, now + delay, delay, number, now / 8, np.zeros((1, 0)), 0)
                 events.append((now + delay, delay, number, now / 8, []))
             assert taken(pending, now) == [e for e in events if e[0] == now]
-        assert len(pending.first) <= ring
+        assert len(pending.ring) <= ring

@@ -16,7 +16,7 @@ from evaluator.datasets import load
 from evaluator.errors import LogError
 from evaluator.log import Log, find_breaches, shuffle_ties
 from evaluator.log import eligible as sets_of
-from evaluator.log.eligible import SETS, chosen_sets, holds, members, pack, sizes, to_bits, unpack
+from evaluator.log.eligible import SETS, chosen_sets, holds, members, pack, set_codes, sizes, to_bits, unpack
 from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import to_numpy, uneven_lists
 from evaluator.log.vectors_of_displays import in_order
@@ -61,6 +61,9 @@ def test_bits_say_what_truths_say(monkeypatch: pytest.MonkeyPatch, n_actions: in
     assert bits.shape == (N, -(-n_actions // 64) * 8)
     np.testing.assert_array_equal(unpack(column, n_actions), truths)
     np.testing.assert_array_equal(sizes(bits), truths.sum(axis=1))
+    # By their numbers: of fewer displays than there are sets, and of more.
+    for codes in (np.arange(N)[N - 2 :: -1], np.arange(2 * N) % N):
+        np.testing.assert_array_equal(sizes(set_codes(codes, bits)), truths[codes].sum(axis=1))
     first, action = members(bits)
     display, expected = np.nonzero(truths)
     np.testing.assert_array_equal(action, expected)

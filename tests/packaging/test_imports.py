@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import evaluator
+from evaluator.datasets import convert
 
 PACKAGE = Path(evaluator.__file__).parent
 
@@ -253,6 +254,14 @@ def test_a_replay_loads_what_it_uses() -> None:
     for other in ("audits", "checks", "comparisons", "simulations"):
         own = {m for m in modules if m.startswith(f"evaluator.{other}.")}
         assert own <= {f"evaluator.{other}.options"}
+
+
+def test_a_replay_on_a_converted_log_loads_no_reader_of_tables(tmp_path: Path) -> None:
+    convert("synthetic", tmp_path / "log", limit=2000)
+    modules = loaded_by(f"from evaluator import load, replay; replay(load({str(tmp_path / 'log')!r}), 'ucb1')")
+    assert "evaluator.reading.canonical" in modules
+    assert not modules & {"polars", "obstore", "evaluator.reading.spec", "evaluator.reading.adapter"}
+    assert not {m for m in modules if m.startswith("evaluator.worlds")}
 
 
 @pytest.mark.parametrize("words", ["'explain', 'few-rounds'", "'policies', 'list'"])

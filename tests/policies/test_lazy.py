@@ -75,7 +75,7 @@ def matched_interpreted(policy: Policy, setting: Setting, rounds: LoggedRounds) 
         accepted,
         None,
     )
-    return accepted[: int(progress.rounds[0])]
+    return accepted[: int(progress[loop.ROUNDS])]
 
 
 def played(spec: str, actions: list[int], conversions: list[int]) -> tuple:
@@ -239,4 +239,4 @@ def matched(policy: Policy, setting: Setting, batch: Batch) -> tuple[np.ndarray,
     window, horizon = setting.window, setting.horizon
     loop.replay(state, rng, batch, loop.Matched(setting.n_actions), window, horizon, pending, progress, accepted, None)
     part = state.optimist if hasattr(state, "optimist") else state.sampler
-    return accepted[: int(progress.rounds[0])], part.ridge.theta
+    return accepted[: int(progress[loop.ROUNDS])], part.ridge.theta

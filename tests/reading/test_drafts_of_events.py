@@ -14,6 +14,7 @@ import pytest
 from evaluator import Log, load
 from evaluator.datasets import draft
 from evaluator.reading.draft_lines import Draft, Question
+from evaluator.reading.roles import DISPLAY
 from evaluator.reading.where import conditions, written_name, written_text
 
 N = 400
@@ -150,6 +151,18 @@ def test_fields_are_columns_and_listed_sales_are_conversions(tmp_path: Path, suf
     assert "left out: 'pages': lists or objects" in found.toml()
     assert "'sales': lists" not in found.toml()
     same_log(load(tmp_path / "spec.toml"), flat(tmp_path))
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_lists_of_actions_may_be_the_eligible_ones(tmp_path: Path, suffix: str) -> None:
+    could = [sorted({str(shown), "red"}) for shown in BANNER]
+    found, _ = drafted(tmp_path, write(pl.DataFrame(objects(could=could)), tmp_path / f"log{suffix}"))
+    assert found.commented[:2] == ["display.propensity_kind", "display.eligible"]
+    assert any(f"only if it {DISPLAY['eligible'].what}" in line for line in found.open)
+    assert "eligible" not in load(tmp_path / "spec.toml").displays.column_names
+    text = (tmp_path / "spec.toml").read_text()
+    (tmp_path / "spec.toml").write_text(text.replace("# eligible = ", "eligible = "))
+    assert "eligible" in load(tmp_path / "spec.toml").displays.column_names
 
 
 def test_listed_events_of_several_kinds_are_told_apart(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_an_earlier_version_is_the_same_log(tmp_path: Path, version: int) -> Non
     else:
         folder.mkdir()
         write_canonical(log, folder)
-    assert read_meta(folder).version == SCHEMA_VERSION == 7
+    assert read_meta(folder).version == SCHEMA_VERSION == 8
     new = load(folder)
     rewrite(folder, version)
     assert not (folder / EVENTS).exists()

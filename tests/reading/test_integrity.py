@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluator import replay
 from evaluator.datasets import convert, load, show, validate
 from evaluator.errors import SourceError
 from evaluator.log import EventKind, Log, LogMeta, Selection, StoredLog
@@ -102,6 +103,54 @@ def signed(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     change(document)
     document["checksum"] = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
     (folder / META).write_text(json.dumps(document))
+
+
+def test_rows_that_were_validated_when_written_are_not_gone_through_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, scans, selected = load(folder), [], StoredLog._selected
+    monkeypatch.setattr(StoredLog, "_selected", lambda log, *what: scans.append(what) or selected(log, *what))
+    for options in ({}, {"limit": 100}, {"actions": "top:2"}):
+        part = load(folder, **options)
+        assert len(scans) == (options == {"actions": "top:2"}), options  # which numbers the events of what is left
+        found = replay(part, "random", seed=1).to_dict()
+        signed(folder, lambda said: said.update(facts=None))
+        scans.clear()
+        again = load(folder, **options)
+        assert scans
+        assert again.events.equals(part.events)
+        assert replay(again, "random", seed=1).to_dict() == found
+        signed(folder, lambda said: said.update(facts=log.facts._asdict()))
+        scans.clear()
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        lambda told: {"shown": [told["shown"][1] + 1, told["shown"][0] - 1, *told["shown"][2:]]},
+        lambda told: {"first_time": told["first_time"] + 10**6},
+        lambda told: {"last_time": told["last_time"] + 1},
+    ],
+)
+def test_false_facts_are_told_as_rows_pass(folder: Path, facts: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    signed(folder, lambda said: said["facts"].update(facts(said["facts"])))
+    log = load(folder)
+    with pytest.raises(
+        SourceError, match=r"displays.parquet: missing or damaged \(its rows are not those of"
+    ) as raised:
+        replay(log, "random")
+    assert raised.value.exit_code == 3
+    signed(folder, lambda said: said["facts"]["shown"].append(1))
+    with pytest.raises(SourceError, match=r"meta.json: missing or damaged \(its facts are those of other rows"):
+        load(folder)
+
+
+def test_rows_with_another_action_than_facts_know_reach_no_loop(folder: Path) -> None:
+    facts, sound = read_meta(folder).facts, load(folder)
+    assert facts is not None
+    short = sound.changed(facts=facts._replace(shown=(sum(facts.shown),)))
+    with pytest.raises(SourceError, match="its rows are not those of"):
+        short.column("action")
 
 
 @pytest.mark.parametrize("name", [*TABLES, META])
@@ -218,12 +267,14 @@ def test_fewer_rows_than_written_are_refused(folder: Path) -> None:
         ({"counts": {"rows_read": 10**400}}, "counts.rows_read: "),
         ({"counts": []}, "counts: "),
         ({"name": None}, "name: "),
+        ({"facts": {"shown": [1]}}, "facts.first_time: missing"),
+        ({"facts": {"shown": [-1], "first_time": 0, "last_time": 1}}, "facts.shown.0: "),
         ({"notes": "one"}, "notes: "),
         ({"notes": [1]}, "notes.0: "),
         ({"nonsense": 1}, "nonsense: unknown"),
         ({"files": {}}, "files: expected displays.parquet"),
         ({"files": {"../log.csv": 1}}, "files.../log.csv: "),
-        ({"schema_version": True}, "schema_version: expected one of 1, 2, 3, 4, 5, 6, 7, got True"),
+        ({"schema_version": True}, "schema_version: expected one of 1, 2, 3, 4, 5, 6, 7, 8, got True"),
         ({"schema_version": None}, "schema_version: "),
         ({"schema_version": 0}, "schema_version: "),
         ({"schema_version": "2"}, "schema_version: "),

@@ -15,12 +15,13 @@ from deltalake import DeltaTable
 from evaluator import datasets, load
 from evaluator.errors import DataError, LogError, OutputExistsError, SourceError
 from evaluator.log import Log
-from evaluator.reading import resolve
-from evaluator.reading.resolve import SpecTable, find_parts, read, sources
+from evaluator.reading import spec_tables
+from evaluator.reading.resolve import read, sources
 from evaluator.reading.sources.databases import Databases
 from evaluator.reading.sources.files import staging
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec_sections import Table
+from evaluator.reading.spec_tables import SpecTable, find_parts
 from tests.reading.lakes import KINDS, STATE, append, current, iceberg_table, place, rows_of
 from tests.reading.sources import write_spec
 from tests.reading.test_column_types import ROLES, TYPES
@@ -190,13 +191,13 @@ def test_a_table_that_grows_is_read_as_it_was_opened(
 ) -> None:
     write_all(tmp_path, kind, commits=3)
     before = load(spec_of(tmp_path, kind))
-    whole = resolve.read_tables
+    whole = spec_tables.read_tables
 
     def read_later(*given: Any, **options: Any) -> Any:
         append(kind, tmp_path, "log", displays().slice(0, 5))
         return whole(*given, **options)
 
-    monkeypatch.setattr(resolve, "read_tables", read_later)
+    monkeypatch.setattr(spec_tables, "read_tables", read_later)
     found = load(tmp_path / "spec.toml")
     assert everything(found) == everything(before)
     assert (found.meta.fingerprint, found.meta.notes) == (before.meta.fingerprint, before.meta.notes)

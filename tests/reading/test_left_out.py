@@ -13,7 +13,7 @@ import pytest
 
 from evaluator import check, datasets, replay, study_delays
 from evaluator.errors import LogError, ParameterError, UsageError
-from evaluator.reading.adapter import Reading
+from evaluator.reading.canonical import Reading
 from evaluator.reading.options import ReadingOptions
 from evaluator.reading.row_rules import LEVEL, LeftOut, fisher_exact
 from tests.reading.sources import dataset

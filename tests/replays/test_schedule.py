@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from evaluator.replays.rounds.schedule import Schedule, Span, parse_schedule
 
 from evaluator import replay
 from evaluator.api import plan
 from evaluator.errors import ParameterError
 from evaluator.log import Log
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.rounds.schedule import Schedule, Span, parse_schedule
 from evaluator.replays.run import execute
 from tests.logs import bernoulli_log, build_log
 from tests.scheduled import DAY, START, Traffic, World, draw_log
@@ -148,9 +148,7 @@ BY_HAND = log_at([0, 10, 20, 30, 80, 81, 82, 83, 84, 120], timezone=None)
         ({"learn_every": "1h"}, []),
     ],
 )
-def test_pushes_come_after_the_displays_before_them(
-    options: dict[str, Any], expected: list[tuple[int, int]]
-) -> None:
+def test_pushes_come_after_the_displays_before_them(options: dict[str, Any], expected: list[tuple[int, int]]) -> None:
     assert pushes(BY_HAND, sampler="queue", **options) == expected
 
 

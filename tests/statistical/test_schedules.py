@@ -5,7 +5,6 @@ And what looks as right is not: the ways of timing pushes and feedback that a th
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cache
 from itertools import combinations, product
 from typing import Any, NamedTuple

@@ -5,6 +5,7 @@ What the environment says of them is looked at first: where credentials may go, 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -13,13 +14,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from evaluator.errors import EvaluatorError, OutputExistsError, SourceError
 from evaluator.escape import shortened
-from evaluator.reading.spec_sections import Storage
+from evaluator.log.log_files import RemoteFile
 from evaluator.store_addresses import VARIABLES, refuse_secret
+
+if TYPE_CHECKING:
+    from evaluator.reading.spec_sections import Storage
 
 # A store that does not answer is told within some seconds: object_store would try for three minutes.
 RETRIES, SECONDS = 3, 10
@@ -249,6 +253,45 @@ class Store:
                 f"{self.url('')}: what is said of its store cannot be used.",
                 remedy=f"check {VARIABLES[self.scheme]}{'' if self.storage is None else ', and [source.storage]'}.",
             ) from None
+
+
+@dataclass(frozen=True)
+class ObjectFile(RemoteFile):
+    """An object as it was listed.
+
+    `listed` is the object as it was listed; None where there was none of this name.
+    """
+
+    store: Store
+    key: str
+    listed: StoredObject | None
+
+    def __str__(self) -> str:
+        return self.store.url(self.key)
+
+    @property
+    def name(self) -> str:
+        """Last part of its key."""
+        return self.key.rsplit("/", 1)[-1]
+
+    @property
+    def size(self) -> int:
+        """Number of bytes; FileNotFoundError where there was no such object."""
+        return self._listed.size
+
+    def state(self) -> object:
+        """Return its ETag and size as listed, by which every read of it goes; None where it is not there."""
+        return self.listed
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return its bytes from one place to before another."""
+        return self.store.read(self._listed, start, end)
+
+    @property
+    def _listed(self) -> StoredObject:
+        if self.listed is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return self.listed
 
 
 def open_store(address: str, storage: Storage | None) -> tuple[Store, str]:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.engine.pending import PendingConversions, nothing_pending, push
+from evaluator.engine.pending import ACTION, DELAY, DUE, PendingConversions, nothing_pending, push
 from evaluator.errors import EvaluatorError, ParameterError, SourceError, UnknownNameError, UsageError, nearest_file
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.registry import resolve
@@ -134,15 +134,12 @@ def _description(path: Path, saved: SavedWords) -> Policy:
 
 def _waiting(pending: PendingConversions) -> Arrays:
     """Return the pending conversions in the order in which they will be revealed."""
-    slots = []
-    for at in range(len(pending.first)):
-        slot = int(pending.first[at])
-        while slot >= 0:
-            slots.append(slot)
-            slot = int(pending.following[slot])
-    order = np.array(slots, np.int64)
-    order = order[np.argsort(pending.due[order], kind="stable")]
-    return {name: getattr(pending, name)[order] for name in _WAITING}
+    order = pending.waiting()
+    slots = pending.slots[order]
+    return {
+        "due": slots[:, DUE].copy(), "delay": slots[:, DELAY].copy(), "action": slots[:, ACTION].copy(),
+        "value": pending.value[order], "vector": pending.vector[order],
+    }  # fmt: skip
 
 
 def _calendar(waiting: Arrays, rounds: int, setting: Setting) -> PendingConversions:

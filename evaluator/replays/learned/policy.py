@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from evaluator.engine.eligible_choice import NO_KEY, best_among
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, check_score, tie_key
-from evaluator.engine.pending import nothing_pending, take
+from evaluator.engine.pending import ACTION, DELAY, nothing_pending, take
 from evaluator.errors import EvaluatorError, ParameterError, PolicyError
 from evaluator.escape import shortened
 from evaluator.log import Log
@@ -189,7 +189,8 @@ class LearnedPolicy(PolicyContent):
             held = self.pending
             slot = take(held, self.rounds)
             while slot >= 0:
-                self._tell(held.vector[slot], int(held.action[slot]), int(held.delay[slot]), float(held.value[slot]))
+                action, delay = held.slots[slot, [ACTION, DELAY]].tolist()
+                self._tell(held.vector[slot], action, delay, float(held.value[slot]))
                 slot = take(held, self.rounds)
 
     def converted(self, context: Display | None, action: int, *, delay: int, value: float = 1.0) -> bool:

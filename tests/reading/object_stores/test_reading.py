@@ -11,12 +11,12 @@ import pytest
 
 from evaluator.datasets import convert, load
 from evaluator.errors import SourceError
-from evaluator.reading.resolve import SpecTable, files_read, find_parts
 from evaluator.reading.sources.databases import Databases
 from evaluator.reading.sources.files import staging
 from evaluator.reading.spec import FileSpec
 from evaluator.reading.spec_file import read_spec
 from evaluator.reading.spec_sections import Storage, Table
+from evaluator.reading.spec_tables import SpecTable, files_read, find_parts
 from evaluator.reading.summary import show, validate
 from tests.cli.runs import evaluate
 from tests.reading.object_stores.buckets import SECRET, N, displays, same, spec_of, write
