@@ -140,7 +140,7 @@ class Line:
     policy, window
         Policy and window, as they were asked for.
     learns
-        When the policy learns, as it was asked for; empty where it never does.
+        Schedule by which the policy learns, as it was asked for; empty where it never does.
     title
         Policy as sentences write it, with the label of a fixed action; empty where that is `policy`.
     """

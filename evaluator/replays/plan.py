@@ -101,7 +101,8 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         Plan of each outcome, by its name, whose rewards are the outcome's events (`evaluator.replays.planning`):
         it values the rounds of this one, and is never replayed.
     schedule, pushes
-        When the policy learns, and the pushes that this makes; None where it learns at each event, or never.
+        Schedule by which the policy learns, and the pushes that this makes; None where it learns at each event, or
+        never.
     """
 
     survey: Survey

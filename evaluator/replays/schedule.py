@@ -191,13 +191,13 @@ class LivedSchedule:
     stale_rounds
         Rounds before a choice from which the policy had not learned yet: mean over the choices.
     stale_days
-        The same in days of live traffic; null where the log counts rounds.
+        Length of these rounds in days of live traffic; null where the log counts rounds.
     from_time, to_time
         Time of the first and of the last round on the live clock, in ticks; null where it has none.
     rounds_between_at_end
         Rounds between two pushes at the pace of the end of the log; null where the schedule counts rounds.
     calendar_pace
-        How many times faster the log's own calendar passes between two pushes than live.
+        Number of times by which the log's own calendar passes faster between two pushes than live.
     """
 
     learn_every: str
