@@ -175,6 +175,7 @@ def _finish(
         named = int((~first["sound"]).sum()), int(first["sound"].sum())
         others = intake.breaches.rows - named[0], intake.rows - intake.breaches.rows - named[1]
         intake.left_out.rows += np.array([others, named]).T
+        del first
     by_outcome = intake.left_out.refuse(intake.breaches, plan.most_left_out) if plan.listed else ""
     if by_outcome:
         counts["quarantined_by_outcome"] = intake.breaches.rows
@@ -193,6 +194,10 @@ def _finish(
     vectors = context_vectors(kept)
     all_stay = kept.displays == intake.sound
     numbers = DisplayNumbers(np.concatenate([of.events["display"].to_numpy() for of in counted]), all_stay=all_stay)
+    waiting = [of.events.select("time", "value") for of in counted]
+    kinds, of_events = [of.kind for of in counted], [note for of in counted for note in of.notes]
+    converted = outcomes.events.height
+    del counted, outcomes, events
     made = DisplayBatches(kept, vectors if contexts else None, numbers, uniform=spec.logged_propensities == "uniform")
     if into is None:
         displays = in_memory(made.all(), kept.displays, kept.kept_labels())
@@ -200,24 +205,24 @@ def _finish(
         write_parts(made, into, jobs)
     else:
         on_disk(made.all(), into, kept.kept_labels())
-    events = event_table(counted, numbers.found())
-    conversions = int(mark_kind(events, CONVERSION).sum())
-    counts["conversions_dropped_by_actions"] = outcomes.events.height - conversions
+    every = event_table([kind.name for kind in kinds], waiting, numbers.found())
+    conversions = int(mark_kind(every, CONVERSION).sum())
+    counts["conversions_dropped_by_actions"] = converted - conversions
     counts |= {"displays": kept.displays, "conversions": conversions}
-    counts |= {"events_of_other_outcomes": events.num_rows - conversions} if spec.outcomes else {}
+    counts |= {"events_of_other_outcomes": every.num_rows - conversions} if spec.outcomes else {}
     k = len(kept.labels)
     tables = {
-        "events": events,
+        "events": every,
         "actions": pa.table({"action": pa.array(range(k), pa.int32()), "label": pa.array(kept.labels, pa.string())}),
     }
     meta = _log_meta(
         spec,
         counts=counts,
-        kinds=[of.kind for of in counted],
+        kinds=kinds,
         notes=[
             *plan.notes,
             *(note for table in seconds.values() for note in table.notes),
-            *(note for of in counted for note in of.notes),
+            *of_events,
             *filter(None, [passed_over, left_out_note(breaches, by_outcome)]),
         ],
         propensities=kept.propensities,

@@ -228,20 +228,22 @@ def _instants(time: pl.Series, spec: FileSpec) -> pl.Series:
     return time.cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def event_table(counted: Sequence[Outcomes], display_id: npt.NDArray[np.int64]) -> pa.Table:
+def event_table(kinds: Sequence[str], events: list[pl.DataFrame], display_id: npt.NDArray[np.int64]) -> pa.Table:
     """Return the events of the displays that stay, as the contract has them.
 
-    The conversions are first among those `counted`; `display_id` (n,) is the number of the display of each of all these
-    events, kind by kind, -1 where it was dropped.
+    The `kinds` are names, the conversions' first. The `events` of each are taken out of their list, so that they are
+    not in memory twice; `display_id` (n,) is the number of the display of each of all these, kind by kind, -1 where it
+    was dropped.
     """
-    numbers = np.split(display_id, np.cumsum([of.events.height for of in counted])[:-1])
+    numbers = np.split(display_id, np.cumsum([of.height for of in events])[:-1])
     parts = []
-    for of, number in zip(counted, numbers, strict=True):
-        columns = {"display_id": number, **{name: of.events[name].to_numpy() for name in ("time", "value")}}
+    for kind, number in zip(kinds, numbers, strict=True):
+        of = events.pop(0)
+        columns = {"display_id": number, **{name: of[name].to_numpy() for name in ("time", "value")}}
         if not (stay := number >= 0).all():
             columns = {name: column[stay] for name, column in columns.items()}
         kept = {name: pa.array(column, EVENTS[name]) for name, column in columns.items()}
-        parts.append(with_kind(pa.table(kept), of.kind.name))
+        parts.append(with_kind(pa.table(kept), kind))
     return merge_events(*parts)
 
 
