@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from evaluator.replays.rounds.schedule import Schedule, Span, parse_schedule
 
 from evaluator import replay
 from evaluator.api import plan
