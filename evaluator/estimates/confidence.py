@@ -30,6 +30,7 @@ from evaluator.results.json_documents import Count, Level
 Floats = NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 ANYTIME = "anytime-valid empirical Bernstein (Howard et al. 2021)"
+EXACT = "exact (Clopper, Pearson 1934)"
 UNKNOWN = "empirical Bernstein on the range of the rewards seen: not valid if a display can earn outside it"
 # Where the interval is tightest, in units of variance times rounds: 100 is 400 rounds at a conversion rate of
 # .5, 10,000 at .01. From 40 to 250,000 it is 1.7 to 2.1 times as wide as a normal interval at one time.
@@ -105,6 +106,22 @@ def mean_interval(
     low, high = mean_sequence(x, upper=upper, lower=lower, alpha=alpha, at=np.array([x.size]), tuned_for=tuned_for)
     estimate = float(x.mean()) if x.size else math.nan
     return Interval(estimate, float(low[0]), float(high[0]), x.size, 1.0 - alpha, ANYTIME)
+
+
+def share_interval(cases: int, n: int, *, alpha: float = 0.05) -> Interval:
+    """Return the share of `n` independent trials that are cases, with its exact interval (Clopper, Pearson 1934).
+
+    Each end fails with a probability of at most `alpha` / 2, whatever the share and however few the trials.
+
+    >>> interval = share_interval(3, 10)
+    >>> interval.estimate, round(interval.low, 3), round(interval.high, 3)
+    (0.3, 0.067, 0.652)
+    """
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(cases, n - cases + 1, alpha / 2)) if cases else 0.0
+    high = float(betaincinv(cases + 1, n - cases, 1.0 - alpha / 2)) if cases < n else 1.0
+    return Interval(cases / n if n else math.nan, low, high, n, 1.0 - alpha, EXACT)
 
 
 def _sparse_interval(rewards: SparseRewards, *, upper: float, lower: float, alpha: float, tuned_for: float) -> Interval:

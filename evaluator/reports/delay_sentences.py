@@ -10,6 +10,8 @@ from evaluator.delays.study.fitting import narrow_components
 from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.result import FEWEST, DelayStudy, since_words
 from evaluator.delays.study.result import words as duration
+from evaluator.delays.study.surrogates import Surrogate, SurrogateShare
+from evaluator.estimates.confidence import Interval
 from evaluator.log.times import Periods
 from evaluator.reports.document import Words, lines, run, words
 from evaluator.reports.numbers import significant_text
@@ -128,6 +130,65 @@ def _could_be_shown(study: DelayStudy, drift: DelayDrift, periods: Periods) -> s
     share = float(study.fit(study.advice.recommended / worst))
     sizes = f"{', or '.join(changes)}, would be found on {POWER:.0%} of such logs"
     return f": {sizes}; the recommended window would keep {share:.0%} then"
+
+
+def surrogate_conclusion(study: DelayStudy, of: Surrogate, rewards: str) -> Conclusion:
+    """Return how much earlier than the reward an outcome comes, how often the reward follows it, and what to do."""
+    rows = study.rows
+    rest = f": half come by {duration(rows, of.median)}, half of the {rewards} by {duration(rows, of.reward_median)}"
+    windows = [(of.window, of.outcome), (of.reward_window, rewards)]
+    known = [f"{duration(rows, ticks)} for {name}" for ticks, name in windows if math.isfinite(ticks)]
+    how = f"long enough ({', '.join(known)})" if known else "to their end"
+    more = [
+        f"{of.followed:,} of {of.displays:,} displays were followed {how}; {of.with_outcome:,} of them have "
+        f"{of.outcome}, {of.with_reward:,} have {rewards}",
+        f"{rewards} follow on {_share(of.followed_by_reward)} of the displays with {of.outcome}"
+        f"{_extremes(of.followed_by_reward)}",
+        f"{of.outcome} comes first on {_share(of.reward_preceded)} of the displays with {rewards}"
+        f"{_extremes(of.reward_preceded)}",
+        _remedy(of),
+    ]
+    if of.with_outcome and of.with_reward:
+        more.append("intervals take displays as independent; they are too narrow where users have several")
+    return Conclusion("earlier" if of.earlier else "not earlier", rest, tuple(more), of.earlier and of.differs)
+
+
+def surrogate_clause(of: Surrogate, rewards: str) -> str:
+    """Return in a clause what an outcome that comes earlier says of the reward, and what to do about it."""
+    share, extremes = of.followed_by_reward, ""
+    if share.least is not None and share.most is not None:
+        least, most = (f"{one.share.estimate:.1%} of {one.action}" for one in (share.least, share.most))
+        extremes = f", from {least} to {most}"
+    return (
+        f"earlier than {rewards}, which follow on {_share(share)} of the displays with {of.outcome}{extremes}; "
+        f"{_remedy(of)}"
+    )
+
+
+def _share(of: SurrogateShare) -> str:
+    return _interval(of.pooled) if of.pooled.n else "an unknown share"
+
+
+def _interval(of: Interval) -> str:
+    return f"{of.estimate:.1%} [{of.low:.1%}, {of.high:.1%}]"
+
+
+def _extremes(share: SurrogateShare) -> str:
+    """Return the smallest and the largest share of an action."""
+    if share.least is None or share.most is None:
+        return ""
+    least, most = (f"{_interval(one.share)} of {one.action}" for one in (share.least, share.most))
+    return f", from {least} to {most} (intervals of {share.actions} actions at once)"
+
+
+def _remedy(of: Surrogate) -> str:
+    """Return what the shares of the actions mean for a policy that learns from the outcome."""
+    if of.differs:
+        what = "a share depends on the action, so that it may mislead a policy (clickbait): compare"
+        return f"{what} `learn_from='sales,{of.outcome}'`"
+    if of.followed_by_reward.differs is None or of.reward_preceded.differs is None:
+        return f"fewer than two actions have {FEWEST} such displays, so that it may mislead a policy unseen"
+    return f"no difference between actions is shown: `learn_from='{of.outcome}'` teaches a policy by it"
 
 
 def joint_sentences(study: DelayStudy, joint: JointStudy) -> list[str]:

@@ -19,6 +19,8 @@ from evaluator.reports.delay_sentences import (
     groups_verdict,
     joint_sentences,
     spike_sentences,
+    surrogate_clause,
+    surrogate_conclusion,
     tail_sentence,
 )
 from evaluator.reports.document import (
@@ -70,7 +72,13 @@ def document(study: DelayStudy, layout: Layout) -> Document:
     kinds += [(of, _Kind(f"{name} events", " (called conversions below)")) for name, of in study.outcomes.items()]
     sections = [*build(study, kinds[0][1], layout)]
     if kinds[1:] and build is _brief:
-        sections.insert(_AFTER_WINDOWS, section("Other events", names(_other(of, kind) for of, kind in kinds[1:])))
+        others = [_other(study, of, kind, kinds[0][1].name) for of, kind in kinds[1:]]
+        sections.insert(_AFTER_WINDOWS, section("Other events", names(others)))
+    if study.surrogates and build is not _brief:
+        found = ((of.outcome, surrogate_conclusion(study, of, kinds[0][1].name).words) for of in study.surrogates)
+        before = section("Outcomes before the reward", names(found))
+        early = "how early they come, and how often the reward follows"
+        sections += fold("Outcomes before the reward", early, [before]) if layout.page else [before]
     for of, kind in kinds[1:] if build is not _brief else ():
         # The answer is of the first kind; what it would be of others stands among the numbers.
         more = build(of, kind, layout)
@@ -84,12 +92,17 @@ def document(study: DelayStudy, layout: Layout) -> Document:
     return Document("delays", f"Delays of conversions in {study.rows.name}", tuple(sections))
 
 
-def _other(study: DelayStudy, kind: _Kind) -> tuple[str, Wordable]:
-    """Return what the short form says of another kind than the first: how late they come, and their window."""
-    late = next(q for q in study.quantiles if q.level == 0.9)
-    interval = between(study.rows, late.low, late.high)
-    rest = f" until 90 % of {study.conversions:,} are in {interval}; window: {_window(study, study.advice.recommended)}"
-    return kind.name, words(run(duration(study.rows, late.corrected), "bold"), rest)
+def _other(study: DelayStudy, of: DelayStudy, kind: _Kind, rewards: str) -> tuple[str, Wordable]:
+    """Return what the short form says of another kind than the first: how late they come, and their window.
+
+    Of an outcome that comes earlier than the reward, also how often the reward follows it.
+    """
+    late = next(q for q in of.quantiles if q.level == 0.9)
+    interval = between(of.rows, late.low, late.high)
+    rest = f" until 90 % of {of.conversions:,} are in {interval}; window: {_window(of, of.advice.recommended)}"
+    earlier = [one for one in study.surrogates if one.earlier and study.outcomes[one.outcome] is of]
+    clauses = lines("", *(surrogate_clause(one, rewards) for one in earlier)) if earlier else ""
+    return kind.name, words(run(duration(of.rows, late.corrected), "bold"), rest, clauses)
 
 
 def _log(study: DelayStudy, kind: _Kind, layout: Layout) -> Section:

@@ -1,6 +1,6 @@
 """Larger runs of tests against known truth: ``python -m tests.bench.delays_truth [job ...]``.
 
-Jobs: ends, joint, lengthen, bands, aic, verdicts.
+Jobs: ends, joint, lengthen, bands, aic, verdicts, surrogates.
 
 The logs of a row are drawn from one stream, one after the other: it is computed as a whole, but for those of
 verdicts and lengthen.
@@ -20,10 +20,14 @@ from evaluator.delays.study.fitting import compare_families
 from evaluator.delays.study.goodness import delays_under_test, goodness_of_fit
 from evaluator.delays.study.heterogeneity import grouped_delays, heterogeneity
 from evaluator.delays.study.likelihood import sample_of
+from evaluator.delays.study.result import FEWEST
+from evaluator.delays.study.surrogates import StudiedKind, find_surrogates
 from evaluator.delays.study.tail import tail_delays, tail_index
+from evaluator.log.log_tables import SALES
+from evaluator.log.reward_kinds import events_of
 from tests.bench.spread import Spread, add_options, spread_by
 from tests.delays import ends as worlds
-from tests.delays import joint_logs, lengthening
+from tests.delays import joint_logs, lengthening, surrogate_worlds
 from tests.delays.laws import truncated_draws
 from tests.delays.test_fitting import PLAIN
 
@@ -33,6 +37,7 @@ END_LOGS = 2000
 JOINT_LOGS = 100
 VERDICT_LOGS = 400
 CHANGED_LOGS = 150
+SURROGATE_LOGS = 400
 
 
 def picked_of(logs: int, name: str) -> tuple[tuple[str, int], ...]:
@@ -190,8 +195,40 @@ def verdicts_of(name: str, stamp: int, logs: int, seed: int) -> tuple[bool, ...]
     return differ, drifts, refuted.anderson_darling_p <= 0.05, tail.low <= 0.7 <= tail.high
 
 
+def surrogates(by: Spread) -> None:
+    print(f"How often intervals of outcomes before the reward hold, {SURROGATE_LOGS} logs a row")
+    print("| log | displays | followed | preceded | actions, followed | actions, preceded | said to differ |")
+    print("|---|---|---|---|---|---|---|")
+    rows = [(name, per_user, n) for name in surrogate_worlds.WORLDS for per_user in (1, 3) for n in (1500, 12_000)]
+    tasks = [((*row,), range(SURROGATE_LOGS)) for row in rows]
+    for (name, per_user, n), of_logs in zip(rows, by.rows(surrogates_of, tasks), strict=True):
+        rates = np.array(of_logs).mean(axis=0)
+        errors = np.sqrt(rates * (1 - rates) / SURROGATE_LOGS)
+        said = " | ".join(f"{r:.1%} ± {e:.1%}" for r, e in zip(rates, errors, strict=True))
+        print(f"| {name}{', users of 3 displays' if per_user > 1 else ''} | {n:,} | {said} |", flush=True)
+
+
+@cache
+def _true_shares(name: str) -> surrogate_worlds.Truth:
+    return surrogate_worlds.truth(surrogate_worlds.WORLDS[name], np.random.default_rng(7), n=20_000_000)
+
+
+def surrogates_of(name: str, per_user: int, n: int, seed: int) -> tuple[bool, ...]:
+    log = surrogate_worlds.a_log(surrogate_worlds.WORLDS[name], n, np.random.default_rng(seed), per_user=per_user)
+    reward, click = (StudiedKind(kind, events_of(log, kind), 0.0, 0.0, 1) for kind in (SALES, "click"))
+    (of,) = find_surrogates(log, reward, [click], fewest=FEWEST, level=0.95)
+    pooled_hold, actions_hold, true = [], [], _true_shares(name)
+    for share, (pooled, *by_action) in ((of.followed_by_reward, true.followed), (of.reward_preceded, true.preceded)):
+        pooled_hold.append(share.pooled.low <= pooled <= share.pooled.high)
+        ends = [one for one in (share.least, share.most) if one is not None]
+        actions_hold.append(
+            all(one.share.low <= by_action[log.labels.index(one.action)] <= one.share.high for one in ends)
+        )
+    return *pooled_hold, *actions_hold, of.differs
+
+
 def main() -> None:
-    jobs = {job.__name__: job for job in (ends, joint, lengthen, bands, aic, verdicts)}
+    jobs = {job.__name__: job for job in (ends, joint, lengthen, bands, aic, verdicts, surrogates)}
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench.delays_truth", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

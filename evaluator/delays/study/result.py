@@ -17,6 +17,7 @@ from evaluator.delays.study.goodness import FamilyChoice
 from evaluator.delays.study.heterogeneity import GroupDelays, Heterogeneity
 from evaluator.delays.study.joint_rate import JointStudy
 from evaluator.delays.study.options import DelayOptions
+from evaluator.delays.study.surrogates import Surrogate
 from evaluator.delays.study.tail import TailIndex
 from evaluator.delays.study.window_advice import NewestDelays, WindowAdvice, WindowShare
 from evaluator.log.delay_rows import DelayRows
@@ -142,6 +143,9 @@ class DelayStudy(JsonDocument, ShownInNotebooks):
         Study of the refunds alone, conversions with a value below 0: all else is of sales. None without refunds.
     outcomes
         Study of each outcome of which the log has events, by its name; what it calls conversions are these events.
+    surrogates
+        How much earlier than the reward each outcome comes, and how often the reward follows it. Rewards are the
+        conversions, or sales; no outcome whose values may be below 0 is among them.
     """
 
     schema: ClassVar[str] = "evaluate.delays/1"
@@ -164,6 +168,7 @@ class DelayStudy(JsonDocument, ShownInNotebooks):
     joint: JointStudy | None = None
     refunds: DelayStudy | None = None
     outcomes: Mapping[str, DelayStudy] = field(default_factory=dict)
+    surrogates: tuple[Surrogate, ...] = ()
 
     @in_document
     @property

@@ -22,6 +22,7 @@ from evaluator.delays.study.joint_rate import check_joint, study_joint
 from evaluator.delays.study.likelihood import sample_of
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, StudyWindow, mixture, sight, words
+from evaluator.delays.study.surrogates import StudiedKind, Surrogate, find_surrogates
 from evaluator.delays.study.tail import CANDIDATES, TailIndex, tail_delays, tail_index
 from evaluator.delays.study.window_advice import NewestDelays, advise_window, newest_delays, window_shares
 from evaluator.errors import DataError, ParameterError, WorkerError
@@ -29,8 +30,8 @@ from evaluator.jobs.run_jobs import as_text
 from evaluator.jobs.workers import OpenedLast, loaded, tell, this_worker
 from evaluator.log import Log
 from evaluator.log.delay_rows import DelayRows, delay_rows, delays_hash
-from evaluator.log.log_tables import REFUNDS
-from evaluator.log.reward_kinds import event_kinds, events_of
+from evaluator.log.log_tables import REFUNDS, SALES
+from evaluator.log.reward_kinds import event_kinds, events_of, may_be_below_0
 from evaluator.replays.rounds.clock import on_clock, start_clock
 from evaluator.replays.rounds.survey import survey
 from evaluator.streams import seed_stream
@@ -54,7 +55,19 @@ def study_log(log: Log, options: DelayOptions, *, by: str | None, workers: Delay
     apart = replace(options, joint=False)
     study = _study_kind(log, apart if first == REFUNDS else options, by=by, kind=first, workers=workers)
     more = {kind: _study_kind(log, apart, by=by, kind=kind, workers=workers) for kind in others}
-    return replace(study, refunds=more.pop(REFUNDS, None), outcomes=more)
+    refunds = more.pop(REFUNDS, None)
+    surrogates = () if first == REFUNDS else _surrogates(log, study, more)
+    return replace(study, refunds=refunds, outcomes=more, surrogates=surrogates)
+
+
+def _surrogates(log: Log, study: DelayStudy, outcomes: dict[str, DelayStudy]) -> tuple[Surrogate, ...]:
+    """Return what the outcomes that are no losses say of the reward."""
+    reward, *others = (
+        StudiedKind(name, events_of(log, name), float(of.fit.quantiles([0.5])[0]), of.advice.recommended, of.rows.stamp)
+        for name, of in ((SALES, study), *outcomes.items())
+        if name == SALES or not may_be_below_0(log, name)
+    )
+    return find_surrogates(log, reward, others, fewest=FEWEST, level=study.options.level)
 
 
 def steps(log: Log | None, options: DelayOptions, *, grouped: bool) -> int:
