@@ -183,6 +183,9 @@ def _extremes(share: SurrogateShare) -> str:
 
 def _remedy(of: Surrogate) -> str:
     """Return what the shares of the actions mean for a policy that learns from the outcome."""
+    if not of.foretells:
+        all_displays = of.with_reward / max(of.followed, 1)
+        return f"it is not shown to foretell the reward, which comes on {all_displays:.1%} of all displays"
     if of.differs:
         what = "a share depends on the action, so that it may mislead a policy (clickbait): compare"
         return f"{what} `learn_from='sales,{of.outcome}'`"

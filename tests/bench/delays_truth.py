@@ -197,8 +197,8 @@ def verdicts_of(name: str, stamp: int, logs: int, seed: int) -> tuple[bool, ...]
 
 def surrogates(by: Spread) -> None:
     print(f"How often intervals of outcomes before the reward hold, {SURROGATE_LOGS} logs a row")
-    print("| log | displays | followed | preceded | actions, followed | actions, preceded | said to differ |")
-    print("|---|---|---|---|---|---|---|")
+    print("| log | displays | followed | preceded | actions, followed | actions, preceded | differ | foretell |")
+    print("|---|---|---|---|---|---|---|---|")
     rows = [(name, per_user, n) for name in surrogate_worlds.WORLDS for per_user in (1, 3) for n in (1500, 12_000)]
     tasks = [((*row,), range(SURROGATE_LOGS)) for row in rows]
     for (name, per_user, n), of_logs in zip(rows, by.rows(surrogates_of, tasks), strict=True):
@@ -216,7 +216,7 @@ def _true_shares(name: str) -> surrogate_worlds.Truth:
 def surrogates_of(name: str, per_user: int, n: int, seed: int) -> tuple[bool, ...]:
     log = surrogate_worlds.a_log(surrogate_worlds.WORLDS[name], n, np.random.default_rng(seed), per_user=per_user)
     reward, click = (StudiedKind(kind, events_of(log, kind), 0.0, 0.0, 1) for kind in (SALES, "click"))
-    (of,) = find_surrogates(log, reward, [click], fewest=FEWEST, level=0.95)
+    (of,) = find_surrogates(log, reward, [click], displays=n, fewest=FEWEST, level=0.95)
     pooled_hold, actions_hold, true = [], [], _true_shares(name)
     for share, (pooled, *by_action) in ((of.followed_by_reward, true.followed), (of.reward_preceded, true.preceded)):
         pooled_hold.append(share.pooled.low <= pooled <= share.pooled.high)
@@ -224,7 +224,7 @@ def surrogates_of(name: str, per_user: int, n: int, seed: int) -> tuple[bool, ..
         actions_hold.append(
             all(one.share.low <= by_action[log.labels.index(one.action)] <= one.share.high for one in ends)
         )
-    return *pooled_hold, *actions_hold, of.differs
+    return *pooled_hold, *actions_hold, of.differs, of.foretells
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Logs of clicks that foretell sales, and of clickbait, with the shares that are true of them."""
+"""Logs of clicks that foretell sales, that say nothing of them, and of clickbait, with their true shares."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class World(NamedTuple):
 
 WORLDS = {
     "clicks foretell sales": World((0.1, 0.2, 0.5), (0.3, 0.3, 0.3), (0.01, 0.0225, 0.09)),
+    "clicks of any kind": World((0.3, 0.3, 0.3), (0.1, 0.1, 0.1), (0.1, 0.1, 0.1)),
     "clickbait": World((0.6, 0.3, 0.2), (0.05, 0.2, 0.8), (0.02, 0.02, 0.02)),
 }
 

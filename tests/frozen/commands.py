@@ -145,6 +145,7 @@ TOLD = {
     "delays-moving": "delays moving/spec.toml --bootstraps 19 --families exponential,pareto --jobs 1",
     "delays-bare": "delays bare/spec.toml --by device --bootstraps 19 --families exponential --joint --jobs 1",
     "delays-refunds": "delays users/spec.toml --bootstraps 19 --families exponential --jobs 1",
+    "delays-outcomes": "delays promotions --limit 8000 --bootstraps 19 --families exponential --jobs 1",
     "delays-coarse": "delays coarse/spec.toml --bootstraps 19 --families weibull --jobs 1",
     "delays-file": (
         "delays --file shop/delays.csv --delay-column delay_s --by banner --followed followed_s "

@@ -67,7 +67,8 @@ def _surrogates(log: Log, study: DelayStudy, outcomes: dict[str, DelayStudy]) ->
         for name, of in ((SALES, study), *outcomes.items())
         if name == SALES or not may_be_below_0(log, name)
     )
-    return find_surrogates(log, reward, others, fewest=FEWEST, level=study.options.level)
+    displays = len(log) if study.rows.displays is None else study.rows.displays
+    return find_surrogates(log, reward, others, displays=displays, fewest=FEWEST, level=study.options.level)
 
 
 def steps(log: Log | None, options: DelayOptions, *, grouped: bool) -> int:

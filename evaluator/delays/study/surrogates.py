@@ -2,7 +2,8 @@
 
 A policy that learns from clicks is told sooner than one that waits for sales. That helps where clicks foretell sales,
 and misleads where an action is clicked on and not bought. Both show in two shares: of the displays with the outcome,
-those that a reward follows, and of the displays with a reward, those where the outcome comes first. If either share
+those that a reward follows, and of the displays with a reward, those where the outcome comes first. An outcome
+foretells the reward if the first share is larger than that of all displays which have a reward. If one of the two
 depends on the action, the action with the most outcomes need not be that with the most rewards (for surrogates of one
 endpoint see Prentice 1989, "Surrogate endpoints in clinical trials", Statistics in Medicine 8).
 
@@ -24,7 +25,7 @@ import numpy.typing as npt
 from evaluator.estimates.confidence import Interval, share_interval
 from evaluator.log import Log
 from evaluator.log.log_tables import EventKind
-from evaluator.log.schema import to_numpy
+from evaluator.log.schema import WEIGHT, to_numpy
 from evaluator.log.times import COARSE_S
 from evaluator.results.json_documents import Count, NotNegative, NotNegativeOrNull, in_document
 
@@ -81,7 +82,7 @@ class Surrogate:
     window, reward_window
         Longest delay of its events that count, and of the rewards; inf where displays were followed to their end.
     displays, followed
-        Number of displays of the log, and of those that were followed for both windows. The rest is of these.
+        Number of displays of the traffic, and of those that were followed for both windows. The rest is of these.
     with_outcome, with_reward, with_both
         Number of displays that have the outcome, that have a reward, and whose first such outcome comes no later than
         their last reward.
@@ -109,6 +110,12 @@ class Surrogate:
     def earlier(self) -> bool:
         """Whether the outcome comes earlier than the reward, by the medians of their delays."""
         return self.median < self.reward_median
+
+    @in_document
+    @property
+    def foretells(self) -> bool:
+        """Whether the reward follows the outcome more often than it comes on all displays, beyond chance."""
+        return self.with_reward < self.followed_by_reward.pooled.low * self.followed
 
     @property
     def differs(self) -> bool:
@@ -152,19 +159,24 @@ class StudiedKind(NamedTuple):
 
 
 def find_surrogates(
-    log: Log, reward: StudiedKind, outcomes: Sequence[StudiedKind], *, fewest: int, level: float
+    log: Log, reward: StudiedKind, outcomes: Sequence[StudiedKind], *, displays: int, fewest: int, level: float
 ) -> tuple[Surrogate, ...]:
     """Return what each outcome of a log says of the reward; actions with `fewest` displays are compared.
 
-    One pass over the times of the displays where there are outcomes; memory grows with the events only.
+    The log stands for so many `displays` of the traffic. One pass over their times where there are outcomes; memory
+    grows with the events only.
     """
     ends = [min(of.last_followed, reward.last_followed) for of in outcomes]
-    followed = np.zeros(len(ends), np.int64)
+    followed, total = np.zeros(len(ends)), 0.0
     if any(map(math.isfinite, ends)):
-        for _, batch in log.batches(["time"]):
-            followed += np.searchsorted(batch["time"], ends, side="right")
+        weighted = WEIGHT in log.schema.names
+        for _, batch in log.batches(["time", *[WEIGHT] * weighted]):
+            until = np.searchsorted(batch["time"], ends, side="right")
+            counts = np.cumsum(np.append(0.0, batch[WEIGHT] if weighted else np.ones(len(batch["time"]))))
+            followed, total = followed + counts[until], total + counts[-1]
+    shares = [float(count / total) if math.isfinite(end) else 1.0 for count, end in zip(followed, ends, strict=True)]
     found = []
-    for of, end, number in zip(outcomes, ends, followed.tolist(), strict=True):
+    for of, end, share in zip(outcomes, ends, shares, strict=True):
         rewards = _one_each(reward, end, last=True)
         events = _one_each(of, end, last=False)
         _, at, at_reward = np.intersect1d(events.display, rewards.display, assume_unique=True, return_indices=True)
@@ -174,7 +186,7 @@ def find_surrogates(
         found.append(
             Surrogate(
                 outcome=of.name, median=of.median, reward_median=reward.median, window=of.window,
-                reward_window=reward.window, displays=len(log), followed=number if math.isfinite(end) else len(log),
+                reward_window=reward.window, displays=displays, followed=round(share * displays),
                 with_outcome=len(foretold), with_reward=len(preceded), with_both=int(both.sum()),
                 followed_by_reward=_by_action(log.labels, events.action, foretold, fewest=fewest, level=level),
                 reward_preceded=_by_action(log.labels, rewards.action, preceded, fewest=fewest, level=level),
