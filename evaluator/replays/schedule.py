@@ -129,7 +129,7 @@ def _push_times(
     every = schedule.every.seconds / tick_seconds
     if (end - begin) / every > horizon:
         raise ParameterError(
-            f"`learn_every={schedule.text!r}` is shorter than the time between two rounds.",
+            f"`learn_every={schedule.text!r}` makes more pushes than the {horizon:,} rounds of the replay.",
             remedy="let the policy learn at each event: `learn_every='event'`.",
         )
     count = np.arange(1, math.ceil((end - begin) / every) + 1)

@@ -104,7 +104,7 @@ def test_stamps_must_tell_a_schedule_apart() -> None:
 
 
 def test_pushes_denser_than_rounds_are_refused() -> None:
-    with pytest.raises(ParameterError, match=r"shorter than the time between two rounds. Hint: .*event"):
+    with pytest.raises(ParameterError, match=r"makes more pushes than the .* rounds of the replay. Hint: .*event"):
         plan(LOG, "ucb1", learn_every="1s")
 
 
