@@ -22,7 +22,6 @@ from evaluator.log.schema import to_numpy
 from evaluator.options.deployment import EVENT
 from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.options import OBJECTIVE, ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay, read_basis
@@ -92,7 +91,7 @@ def teachers_of(learn_from: str) -> list[str]:
 
 
 def _learns(policy: Any) -> bool:
-    return bool(policy.policy.learns if isinstance(policy, LearnedPolicy) else policy.learns)
+    return bool(getattr(policy, "policy", policy).learns)  # of one that has learned, what it is a policy of
 
 
 def _is_logging(policy: Any) -> bool:
