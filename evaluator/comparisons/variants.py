@@ -22,7 +22,6 @@ from evaluator.log.schema import to_numpy
 from evaluator.options.deployment import EVENT
 from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.learned.policy import LearnedPolicy
 from evaluator.replays.options import OBJECTIVE, ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay, read_basis
@@ -92,7 +91,7 @@ def teachers_of(learn_from: str) -> list[str]:
 
 
 def _learns(policy: Any) -> bool:
-    return bool(policy.policy.learns if isinstance(policy, LearnedPolicy) else policy.learns)
+    return bool(getattr(policy, "policy", policy).learns)  # of one that has learned, what it is a policy of
 
 
 def _is_logging(policy: Any) -> bool:
@@ -164,10 +163,10 @@ class Line:
         Number of the variant, from 0; people count from 1.
     policy, window
         Policy and window, as they were asked for.
-    learns
-        Schedule by which the policy learns, as it was asked for; empty where it never does.
     title
         Policy as sentences write it, with the label of a fixed action; empty where that is `policy`.
+    learns
+        Schedule by which the policy learns, as it was asked for; empty where it never does.
     learn_from
         Kind of events, or revenue, that the policy learns from; empty where that is the objective, or nothing.
     """
@@ -175,8 +174,8 @@ class Line:
     variant: Count
     policy: str
     window: str
-    learns: str = ""
     title: Annotated[str, *omitted] = ""
+    learns: str = ""
     learn_from: Annotated[str, *omitted] = ""
 
     def named_among(self, lines: Iterable[Line]) -> str:
@@ -210,7 +209,7 @@ def names_of(results: Sequence[ReplayResult]) -> list[str]:
 def line_of(variant: int, result: ReplayResult) -> Line:
     """Return a variant as reports name it."""
     plan = result.plan
-    return Line(variant, plan["policy"], window_text(result), learns_text(result), result.title, taught_by(plan))
+    return Line(variant, plan["policy"], window_text(result), result.title, learns_text(result), taught_by(plan))
 
 
 def taught_by(plan: Mapping[str, Any]) -> str:

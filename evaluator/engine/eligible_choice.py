@@ -233,6 +233,15 @@ def choice_at(
 
 
 @inlinable
+def any_action(rng: np.random.Generator, actions: Any, eligible: EligibleActions | None, i: int) -> int:
+    """Return one of the actions, shape (m,), drawn uniformly; or one of those that are eligible at display i."""
+    if eligible is None:
+        return int(actions[int(rng.random() * actions.shape[0])])
+    there = listed(eligible, i)
+    return int(there[int(rng.random() * there.shape[0])])
+
+
+@inlinable
 def listed(eligible: EligibleActions, i: int) -> Any:
     """Return the actions that a policy may choose at display i, increasing, shape (|E|,)."""
     word, size = _words(eligible, i), 0

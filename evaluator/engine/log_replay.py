@@ -94,6 +94,13 @@ class Begun(NamedTuple):
     tie_key: int = NO_KEY
 
 
+class Explores(NamedTuple):
+    """So many first rounds whose actions are drawn uniformly, from those that the log shows, shape (m,)."""
+
+    rounds: int
+    actions: npt.NDArray[np.int64]
+
+
 def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
     """Return the stream that thins the log: the same for every policy."""
     return random_stream(Stream.THINNING, seed, repeat)
@@ -118,6 +125,7 @@ class MatchingReplay:
         recorded: bool = False,
         begun: Begun | None = None,
         pushes: PushTimes | None = None,
+        explores: Explores | None = None,
     ) -> None:
         self._policy = policy
         self._setting = setting
@@ -136,6 +144,11 @@ class MatchingReplay:
             self._progress[loop.GENERATED] = begun.pending.size[0]
         self._times = pushes
         self._pushes: Pushes | None = None
+        # The first rounds, of another source, and how many rounds are over when they are.
+        self._explored: tuple[loop.Explored, int] | None = None
+        if explores is not None:
+            first = loop.Explored(explores.actions, sampler == "keep", np.full(1, -1))
+            self._explored = first, min(int(self._progress[loop.ROUNDS]) + explores.rounds, self._last)
         self._end: Batch | None = None
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
@@ -159,7 +172,11 @@ class MatchingReplay:
         accepted = np.empty(len(batch.action), np.int64)
         choices = np.empty(len(batch.action), np.int32) if self._recorded else None
         with blamed(self._policy, self._setting.n_actions, self._progress[loop.ROUNDS :]):
-            seen = self._step(*self._arguments(batch, pending, accepted, choices))
+            seen = self._explore(batch, pending, accepted)
+            rest, lived = _from(batch, seen), int(self._progress[loop.ROUNDS]) - before
+            if len(rest.action):
+                seen += self._step(*self._arguments(rest, pending, accepted[lived:], choices))
+                accepted[lived:] += len(batch.action) - len(rest.action)
         if choices is not None:
             self._choices.append(choices[:seen])
         self._pending = pending
@@ -168,6 +185,14 @@ class MatchingReplay:
         self._read += int(seen)
         self.done = seen < len(batch.action)
         return self._displays[-1]
+
+    def _explore(self, batch: Batch, pending: PendingConversions, accepted: npt.NDArray[np.int64]) -> int:
+        """Live through what is left of the first rounds; return how many displays that took."""
+        if self._explored is None or self._progress[loop.ROUNDS] >= self._explored[1]:
+            return 0
+        source, until = self._explored
+        state, rng, batch, _, window, _, pending, *others = self._arguments(batch, pending, accepted, None)
+        return int(self._step(state, rng, batch, source, window, until, pending, *others))
 
     def coming(self, batch: Batch) -> LoopCall:
         """Return the call that reading such a batch will make, so that its loop can be compiled before."""
@@ -295,8 +320,11 @@ def begin(
     recorded: bool = False,
     begun: Begun | None = None,
     pushes: PushTimes | None = None,
+    explores: Explores | None = None,
 ) -> MatchingReplay | QueueReplay:
     """Return a replay that is ready to read, of a policy that learns at `pushes`; at once where that is None.
+
+    It first `explores`, where that is not None; no queue does.
 
     A queue stops at the rarest action's displays, which no outcome moves, if `safe`, instead of the horizon. The others
     can be `recorded`: then the policy is asked at every display read, thinned out or not, and its choices are kept; and
@@ -310,7 +338,15 @@ def begin(
     if sampler == "queue":
         return QueueReplay(policy, setting, seed=seed, repeat=repeat, safe=safe, pushes=pushes)
     return MatchingReplay(
-        policy, setting, sampler=sampler, seed=seed, repeat=repeat, recorded=recorded, begun=begun, pushes=pushes
+        policy,
+        setting,
+        sampler=sampler,
+        seed=seed,
+        repeat=repeat,
+        recorded=recorded,
+        begun=begun,
+        pushes=pushes,
+        explores=explores,
     )
 
 
@@ -346,6 +382,16 @@ class RoundBatches(Protocol):
 def _as_told(batch: Batch, unit: float) -> Batch:
     """Return a batch as the loops read it: rewards in the policy's unit, no array to be written to."""
     return read_only_batch(batch if unit == 1.0 else batch._replace(value=batch.value / unit))
+
+
+def _from(batch: Batch, at: int) -> Batch:
+    """Return the displays of a batch from one on."""
+    if at == 0:
+        return batch
+    of, vectors = batch.eligible, batch.vectors if len(batch.vectors) == 1 else batch.vectors[at:]
+    of = None if of is None else of._replace(of=of.of[at:], row=of.row[at:])
+    first = batch.first_conversion[at:]
+    return batch._replace(action=batch.action[at:], vectors=vectors, first_conversion=first, eligible=of)
 
 
 def _end_of(batch: Batch) -> Batch:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.eligible_choice import NO_KEY, Among, best_among, is_thin, own_vector, wins_among
+from evaluator.engine.eligible_choice import NO_KEY, Among, any_action, best_among, is_thin, own_vector, wins_among
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inlinable, overloads
 from evaluator.engine.kernels.intrinsics import borrowed, prefetch_logged
@@ -55,6 +55,19 @@ class Matched(NamedTuple):
     """Displays that show what the policy chooses among all of so many actions."""
 
     n_actions: int
+
+
+class Explored(NamedTuple):
+    """Displays that show an action drawn uniformly, in rounds of which the policy learns but in which it chooses none.
+
+    It is drawn among the `actions` that the log shows, shape (m,), or among those of them that are eligible. Where the
+    sampler keeps choices (`kept`), it is `held` until a display shows it, shape (1,), -1 while there is none; else each
+    display has a draw of its own.
+    """
+
+    actions: npt.NDArray[np.int64]
+    kept: bool
+    held: npt.NDArray[np.int64]
 
 
 class Followed(NamedTuple):
@@ -235,6 +248,42 @@ def _next_among(
     return i
 
 
+def _next_explored(
+    source: Explored,
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    i: int,
+    horizon: int,
+    progress: Counters,
+    choices: Choices | None,
+) -> int:
+    n = batch.action.shape[0]
+    if i < n and progress[PREPARED] == 0:
+        _begin_exploring(state, rng, batch.eligible)
+        progress[PREPARED] = 1
+    while i < n:
+        action = _logged(batch, i)
+        if action >= 0:
+            if source.held[0] < 0:
+                source.held[0] = any_action(rng, source.actions, batch.eligible, i)
+            found = source.held[0] == action
+            if found or not source.kept:
+                source.held[0] = -1
+            if found:
+                break
+        i += 1
+    return i
+
+
+@inlinable
+def _begin_exploring(state: Any, rng: np.random.Generator, eligible: EligibleActions | None) -> None:
+    if eligible is None:
+        begin(state, rng)
+    else:
+        begin_among(state, rng)
+
+
 def _next_served(
     source: Queues,
     state: Any,
@@ -287,7 +336,7 @@ def _next_logged(
 
 
 _NEXT: dict[type, Callable[..., Any]] = {
-    Matched: _next_matched, Among: _next_among, Queues: _next_served, Followed: _next_logged,
+    Matched: _next_matched, Explored: _next_explored, Among: _next_among, Queues: _next_served, Followed: _next_logged,
 }  # fmt: skip
 
 

@@ -125,6 +125,7 @@ PROPENSITIES_AS_GIVEN = Code("propensities-as-given", "assumption", of_intervals
 CLOCK = Code("clock", "assumption")
 SCHEDULE = Code("schedule", "assumption")
 PUSHES = Code("pushes", "assumption")
+EXPLORES_FIRST = Code("explores-first", "assumption")
 TRAFFIC_OF_ACTIONS = Code("traffic-of-actions", "assumption")
 SAMPLED_LOG = Code("sampled-log", "assumption")
 DELAYS_WITHIN_STAMPS = Code("delays-within-stamps", "assumption")

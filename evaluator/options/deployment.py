@@ -1,7 +1,8 @@
 """How policies are deployed on a log's traffic: when what happened reaches the policy that serves.
 
 A *schedule* is a push after each span of rounds or time, of what was known a lag before it. `event`, at each event, is
-none. A log may say which one its owner has; what is asked of a replay goes before.
+none. A deployment may explore for a while before the policy chooses. A log may say what its owner does; what is asked
+of a replay goes before.
 """
 
 from __future__ import annotations
@@ -88,6 +89,14 @@ def parse_schedule(learn_every: str | int | None, learn_lag: str | int | None) -
     if text == EVENT and lag.none:
         return None
     return Schedule(text, lag_text, every, lag, at)
+
+
+def parse_exploration(explore_first: str | int | None) -> Span | None:
+    """Return how long a deployment explores first; None for not at all. ParameterError says how it is written."""
+    if explore_first is None:
+        return None
+    span = _span(str(explore_first).strip(), "explore_first", "write rounds (2000) or a duration (2d).")
+    return None if span.none else span
 
 
 def _span(text: str, option: str, how: str) -> Span:

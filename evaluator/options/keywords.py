@@ -32,6 +32,7 @@ class BareReplayKeywords(TypedDict, total=False):
     clock: Literal["traffic", "wall"]
     traffic_share: float
     learn_lag: str | int | None
+    explore_first: str | int | None
     sampler: Literal["rejection", "keep", "queue"] | None
     propensity: Literal["column", "uniform", "estimate", "estimate:context"] | None
     accept_quantile: float
@@ -103,6 +104,7 @@ class SimulateKeywords(TypedDict, total=False):
     window: str | int | None
     learn_every: str | int | None
     learn_lag: str | int | None
+    explore_first: str | int | None
     delays: str
     seed: int
     jobs: int

@@ -64,6 +64,13 @@ LEARN_FROM = Option(
     example="click",
     panel=REPLAY,
 )
+EXPLORE_FIRST = Option(
+    default=None,
+    help="How long actions are shown uniformly at random before the policy chooses: rounds (2000) or a duration (2d)",
+    more="The policy learns from these rounds, and values count them; of policies that learn, by rejection or keep.",
+    example="2d",
+    panel=REPLAY,
+)
 HORIZON = Option(default=None, help="Stop after this many rounds", example="3000", panel=REPLAY, at_least=1)
 DELAYS = Option(
     default="log",

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from evaluator.errors import ParameterError
 from evaluator.log.log_tables import NO_OUTCOMES, PropensityKind
-from evaluator.options.deployment import parse_schedule
+from evaluator.options.deployment import parse_exploration, parse_schedule
 from evaluator.reading.options import Deduplicate
 from evaluator.reading.roles import DISPLAY, EVENT
 from evaluator.reading.spec_sections import (
@@ -251,6 +251,10 @@ class Deployment(Section):
     learn_lag: Annotated[
         str | int | None, Field(description="how old the newest of what a push brings is: '6h', or rounds")
     ] = None
+    explore_first: Annotated[
+        str | int | None,
+        Field(description="how long actions are shown uniformly before the policy chooses: '2d', or rounds"),
+    ] = None
 
     @property
     def asked(self) -> dict[str, str]:
@@ -261,6 +265,7 @@ class Deployment(Section):
     def _is_schedule(self) -> Deployment:
         try:
             parse_schedule(self.learn_every, self.learn_lag)
+            parse_exploration(self.explore_first)
         except ParameterError as error:
             raise ValueError(f"{error.what.replace('`', '')} {error.remedy}") from None
         return self

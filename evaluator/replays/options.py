@@ -11,7 +11,7 @@ from typing import Literal
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.options.declaration import Option, Options, documented, option
-from evaluator.options.deployment import Schedule, parse_schedule
+from evaluator.options.deployment import Schedule, parse_exploration, parse_schedule
 from evaluator.options.shared import (
     BOOTSTRAP,
     BY,
@@ -19,6 +19,7 @@ from evaluator.options.shared import (
     DECIDES,
     DELAYS,
     ESTIMATE,
+    EXPLORE_FIRST,
     HORIZON,
     JOBS,
     LEARN_EVERY,
@@ -77,6 +78,7 @@ class BareReplayOptions(Options):
     )
     learn_every: str | int | None = LEARN_EVERY.field()
     learn_lag: str | int | None = LEARN_LAG.field()
+    explore_first: str | int | None = EXPLORE_FIRST.field()
     sampler: SamplerName | None = option(
         None,
         "rejection, keep or queue. Default: keep for policies without contexts, where the logger is even or its "
@@ -167,6 +169,15 @@ class BareReplayOptions(Options):
             observed and self.schedule is not None,
             "`reward='observed'` and `learn_every` or `learn_lag`",
             "what is observed by the horizon is told at each event: use `reward='eventual'`.",
+        )
+        explores = parse_exploration(self.explore_first) is not None
+        _refuse_both(
+            explores and self.doubly_robust,
+            "`explore_first` and `doubly_robust`",
+            "the policy chooses nothing at the first displays.",
+        )
+        _refuse_both(
+            explores and self.sampler == "queue", "`explore_first` and `sampler='queue'`", "use `sampler='rejection'`."
         )
         if self.delays_from is not None:
             known_share(self.delays_from)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.engine.log_replay import SamplerName
+from evaluator.engine.log_replay import Explores, SamplerName
 from evaluator.engine.pushes import PushTimes
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
@@ -105,6 +105,8 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     schedule, pushes
         Schedule by which the policy learns, and the pushes that this makes; None where it learns at each event, or
         never.
+    explores
+        First rounds in which actions are drawn uniformly; None where the policy chooses from the first round on.
     """
 
     survey: Survey
@@ -135,6 +137,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     outcomes: Mapping[str, ReplayPlan] = field(default_factory=dict)
     schedule: Schedule | None = None
     pushes: PushTimes | None = None
+    explores: Explores | None = None
 
     def __repr__(self) -> str:
         told = self.to_dict()

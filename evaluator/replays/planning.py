@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.log_replay import SamplerName, choose_sampler, sure_rounds
+from evaluator.engine.log_replay import Explores, SamplerName, choose_sampler, sure_rounds
 from evaluator.errors import DataError, ParameterError, PropensityError, UnknownNameError
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
@@ -28,7 +28,7 @@ from evaluator.log.reward_kinds import (
     with_rewards,
 )
 from evaluator.log.vectors_of_displays import in_order
-from evaluator.options.deployment import Schedule, parse_schedule
+from evaluator.options.deployment import Schedule, Span, parse_exploration, parse_schedule
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
@@ -72,7 +72,7 @@ from evaluator.replays.rounds.propensity import (
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, told_events, vectors_of
 from evaluator.replays.rounds.survey import Survey, survey, surveys
-from evaluator.replays.schedule import live_delays, plan_pushes
+from evaluator.replays.schedule import live_delays, plan_pushes, rounds_of
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
 from evaluator.units import ticks_words
@@ -186,6 +186,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     )
     schedule = deployed(log, options) if policy.learns and sampler != "logged" else None
     pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
+    explores = _explores(log, options, surveyed, clock, usable) if policy.learns and sampler != "logged" else None
     on_live_clock = pushes is not None and pushes.clock is not None
     rows = _told(surveyed, costs=told_costs) if teacher is surveyed else None
     if teacher is not surveyed or rows is not None or on_live_clock:
@@ -224,6 +225,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         sets=basis.sets,
         schedule=schedule,
         pushes=pushes,
+        explores=explores,
     )
     said = (
         *warnings(plan, told.acceptance, of_all), *describe_clusters(plan), *assumptions(plan, known_rewards)
@@ -452,6 +454,23 @@ def deployed(log: Log, options: BareReplayOptions) -> Schedule | None:
         return options.schedule
     of = log.meta.deployment
     return parse_schedule(of.get("learn_every"), of.get("learn_lag"))
+
+
+def explored(log: Log, options: BareReplayOptions) -> Span | None:
+    """Return how long a deployment explores first: as is asked, else as the log says; None for not at all."""
+    asked = options.explore_first
+    return parse_exploration(log.meta.deployment.get("explore_first") if asked is None else asked)
+
+
+def _explores(
+    log: Log, options: BareReplayOptions, survey: Survey, clock: ReplayClock, usable: npt.NDArray[np.int64]
+) -> Explores | None:
+    """Return the first rounds of a deployment in which it explores; None for none."""
+    span = explored(log, options)
+    if span is None:
+        return None
+    asked = str(log.meta.deployment.get("explore_first") if options.explore_first is None else options.explore_first)
+    return Explores(rounds_of(span, asked, survey, clock), np.flatnonzero(usable))
 
 
 def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:

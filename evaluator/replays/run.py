@@ -438,7 +438,7 @@ class ReplayRun:
         self._replaying: MatchingReplay | QueueReplay | None = begin(
             plan.policy, plan.setting, sampler=plan.sampler, seed=options.seed, repeat=repeat,
             safe=plan.sampler == "queue" and options.horizon is None, recorded=plan.recorded and repeat == 0,
-            begun=None if plan.start is None else plan.start.begun(repeat), pushes=plan.pushes,
+            begun=None if plan.start is None else plan.start.begun(repeat), pushes=plan.pushes, explores=plan.explores,
         )  # fmt: skip
 
     @property

@@ -47,8 +47,9 @@ def plan_pushes(
     """
     if not schedule.in_time:
         return pushes_in_rounds(schedule, clock, horizon)
-    _refuse_times(schedule, survey, clock)
-    live = LiveClock(survey.mark, survey.marked_at, float(survey.mark[0]), clock.share, survey.rate)
+    _refuse_time(schedule.every, f"`learn_every={schedule.text!r}`", survey, clock)
+    _refuse_time(schedule.lag, f"`learn_lag={schedule.lag_text!r}`", survey, clock)
+    live = _live_clock(survey, clock)
     pushes = pushes_in_time(schedule, live, clock, survey.log.meta.timezone, horizon)
     reached = survey.delay_ticks[survey.delay_ticks <= (NO_WINDOW if window.ticks is None else window.ticks)]
     span = np.array([survey.longest_span(int(reached.max(initial=0)))])
@@ -104,20 +105,43 @@ def _rounds(span: Span, clock: ReplayClock | None) -> int:
     return max(round(rounds * clock.share), min(rounds, 1))
 
 
-def _refuse_times(schedule: Schedule, survey: Survey, clock: ReplayClock) -> None:
-    asked = f"`learn_every={schedule.text!r}`" if schedule.every.seconds else f"`learn_lag={schedule.lag_text!r}`"
+def rounds_of(exploration: Span, asked: str, survey: Survey, clock: ReplayClock) -> int:
+    """Return the first rounds in which a deployment explores, as it was `asked`; errors as of `plan_pushes`."""
+    _refuse_time(exploration, f"`explore_first={asked!r}`", survey, clock)
+    return rounds_from(exploration, _live_clock(survey, clock), clock)
+
+
+def rounds_from(exploration: Span, live: LiveClock | None, clock: ReplayClock | None) -> int:
+    """Return the first rounds in which a deployment explores; a world of rounds has no clocks."""
+    if exploration.rounds:
+        return max(_rounds(exploration, clock), 1)
+    assert exploration.seconds is not None
+    assert live is not None
+    assert clock is not None
+    assert clock.tick_seconds is not None
+    begin = float(_times(live, np.array([live.origin]))[0])
+    return max(int(_rounds_by(live, np.array([begin + exploration.seconds / clock.tick_seconds]))[0]), 1)
+
+
+def _live_clock(survey: Survey, clock: ReplayClock) -> LiveClock:
+    return LiveClock(survey.mark, survey.marked_at, float(survey.mark[0]), clock.share, survey.rate)
+
+
+def _refuse_time(span: Span, asked: str, survey: Survey, clock: ReplayClock) -> None:
+    if not span.seconds:
+        return
     if clock.tick_seconds is None or not np.isfinite(clock.rate):
         raise ParameterError(
-            f"{asked}: this log counts rounds, not time.", remedy="give the schedule in rounds: `learn_every=500`."
+            f"{asked}: this log counts rounds, not time.",
+            remedy=f"give it in rounds: {asked.partition('=')[0]}=500`.",
         )
-    for text, span in ((schedule.text, schedule.every), (schedule.lag_text, schedule.lag)):
-        if span.seconds and span.seconds < survey.stamp * clock.tick_seconds:
-            stamp = format_duration(survey.stamp * clock.tick_seconds)
-            raise ParameterError(
-                f"A schedule of {text!r} is shorter than what the time stamps of log {survey.log.meta.name!r} tell "
-                f"apart: all are multiples of {stamp}.",
-                remedy=f"take at least {stamp}, or log finer times.",
-            )
+    if span.seconds < survey.stamp * clock.tick_seconds:
+        stamp = format_duration(survey.stamp * clock.tick_seconds)
+        raise ParameterError(
+            f"{asked} is shorter than what the time stamps of log {survey.log.meta.name!r} tell apart: all are "
+            f"multiples of {stamp}.",
+            remedy=f"take at least {stamp}, or log finer times.",
+        )
 
 
 def _push_times(
@@ -129,7 +153,7 @@ def _push_times(
     every = schedule.every.seconds / tick_seconds
     if (end - begin) / every > horizon:
         raise ParameterError(
-            f"`learn_every={schedule.text!r}` is shorter than the time between two rounds.",
+            f"`learn_every={schedule.text!r}` makes more pushes than the {horizon:,} rounds of the replay.",
             remedy="let the policy learn at each event: `learn_every='event'`.",
         )
     count = np.arange(1, math.ceil((end - begin) / every) + 1)

@@ -142,6 +142,10 @@ def _told(simulation: Simulation) -> list[str]:
         lines.append(f"policies are told: {simulation.told}")
     if simulation.learns:
         lines.append(f"policies learn {simulation.learns}")
+    if simulation.explores:
+        lines.append(
+            f"in the first {simulation.explores:,} rounds actions are shown uniformly at random, and learned from"
+        )
     if simulation.told_zeros:
         zeros = ", ".join(simulation.told_zeros)
         lines.append(f"told of each zero, after a delay of its own, as no log of conversions does: {zeros}")

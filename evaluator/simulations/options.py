@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.deployment import Schedule, parse_schedule
-from evaluator.options.shared import DELAYS, HORIZON, INTERVALS, JOBS, LEARN_EVERY, LEARN_LAG, SEED, TRIED, WINDOW
+from evaluator.options.deployment import Schedule, Span, parse_exploration, parse_schedule
+from evaluator.options.shared import (
+    DELAYS,
+    EXPLORE_FIRST,
+    HORIZON,
+    INTERVALS,
+    JOBS,
+    LEARN_EVERY,
+    LEARN_LAG,
+    SEED,
+    TRIED,
+    WINDOW,
+)
 from evaluator.units import rounds_of_window
 
 
@@ -33,6 +44,13 @@ class SimulateOptions(Options):
         panel="",
         question=TRIED,
     ).field()
+    explore_first: str | int | None = EXPLORE_FIRST.but(
+        help="How many first rounds show actions uniformly at random. Default: none",
+        more="Policies that learn do so from these rounds, too.",
+        example="500",
+        panel="",
+        question=TRIED,
+    ).field()
     delays: str = DELAYS.but(
         default="known",
         help="Delay CDF that policies are told: known (the scenario's), a law in rounds (geometric:500, fixed:30, "
@@ -48,12 +66,17 @@ class SimulateOptions(Options):
         """Check every option."""
         super().__post_init__()
         self.window_rounds(None)
-        _ = self.schedule
+        _ = self.schedule, self.exploration
 
     @property
     def schedule(self) -> Schedule | None:
         """When a policy learns; None for at each event."""
         return parse_schedule(self.learn_every, self.learn_lag)
+
+    @property
+    def exploration(self) -> Span | None:
+        """How long actions are drawn uniformly first; None for not at all."""
+        return parse_exploration(self.explore_first)
 
     def window_rounds(self, recommended: int | None) -> int | None:
         """Return the window in rounds, None when nothing is cut off."""

@@ -87,6 +87,7 @@ def simulate(
         told=cdf.source if cdf is not None and needs_cdf else "",
         told_zeros=stage.told_zeros,
         learns="" if options.schedule is None else options.schedule.words,
+        explores=stage.explores or 0,
         flights=() if stage.parts is None else problem.flights,
         rounds=truth.checkpoints,
         curves=tuple(total.curve(policy.spec) for total, policy in zip(totals, policies, strict=True)),
@@ -220,6 +221,7 @@ def runs_in(problem: Problem, policies: Sequence[Any], options: SimulateOptions)
         window=options.window_rounds(problem.window),
         delays=options.delays,
         schedule=options.schedule,
+        exploration=options.exploration,
         seed=options.seed,
     )
 
@@ -267,6 +269,7 @@ def runs_key(stage: ScenarioRuns, codes: Sequence[CodeOfPolicy]) -> str:
         as_text((stage.settings, worlds, stage.truth, stage.eligible, parts)),
         [[of.spec, repr(of.parameters), code.run] for of, code in zip(stage.policies, codes, strict=True)],
         [stage.dimension, stage.seed],
+        *([] if stage.explores is None else [{"explores": stage.explores}]),
         *([] if stage.pushes is None else [stage.pushes.after.tolist(), stage.pushes.cut.tolist()]),
         software(),
     ]

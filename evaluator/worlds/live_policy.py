@@ -14,16 +14,16 @@ from evaluator.errors import ParameterError
 from evaluator.log.eligible import to_codes
 from evaluator.log.schema import to_numpy
 from evaluator.log.vectors_of_displays import target_vectors
-from evaluator.options.deployment import Schedule
+from evaluator.options.deployment import Schedule, Span
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Setting
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import plan_replay
+from evaluator.replays.planning import explored, plan_replay
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.stream import EligibleActions, eligible_actions, read_only_sets
-from evaluator.replays.schedule import pushes_in_rounds, pushes_in_time
+from evaluator.replays.schedule import pushes_in_rounds, pushes_in_time, rounds_from
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.estimand import ClaimsByLaw, claims_of
@@ -45,12 +45,26 @@ class LiveSpan(NamedTuple):
     last: int
 
 
+class Deployment(NamedTuple):
+    """When a policy learns, None for at each event, how long it explores first, None for not at all, and its clock."""
+
+    schedule: Schedule | None
+    exploration: Span | None
+    clock: ReplayClock
+
+    @property
+    def in_time(self) -> bool:
+        """Whether it names a time."""
+        explores = self.exploration is not None and self.exploration.seconds is not None
+        return explores or (self.schedule is not None and self.schedule.in_time)
+
+
 class LivePolicy:
     """A policy in a truth; `claim` says what counts of its rounds.
 
     Its runs have `lengths` rounds, and policies are compared at `common` ones. It may hear of delays of `reach` rounds,
-    and its rounds are among the displays of a twin from the first to the last of `arrivals`. It learns by the schedule
-    of its `deployment`, at each event where that is None.
+    and its rounds are among the displays of a twin from the first to the last of `arrivals`. It learns and
+    explores as its `deployment` says.
     """
 
     def __init__(
@@ -64,10 +78,10 @@ class LivePolicy:
         reach: int,
         arrivals: tuple[float, float],
         told_costs: bool,
-        deployment: tuple[Schedule, ReplayClock] | None,
+        deployment: Deployment,
     ) -> None:
         self._deployment = deployment
-        if truth.moving and deployment is not None and deployment[0].in_time:
+        if truth.moving and deployment.in_time:
             raise ParameterError(
                 f"The eligible actions of {truth.name!r} follow a calendar, over which its live runs are spread: a "
                 "schedule in time has no place there.",
@@ -106,7 +120,7 @@ class LivePolicy:
         own = random_stream(Stream.AUDIT_POLICY, seed, run)
         luck = random_stream(Stream.AUDIT_WORLD, seed, run)
         horizon = weights.shape[2]
-        pushes, begins = self._pushes(luck, horizon)
+        pushes, explores, begins = self._deployed(luck, horizon)
         rounds = None
         if truth.sets is not None and self._eligible is not None:
             if truth.moving:  # a run of its own length, which is a share of the calendar
@@ -127,27 +141,34 @@ class LivePolicy:
         live = play_live(
             policy, setting, world, horizon,
             own=own, luck=luck, rounds=rounds, eligible=self._eligible, money=money, weights=weights, of_money=of_money,
-            pushes=pushes, begins=begins,
+            pushes=pushes, begins=begins, explores=explores,
         )  # fmt: skip
         return live * truth.mean_value
 
-    def _pushes(self, luck: np.random.Generator, horizon: int) -> tuple[PushTimes | None, int]:
-        """Return when the policy learns, and the arrival at which its run begins; -1 where any may be drawn."""
-        if self._deployment is None:
-            return None, -1
-        schedule, clock = self._deployment
-        if not schedule.in_time:
-            return pushes_in_rounds(schedule, clock, horizon), -1
-        times, share = self._world.times, self._world.share
-        begins = int(luck.random() * (len(times) - self._truth.displays + 1))
-        at = np.array(times[begins : begins + int(horizon / share) + 2])
-        live = LiveClock(np.arange(len(at)), at, 0.0, share, self._world.rate)
-        return pushes_in_time(schedule, live, clock, self._truth.meta.timezone, horizon), begins
+    def _deployed(self, luck: np.random.Generator, horizon: int) -> tuple[PushTimes | None, int | None, int]:
+        """Return when the policy learns, how many rounds it explores, and the arrival at which its run begins.
+
+        None for at each event, and for none; -1 where the run may begin at any.
+        """
+        (schedule, exploration, clock), live, begins = self._deployment, None, -1
+        if self._deployment.in_time:
+            times, share = self._world.times, self._world.share
+            begins = int(luck.random() * (len(times) - self._truth.displays + 1))
+            at = np.array(times[begins : begins + int(horizon / share) + 2])
+            live = LiveClock(np.arange(len(at)), at, 0.0, share, self._world.rate)
+        explores = None if exploration is None else rounds_from(exploration, live, clock)
+        if schedule is None:
+            return None, explores, begins
+        if live is None or not schedule.in_time:
+            return pushes_in_rounds(schedule, clock, horizon), explores, begins
+        return pushes_in_time(schedule, live, clock, self._truth.meta.timezone, horizon), explores, begins
 
 
-def deployment_of(plan: ReplayPlan) -> tuple[Schedule, ReplayClock] | None:
-    """Return the schedule of a plan, with the clock that it is on; None where the policy learns at each event."""
-    return None if plan.schedule is None else (plan.schedule, plan.clock)
+def deployment_of(plan: ReplayPlan) -> Deployment:
+    """Return how the policy of a plan is deployed."""
+    if not plan.policy.learns or plan.sampler == "logged":
+        return Deployment(None, None, plan.clock)
+    return Deployment(plan.schedule, explored(plan.log, plan.options), plan.clock)
 
 
 def live_money(truth: LogTruth, claim: ClaimsByLaw, *, told_costs: bool) -> LiveMoney | None:
@@ -362,11 +383,12 @@ def play_in(
     delays: str,
     learn_every: str | int | None,
     learn_lag: str | int | None,
+    explore_first: str | int | None,
 ) -> tuple[Floats, float]:
     """Return the mean expected reward per round of live runs, and that of the best fixed action or order.
 
-    `window`, `delays`, `learn_every` and `learn_lag` are options of a replay. It raises ParameterError where options do
-    not fit, or where eligible actions follow a calendar that is shorter than the run.
+    `window`, `delays`, `learn_every`, `learn_lag` and `explore_first` are options of a replay. It raises ParameterError
+    where options do not fit, or where eligible actions follow a calendar that is shorter than the run.
     """
     if truth.moving and rounds > truth.displays:
         raise ParameterError(
@@ -381,6 +403,7 @@ def play_in(
     options = ReplayOptions(
         window=truth.window or window, delays=delays, propensity=propensity, learn_every=learn_every,
         learn_lag=learn_lag,
+        explore_first=explore_first,
     )  # fmt: skip
     plan = plan_replay(twin, policy, options)
     claim, setting = claims_of(followed, plan), replace(plan.setting, horizon=rounds)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine import loop
-from evaluator.engine.eligible_choice import begin_with_key, choice_at
+from evaluator.engine.eligible_choice import any_action, begin_with_key, choice_at
 from evaluator.engine.kernels.compiling import LoopCall, inlinable
 from evaluator.engine.pending import nothing_pending
 from evaluator.engine.pushes import PushTimes
@@ -49,6 +49,8 @@ class Drawn(NamedTuple):
     (parts,), empty where there are none. A round writes its action and its events there, of which only those that will
     be told.
 
+    The first rounds it `explores`, where that is not None: actions are drawn uniformly.
+
     `begins` is the place among the arrivals where the run begins, shape (1,), -1 before it is drawn; a run whose `pace`
     is not 0 goes through so many arrivals a round from there on, and others through one after the other, again from the
     first one where they end; `sums` the weighted sums of what the
@@ -64,6 +66,7 @@ class Drawn(NamedTuple):
     weights: Floats | None
     of_money: MoneyWeights | None
     regrets: Regrets | None
+    explores: int | None
     begins: Ints
     pace: float
     sums: Floats
@@ -96,7 +99,7 @@ def _next_drawn(
     )
     i = entry if source.starts.shape[0] == 0 else _part_of(source.starts, i - 1, t)
     key = begin_with_key(state, streams.own, batch.eligible, source.random_ties)
-    action = choice_at(state, batch.vectors, batch.eligible, i, key, world.rates.shape[1])
+    action = _choose(state, streams.own, batch, i, key, world.rates.shape[1], source.explores, t)
     batch.action[i] = action
     rates = rates_at(world, source.fresh, entry)
     rate = rate_of(world, rates, action, at_time)
@@ -121,6 +124,16 @@ def _next_drawn(
 
 
 loop.add_source(Drawn, _next_drawn)
+
+
+@inlinable
+def _choose(
+    state: Any, own: np.random.Generator, batch: Batch, i: int, key: int, n_actions: int, explores: int | None, t: int
+) -> int:
+    """Return the policy's choice in round t, or, in those that explore, any action."""
+    if explores is not None and t <= explores:
+        return any_action(own, np.arange(n_actions), batch.eligible, i)
+    return int(choice_at(state, batch.vectors, batch.eligible, i, key, n_actions))
 
 
 @inlinable
@@ -319,6 +332,7 @@ def live_call(
     regrets: Regrets | None = None,
     pushes: PushTimes | None = None,
     begins: int = -1,
+    explores: int | None = None,
 ) -> LoopCall:
     """Return the call that lets a policy play live; parameters are those of `play_live`."""
     unit = reward_unit(policy, setting)
@@ -335,7 +349,7 @@ def live_call(
     )  # fmt: skip
     source = Drawn(
         world, rounds, fresh, has_random_ties(policy), np.zeros(0, np.int64) if starts is None else starts, money,
-        weights, of_money, regrets, np.full(1, begins), 0.0 if begins < 0 else 1.0 / world.share,
+        weights, of_money, regrets, explores, np.full(1, begins), 0.0 if begins < 0 else 1.0 / world.share,
         np.zeros(0 if weights is None else len(weights)),
     )  # fmt: skip
     reach = world.reach + (0 if pushes is None else pushes.waits(horizon))
@@ -368,8 +382,9 @@ def play_live(policy: Any, setting: Setting, world: LiveWorld, horizon: int, **p
     policy and of the world; ``rounds`` drawn before; ``fresh`` vectors; ``eligible`` actions, one set an entry of the
     world, or one a part of the run, with the number of rounds before each in ``starts``; ``money``; ``weights`` of the
     T rounds in C sums, by the delay law of what is shown, shape (C, R, T), R = 1 where all laws are alike, and
-    ``of_money``; ``regrets``, into which the regret is noted; ``pushes`` at which the policy learns, and the place
-    among the arrivals where a run ``begins`` that goes through them at the pace of its share.
+    ``of_money``; ``regrets``, into which the regret is noted; ``pushes`` at which the policy
+    learns, the number of first rounds that it ``explores``, and the place among the arrivals where a run ``begins``
+    that goes through them at the pace of its share.
 
     It returns the weighted rewards, shape (C,): sum over the rounds s of weights[c, s] times the conversion rate of
     what was shown, less refunds and costs where they count. PolicyError says that a policy of the user's own raised an

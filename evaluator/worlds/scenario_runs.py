@@ -15,12 +15,12 @@ from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.engine.kernels.compiling import compile_ahead
 from evaluator.engine.pushes import PushTimes
 from evaluator.errors import ParameterError
-from evaluator.options.deployment import Schedule
+from evaluator.options.deployment import Schedule, Span
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.replays.rounds.stream import EligibleActions, stated_actions
-from evaluator.replays.schedule import pushes_in_rounds
+from evaluator.replays.schedule import pushes_in_rounds, rounds_from
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
 from evaluator.worlds.live_parts import FreshVectors, LiveWorld, Regrets
@@ -54,7 +54,8 @@ class ScenarioRuns:
     reads; `world` is that of the runs, as it is before any policy. Vectors that each round draws anew have length
     `dimension`, 0 where it draws none. `parts` are those of a run with the same eligible actions, None where all always
     are, and `eligible` the same as the loop reads them for each policy. `told_zeros` names the policies that are told
-    of zeros.
+    of zeros. Those that learn do so at `pushes`, or where that is None at the end of each round, and explore in so many
+    first rounds, None for none.
     """
 
     policies: Sequence[Any]
@@ -68,6 +69,7 @@ class ScenarioRuns:
     told_zeros: tuple[str, ...]
     seed: int
     pushes: PushTimes | None
+    explores: int | None
 
     def world_of(self, p: int) -> LiveWorld:
         """Return the world as the policy with a number lives in it."""
@@ -98,6 +100,7 @@ class ScenarioRuns:
             "starts": None if self.parts is None else np.array([part.start for part in self.parts], np.int64),
             "regrets": self.truth.begun(laws, size),
             "pushes": self.pushes if self.policies[p].learns else None,
+            "explores": self.explores if self.policies[p].learns else None,
         }
 
 
@@ -109,17 +112,23 @@ def prepare_runs(
     window: int | None,
     delays: str,
     schedule: Schedule | None,
+    exploration: Span | None,
     seed: int,
 ) -> ScenarioRuns:
     """Return what the runs of policies in a problem need; ParameterError says what does not fit.
 
     `window` is in rounds, None where nothing is cut off; `delays` names the CDF that policies are told: ``known`` for
-    the problem's, else a law in rounds or a file. Policies learn by the `schedule`, None for at each event.
+    the problem's, else a law in rounds or a file. Policies learn by the `schedule`, None for at each event, after an
+    `exploration`, None for none.
     """
     if schedule is not None and schedule.in_time:
         raise ParameterError(
             f"A scenario counts rounds, and has no time for a push {schedule.words}.",
             remedy="count rounds: `learn_every=500`.",
+        )
+    if exploration is not None and exploration.seconds is not None:
+        raise ParameterError(
+            "A scenario counts rounds: `explore_first` is no time.", remedy="count rounds: `explore_first=2000`."
         )
     _check(problem, policies)
     cdf = _told(problem, delays, min(horizon, window or NO_WINDOW))
@@ -139,7 +148,18 @@ def prepare_runs(
     truth = _truth(problem, shared, parts)
     pushes = None if schedule is None else pushes_in_rounds(schedule, None, horizon)
     return ScenarioRuns(
-        policies, settings, shared, world, problem.dimension, truth, parts, eligible, told_zeros, seed, pushes
+        policies,
+        settings,
+        shared,
+        world,
+        problem.dimension,
+        truth,
+        parts,
+        eligible,
+        told_zeros,
+        seed,
+        pushes,
+        None if exploration is None else rounds_from(exploration, None, None),
     )
 
 

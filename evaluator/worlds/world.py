@@ -257,6 +257,7 @@ class World:
         delays: str | None = None,
         learn_every: str | int | None = None,
         learn_lag: str | int | None = None,
+        explore_first: str | int | None = None,
     ) -> LivePlay:
         """Let one policy live in the world: it sees, round by round, only what had come by then.
 
@@ -276,9 +277,9 @@ class World:
         delays
             Delay CDF that a policy is told that needs one, as `simulate` and `replay` take it; None for the known one,
             or the log's.
-        learn_every, learn_lag
-            Schedule by which what happened reaches the policy, as `replay` takes it; in rounds alone where the world
-            counts them.
+        learn_every, learn_lag, explore_first
+            Schedule by which what happened reaches the policy, and how long actions are drawn uniformly before it
+            chooses, as `replay` takes them; in rounds alone where the world counts them.
 
         Raises
         ------
@@ -302,10 +303,10 @@ class World:
             horizon = rounds or truth.displays
             rewards, best = play_in(
                 truth, described, horizon, seed, runs=runs, window=window, delays=delays or "log",
-                learn_every=learn_every, learn_lag=learn_lag,
+                learn_every=learn_every, learn_lag=learn_lag, explore_first=explore_first,
             )  # fmt: skip
             return LivePlay(described.spec, horizon, rewards, (best - rewards) * horizon)
-        from evaluator.options.deployment import parse_schedule
+        from evaluator.options.deployment import parse_exploration, parse_schedule
         from evaluator.worlds.scenario_runs import prepare_runs
 
         problem = in_rounds(self)
@@ -316,6 +317,7 @@ class World:
             window=rounds_of_window(window, problem.window),
             delays=delays or "known",
             schedule=parse_schedule(learn_every, learn_lag),
+            exploration=parse_exploration(explore_first),
             seed=seed,
         )
         lived.compile()

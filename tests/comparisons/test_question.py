@@ -41,6 +41,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "reward_min": {"reward_min": -1.0},
     "objective": {"objective": "revenue"}, "learn_from": {"learn_from": "revenue"},
     "learn_every": {"learn_every": 50}, "learn_lag": {"learn_lag": 5},
+    "explore_first": {"explore_first": 5},
     "guardrails": {"guardrails": ["click < 0.5"]}, "by": {"by": "shop"},
 }  # fmt: skip
 SPEC = """

@@ -104,7 +104,7 @@ def test_stamps_must_tell_a_schedule_apart() -> None:
 
 
 def test_pushes_denser_than_rounds_are_refused() -> None:
-    with pytest.raises(ParameterError, match=r"shorter than the time between two rounds. Hint: .*event"):
+    with pytest.raises(ParameterError, match=r"makes more pushes than the .* rounds of the replay. Hint: .*event"):
         plan(LOG, "ucb1", learn_every="1s")
 
 
@@ -307,3 +307,40 @@ def test_the_future_of_a_log_changes_nothing_before(policy: str, options: dict[s
     names = ["display_id", "action"]
     assert after.select(names).slice(0, rounds).equals(before.select(names).slice(0, rounds))
     assert not after.select(names).slice(rounds).equals(before.select(names).slice(rounds))
+
+
+@pytest.mark.parametrize("sampler", ["rejection", "keep"])
+@pytest.mark.parametrize("options", [{}, NIGHTLY, {"learn_every": 70}])
+def test_what_a_deployment_explores_does_not_depend_on_how_a_log_is_read(sampler: str, options: dict[str, Any]) -> None:
+    asked = plan(LOG, "ucb1", sampler=sampler, explore_first="1d", horizon=900, **options)
+    assert asked.explores is not None
+    # As many rounds as the log has displays in its first day.
+    assert asked.explores.rounds == np.searchsorted(LOG.column("time"), LOG.column("time")[0] + DAY, side="right")
+    first = execute(asked)
+    assert execute(asked, batch_size=37).trajectory.equals(first.trajectory)
+    assert not first.trajectory.equals(replay(LOG, "ucb1", sampler=sampler, horizon=900, **options).trajectory)
+    assert (
+        replay(LOG, "random", sampler=sampler, explore_first="1d").value == replay(LOG, "random", sampler=sampler).value
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"explore_first": "soon"}, "`explore_first='soon'` is no schedule. Hint: write rounds"),
+        ({"explore_first": 10, "sampler": "queue"}, "exclude each other. Hint: use `sampler='rejection'`"),
+        ({"explore_first": 10, "doubly_robust": True}, "exclude each other"),
+    ],
+)
+def test_exploration_that_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError) as refused:
+        replay(LOG, "ucb1", **options)
+    assert said in str(refused.value)
+
+
+def test_a_log_says_how_policies_are_deployed_on_it() -> None:
+    stated = LOG.changed(meta=dataclasses.replace(LOG.meta, deployment={**NIGHTLY, "explore_first": "300"}))
+    own, asked = replay(stated, "ucb1"), replay(LOG, "ucb1", explore_first=300, **NIGHTLY)
+    assert (own.value, own.schedule) == (asked.value, asked.schedule)
+    assert any("as the log says of its deployment" in finding for finding in map(str, own.findings))
+    assert replay(stated, "ucb1", learn_every="event", explore_first=0).value == replay(LOG, "ucb1").value

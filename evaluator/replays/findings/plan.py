@@ -403,6 +403,12 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
             f"the policy learns {plan.schedule.words}{own}: what happened waits for that, and meanwhile it serves from "
             "what it had"
         )
+    if plan.explores is not None:
+        yield codes.EXPLORES_FIRST.found(
+            f"in the first {plan.explores.rounds:,} rounds actions are shown uniformly at random: the policy learns "
+            "from them, and values count them",
+            rounds=plan.explores.rounds,
+        )
     yield from state_drawn_delays(plan.survey, policy, sampler)
     if correction is not None:
         yield codes.YOUNG_CORRECTED.found(correction.assumption)

@@ -233,7 +233,9 @@ def surveys(logs: Sequence[Log]) -> list[Survey]:
     marked_at = np.concatenate([*(time for _, time in marks), [end]])
     found: list[Survey] = []
     asked: tuple[dict[int, int], dict[int, npt.NDArray[np.int64]]] = {}, {}  # of the displays, which are the same
-    for of in events:
+    events.reverse()
+    while events:  # each is let go of before the next one is counted: there may be millions of each kind
+        of = events.pop()
         delay, limit = of.followed(span[1] + 1, end, rate)
         one = Survey(
             of.log, shown, smallest, largest, inverse, rate, (len(log) - 1) / passed if passed else 1.0, of.display,
@@ -351,9 +353,14 @@ class _PassingEvents:
 
     def followed(self, total: int, end: int, rate: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
         """Return `delay` and `limit` of the survey: the traffic had so many displays in `total`, until its `end`."""
-        counts = np.empty_like(self.times)
-        counts[self._order] = self._until.finished(total)
-        delay = _past_the_end(counts, self.times, end, rate) - 1 - self.position
+        counts = self._until.finished(total)
+        if not isinstance(self._order, slice):
+            counts = np.empty_like(self.times)
+            counts[self._order] = self._until.counts
+        del self._until, self._order
+        delay = _past_the_end(counts, self.times, end, rate)
+        delay -= 1
+        delay -= self.position
         if self._costs is not None:
             delay[self._costs] = 0  # at once, however many displays share the time
         if not self._ends:

@@ -322,6 +322,7 @@ class _ResampledRun:
             repeat=stream,
             begun=None if plan.start is None else plan.start.begun(stream),
             pushes=plan.pushes,
+            explores=plan.explores,
         )
         self._displays: list[Numbers] = []
         self._accepted = 0
