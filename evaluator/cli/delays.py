@@ -65,7 +65,8 @@ def delays_command(
     """Say how late conversions come, and which window to use.
 
     Corrects for what the log could not see yet: a conversion is in the log only if it came before the log stopped
-    looking, so plain histograms show delays too short.
+    looking, so plain histograms show delays too short. Outcomes that come before the reward, such as clicks, are named
+    with how often it follows them, and whether that depends on the action.
     """
     from evaluator.comparisons.log_places import place_of
     from evaluator.delays.study.run import steps, study_log, study_rows
