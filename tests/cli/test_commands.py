@@ -86,17 +86,21 @@ def test_every_command_takes_debug(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "window", "own"),
+    ("path", "several", "own"),
     [
-        ("replay", "window", {"policy", "dry_run", "save_policy", "cluster"}),
-        ("compare", "windows", {"policies", "baseline", "study", "ship_if", "look", "cluster"}),
+        ("replay", {}, {"policy", "dry_run", "save_policy", "cluster"}),
+        (
+            "compare",
+            {"window": "windows", "learn_every": "schedules"},
+            {"policies", "baseline", "study", "ship_if", "look", "cluster"},
+        ),
     ],
 )
-def test_commands_take_every_option_of_the_python_function(path: str, window: str, own: set[str]) -> None:
+def test_commands_take_every_option_of_the_python_function(path: str, several: dict[str, str], own: set[str]) -> None:
     from evaluator import datasets
 
     given = {p.name for p in command(path).params}
-    fields = {f.name for f in dataclasses.fields(ReplayOptions)} - {"window"} | {window}
+    fields = {several.get(f.name, f.name) for f in dataclasses.fields(ReplayOptions)}
     loading = set(inspect.signature(datasets.load).parameters) - {"seed", "keep"}  # a replay has no use for groups
     assert fields | loading <= given
     assert given - fields - loading == {*own, "log", "full", "as_json", "out", "fail_on", "debug"}

@@ -56,7 +56,7 @@ def test_reports_say_the_label() -> None:
     found = compare(PLAIN, ["fixed:action=2", "fixed:action=blue"], baseline="fixed:action=blue")
     assert found.verdict is not None
     assert [found.verdict.name_of(of.line) for of in found.verdict.candidates] == ["fixed:action=red"]
-    assert found.to_dict()["verdict"]["candidates"][0]["line"].keys() == {"variant", "policy", "window"}
+    assert found.to_dict()["verdict"]["candidates"][0]["line"].keys() == {"variant", "policy", "window", "learns"}
 
 
 @pytest.mark.parametrize(

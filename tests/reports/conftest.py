@@ -49,7 +49,9 @@ def results(log: Log) -> dict[str, Any]:
         "replay": replay(
             log, "ucb1", window=500, final="last:20%", bootstrap=20, repeats=2, guardrail="click < 1", by="shop"
         ),
-        "compare": compare(log, ["ucb1", "random"], baseline="ucb1", windows=["1d", "2d"], by="shop,device"),
+        "compare": compare(
+            log, ["ucb1", "random"], baseline="ucb1", windows=["1d", "2d"], schedules=["event", 100], by="shop,device"
+        ),
         "audit": audit(log, ["ucb1", "random"], window=500, twins=20),
         "simulate": simulate("vernade2017-high", ["ucb1", "random"], runs=5, horizon=500),
         "delays": study,

@@ -20,9 +20,9 @@ TABLES = {
         "segment_table": 3,
     },
     "compare": {
-        "trajectory": None, "curve_table": None, "variant_table": 4, "difference_table": 3, "window_cost_table": 2,
-        "ranking_table": 4, "test_table": 6, "action_table": 24, "segment_table": 16,
-        "segment_difference_table": 12,
+        "trajectory": None, "curve_table": None, "variant_table": 6, "difference_table": 5, "window_cost_table": 3,
+        "schedule_cost_table": 2, "ranking_table": 6, "test_table": 15, "action_table": 36, "segment_table": 24,
+        "segment_difference_table": 20,
     },
     "audit": {"twins": 40, "differences": 20, "live": None, "policy_table": 2, "pair_table": 1},
     "simulate": {"curve_table": None, "policy_table": 2},
