@@ -84,6 +84,10 @@ class PushTimes:
         """Return how many pushes come within so many rounds."""
         return int(np.searchsorted(self.after, rounds, side="right"))
 
+    def taught(self, rounds: int) -> int:
+        """Return from how many rounds the policy has learned after so many."""
+        return int(self.cut[: self.before(rounds)].max(initial=0))
+
     def begin(self, horizon: int, dimension: int, stream: np.random.Generator, *, before: int = 0) -> Pushes:
         """Return them before the first round, of a policy that has lived so many rounds `before`, up to the horizon."""
         size, clock = self.waits(horizon - before), self.clock

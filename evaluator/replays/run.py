@@ -495,14 +495,21 @@ class ReplayRun:
 
 
 def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:
-    """Return a replay whose counts are of conversions: costs are told at once, and are none."""
+    """Return a replay whose counts are of conversions: costs, which come with their display, are none."""
     costs = cost_events(plan.log.conversions)
     if costs is None or plan.options.learn_from != OBJECTIVE:
         return replay
     paid = plan.survey.display[costs]
     at = np.minimum(np.searchsorted(paid, replay.displays), len(paid) - 1)
-    told = int(np.count_nonzero(paid[at] == replay.displays)) if len(paid) else 0
-    return replace(replay, generated=replay.generated - told, delivered=replay.delivered - told)
+    costs_of = paid[at] == replay.displays if len(paid) else np.zeros(len(replay.displays), np.bool_)
+    taught = len(costs_of) if plan.pushes is None else plan.pushes.taught(len(costs_of))
+    told, waiting = (int(np.count_nonzero(part)) for part in (costs_of[:taught], costs_of[taught:]))
+    return replace(
+        replay,
+        generated=replay.generated - told - waiting,
+        delivered=replay.delivered - told,
+        pending=replay.pending - waiting,
+    )
 
 
 def compile_loops(plans: Sequence[ReplayPlan]) -> list[str]:

@@ -128,6 +128,16 @@ def test_costs_are_told_at_once_whatever_shares_their_time() -> None:
     assert replay(other, "ucb1:exploration=0.01").action_share[1] < 0.05
 
 
+@pytest.mark.parametrize("sampler", ["rejection", "keep", "queue"])
+@pytest.mark.parametrize("learns", [{}, {"learn_every": 70}, {"learn_every": 70, "learn_lag": 100}])
+def test_costs_that_wait_for_a_push_are_no_conversions(sampler: str, learns: dict[str, Any]) -> None:
+    result = replay(LOG, "ucb1", sampler=sampler, learn_from="objective", **learns)
+    own = LOG.conversions.filter(pa.array(np.isin(to_numpy(LOG.conversions["display_id"]), shown(result))))
+    assert result.generated == own.num_rows
+    assert min(result.delivered, result.pending, result.expired) >= 0
+    assert result.generated == result.delivered + result.pending + result.expired
+
+
 def test_one_cost_for_all_has_no_spread_and_none_at_all_no_ratio() -> None:
     def at(cost: float) -> Any:
         same = pa.array(np.full(len(LOG), cost))
