@@ -45,6 +45,9 @@ class Setting:
     playable
         Number of actions that are ever eligible and logged, where displays have their own eligible actions; None where
         all of the K always are.
+    waits
+        Most rounds in a row that the policy does not learn from before the next one, or whose actions it does not
+        choose: where it learns at pushes, or the deployment explores first.
     """
 
     n_actions: int
@@ -56,6 +59,7 @@ class Setting:
     reward_max: float = 1.0
     reward_min: float = 0.0
     playable: int | None = None
+    waits: int = 0
 
     @property
     def among(self) -> bool:

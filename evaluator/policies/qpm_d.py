@@ -90,9 +90,9 @@ class QPMD(Policy):
         """Return the state before the first round."""
         n_actions = setting.n_actions
         open_displays = min(setting.window, setting.horizon) + 1
-        # An arm is not shown while its queue holds something, so a queue never holds more than the displays that were
-        # open when it filled.
-        observations = min(n_actions * open_displays, setting.horizon)
+        # An arm is not chosen while its queue holds something, so a queue never holds more than the displays that were
+        # open when it filled, and those that were shown before the policy could choose anew.
+        observations = min(n_actions * (open_displays + min(setting.waits, setting.horizon)), setting.horizon)
         following = np.arange(1, observations + 1)
         following[-1:] = _NONE
         pulls, rewards, indices = np.zeros((3, n_actions))

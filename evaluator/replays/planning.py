@@ -187,6 +187,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     schedule = deployed(log, options) if policy.learns and sampler != "logged" else None
     pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
     explores = _explores(log, options, surveyed, clock, usable) if policy.learns and sampler != "logged" else None
+    waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
+    setting = replace(setting, waits=waits)
     on_live_clock = pushes is not None and pushes.clock is not None
     rows = _told(surveyed, costs=told_costs) if teacher is surveyed else None
     if teacher is not surveyed or rows is not None or on_live_clock:

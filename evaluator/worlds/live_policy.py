@@ -121,6 +121,8 @@ class LivePolicy:
         luck = random_stream(Stream.AUDIT_WORLD, seed, run)
         horizon = weights.shape[2]
         pushes, explores, begins = self._deployed(luck, horizon)
+        waits = (0 if pushes is None else pushes.waits(horizon)) + (explores or 0)
+        setting = replace(setting, waits=max(setting.waits, waits))
         rounds = None
         if truth.sets is not None and self._eligible is not None:
             if truth.moving:  # a run of its own length, which is a share of the calendar

@@ -139,27 +139,18 @@ def prepare_runs(
     )
     if shared.among:
         _refuse_without_answer(problem, policies)
-    settings = tuple(_setting(problem, policy, shared) for policy in policies)
+    pushes = None if schedule is None else pushes_in_rounds(schedule, None, horizon)
+    explores = None if exploration is None else rounds_from(exploration, None, None)
+    waits = (0 if pushes is None else pushes.waits(horizon)) + (explores or 0)
+    settings = tuple(replace(_setting(problem, policy, shared), waits=waits * policy.learns) for policy in policies)
     for policy, setting in zip(policies, settings, strict=True):
         policy.start(setting)  # what it refuses, it refuses before the first run
     told_zeros = tuple(policy.spec for policy in policies if policy.takes_zeros and problem.zeros == "told")
     eligible = tuple(_eligible(parts, setting) for setting in settings)
     world = _world(problem, shared)
     truth = _truth(problem, shared, parts)
-    pushes = None if schedule is None else pushes_in_rounds(schedule, None, horizon)
     return ScenarioRuns(
-        policies,
-        settings,
-        shared,
-        world,
-        problem.dimension,
-        truth,
-        parts,
-        eligible,
-        told_zeros,
-        seed,
-        pushes,
-        None if exploration is None else rounds_from(exploration, None, None),
+        policies, settings, shared, world, problem.dimension, truth, parts, eligible, told_zeros, seed, pushes, explores
     )
 
 

@@ -344,3 +344,12 @@ def test_a_log_says_how_policies_are_deployed_on_it() -> None:
     assert (own.value, own.schedule) == (asked.value, asked.schedule)
     assert any("as the log says of its deployment" in finding for finding in map(str, own.findings))
     assert replay(stated, "ucb1", learn_every="event", explore_first=0).value == replay(LOG, "ucb1").value
+
+
+@pytest.mark.parametrize("options", [{"learn_every": 300}, {"learn_every": "1d@03:00"}, {"explore_first": 500}])
+@pytest.mark.parametrize("window", [1, 20])
+def test_queues_of_observations_hold_what_is_shown_between_two_pushes(window: int, options: dict[str, Any]) -> None:
+    for seed in range(5):
+        asked = plan(LOG, "qpm-d", window=window, seed=seed, sampler="keep", **options)
+        assert asked.setting.waits > 100
+        assert execute(asked).rounds > 800

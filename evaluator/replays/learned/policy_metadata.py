@@ -112,7 +112,8 @@ def written(content: PolicyContent) -> bytes:
         "stream": content.rng.bit_generator.state,
         **({} if content.tie_key == NO_KEY else {"tie_key": content.tie_key}),
         "setting": {name: getattr(setting, name) for name in (*_SIZES, "reward_max", "reward_min")}
-        | ({"playable": setting.playable} if setting.among else {}),
+        | ({"playable": setting.playable} if setting.among else {})
+        | ({"waits": setting.waits} if setting.waits else {}),
         "delay_cdf": None
         if cdf is None
         else {
@@ -184,7 +185,8 @@ def _setting(said: dict[str, Any], n_actions: int, cdf: DelayCDF | None) -> Sett
     playable = _whole(said, "playable") if "playable" in said else None
     if playable is not None and playable > n_actions:
         raise SourceError(f"playable is {playable:,}, of {n_actions:,} actions.", remedy="save the policy again.")
-    return Setting(**sizes, delay_cdf=cdf, reward_max=reward_max, reward_min=reward_min, playable=playable)
+    waits = _whole(said, "waits") if "waits" in said else 0
+    return Setting(**sizes, delay_cdf=cdf, reward_max=reward_max, reward_min=reward_min, playable=playable, waits=waits)
 
 
 def _tie_key(said: dict[str, Any]) -> int:
