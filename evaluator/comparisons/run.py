@@ -37,6 +37,7 @@ from evaluator.comparisons.variants import (
     comparable,
     draw_curve,
     first_rounds,
+    learns_words,
     names_of,
     pairs_of,
     teachers_of,
@@ -82,7 +83,7 @@ def plan_comparison(
     for name, times in Counter(names).items():
         if times > 1:
             how = "without a window" if name[1] is None else f"with window {name[1]}"
-            how += "" if name[2] is None else f", learning every {name[2]},"
+            how += "" if name[2] is None else f"{learns_words(str(name[2]))},"
             how += f", told {name[3]}," if len(teachers_of(options.learn_from)) > 1 else ""
             raise ParameterError(f"{name[0]} {how} is there twice.", remedy="name each variant once.")
     asked = Variants(log, policies, cases, options)

@@ -193,10 +193,11 @@ class Line:
             line.learn_from != self.learn_from and (line.learn_from or line.policy == self.policy) for line in among
         )
         taught = f", told {self.learn_from}" if self.learn_from and told else ""
-        return title + window + (_learns_words(self.learns) if differ else "") + taught
+        return title + window + (learns_words(self.learns) if differ else "") + taught
 
 
-def _learns_words(learns: str) -> str:
+def learns_words(learns: str) -> str:
+    """Return a clause that says when a policy learns."""
     return ", at each event" if learns == EVENT else f", every {learns}"
 
 

@@ -459,9 +459,13 @@ def deployed(log: Log, options: BareReplayOptions) -> Schedule | None:
 
 
 def explored(log: Log, options: BareReplayOptions) -> Span | None:
-    """Return how long a deployment explores first: as is asked, else as the log says; None for not at all."""
-    asked = options.explore_first
-    return parse_exploration(log.meta.deployment.get("explore_first") if asked is None else asked)
+    """Return how long a deployment explores first; None for not at all."""
+    return parse_exploration(_asked_exploration(log, options))
+
+
+def _asked_exploration(log: Log, options: BareReplayOptions) -> str | int | None:
+    """Return what is asked of a replay, else what the log says of its deployment."""
+    return log.meta.deployment.get("explore_first") if options.explore_first is None else options.explore_first
 
 
 def _explores(
@@ -471,8 +475,7 @@ def _explores(
     span = explored(log, options)
     if span is None:
         return None
-    asked = str(log.meta.deployment.get("explore_first") if options.explore_first is None else options.explore_first)
-    return Explores(rounds_of(span, asked, survey, clock), np.flatnonzero(usable))
+    return Explores(rounds_of(span, str(_asked_exploration(log, options)), survey, clock), np.flatnonzero(usable))
 
 
 def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:
