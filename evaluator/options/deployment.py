@@ -14,6 +14,8 @@ from evaluator.errors import ParameterError
 from evaluator.units import SECONDS, parse_duration, parse_whole
 
 EVENT = "event"
+# How a deployment explores first: actions drawn uniformly, or what the logging policy shows.
+UNIFORM, LOGGER = "uniform", "logger"
 _OF_DAY = re.compile(r"\s*(\d+)\s*d\s*@\s*(\d{1,2}):(\d{2})\s*")
 _HOW = "write event (at each one), rounds (500), a duration (1h), or days with a time of day (1d@03:00)."
 
@@ -29,6 +31,19 @@ class Span:
     def none(self) -> bool:
         """Whether it is nothing."""
         return not self.rounds and not self.seconds
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """How long a deployment explores before the policy chooses: uniformly, or as the logging policy does."""
+
+    span: Span
+    as_logger: bool
+
+
+def exploring_words(as_logger: bool) -> str:
+    """Return what is done in the rounds that explore, as sentences say it."""
+    return "the logging policy chooses" if as_logger else "actions are shown uniformly at random"
 
 
 @dataclass(frozen=True)
@@ -91,19 +106,28 @@ def parse_schedule(learn_every: str | int | None, learn_lag: str | int | None) -
     return Schedule(text, lag_text, every, lag, at)
 
 
-def parse_exploration(explore_first: str | int | None) -> Span | None:
-    """Return how long a deployment explores first; None for not at all. ParameterError says how it is written."""
+def parse_exploration(explore_first: str | int | None) -> Exploration | None:
+    """Return how a deployment explores first; None for not at all. ParameterError says how it is written.
+
+    >>> parse_exploration("2d:logger")
+    Exploration(span=Span(rounds=None, seconds=172800.0), as_logger=True)
+    """
     if explore_first is None:
         return None
-    span = _span(str(explore_first).strip(), "explore_first", "write rounds (2000) or a duration (2d).")
-    return None if span.none else span
+    text = str(explore_first).strip()
+    for_long, colon, who = (part.strip() for part in text.partition(":"))
+    how = f"write rounds (2000) or a duration (2d), and :{LOGGER} to do as the logging policy (2d:{LOGGER})."
+    if colon and who not in (LOGGER, UNIFORM):
+        raise ParameterError(f"`explore_first={text!r}` says not how to explore.", remedy=how)
+    span = _span(for_long, "explore_first", how, asked=text)
+    return None if span.none else Exploration(span, who == LOGGER)
 
 
-def _span(text: str, option: str, how: str) -> Span:
+def _span(text: str, option: str, how: str, *, asked: str | None = None) -> Span:
     rounds = parse_whole(text)
     if rounds is not None:
         return Span(rounds, None)
     try:
         return Span(None, parse_duration(text))
     except ParameterError as error:
-        raise ParameterError(f"`{option}={text!r}` is no schedule.", remedy=how) from error
+        raise ParameterError(f"`{option}={(asked or text)!r}` is no schedule.", remedy=how) from error

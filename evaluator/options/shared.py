@@ -66,7 +66,8 @@ LEARN_FROM = Option(
 )
 EXPLORE_FIRST = Option(
     default=None,
-    help="How long actions are shown uniformly at random before the policy chooses: rounds (2000) or a duration (2d)",
+    help="How long actions are shown uniformly at random before the policy chooses: rounds (2000) or a duration (2d); "
+    "2d:logger for what the logging policy shows",
     more="The policy learns from these rounds, and values count them; of policies that learn, by rejection or keep.",
     example="2d",
     panel=REPLAY,

@@ -106,7 +106,10 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         Schedule by which the policy learns, and the pushes that this makes; None where it learns at each event, or
         never.
     explores
-        First rounds in which actions are drawn uniformly; None where the policy chooses from the first round on.
+        First rounds in which the policy does not choose; None where it chooses from the first round on.
+    as_logger
+        Thinning of the log in these rounds, where the logging policy chooses in them; None where actions are drawn
+        uniformly.
     """
 
     survey: Survey
@@ -138,6 +141,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     schedule: Schedule | None = None
     pushes: PushTimes | None = None
     explores: Explores | None = None
+    as_logger: Thinning | None = None
 
     def __repr__(self) -> str:
         told = self.to_dict()
@@ -204,6 +208,11 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         showed a kept action. Of a policy that does as the logging policy, the difference is not 0.
         """
         return self.propensities.kept_share < 1.0 and self.sampler != "logged"
+
+    @property
+    def thinnings(self) -> list[Thinning]:
+        """How the log is thinned to the displays that its rounds are read from."""
+        return [self.matched, *([] if self.as_logger is None else [self.as_logger])]
 
     @property
     def recorded(self) -> bool:

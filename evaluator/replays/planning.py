@@ -28,7 +28,7 @@ from evaluator.log.reward_kinds import (
     with_rewards,
 )
 from evaluator.log.vectors_of_displays import in_order
-from evaluator.options.deployment import Schedule, Span, parse_exploration, parse_schedule
+from evaluator.options.deployment import Exploration, Schedule, parse_exploration, parse_schedule
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
@@ -66,6 +66,7 @@ from evaluator.replays.rounds.propensity import (
     Thinning,
     display_weights,
     how_it_chose,
+    logger_thinning,
     resolve_propensities,
     thinning,
 )
@@ -186,7 +187,10 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     )
     schedule = deployed(log, options) if policy.learns and sampler != "logged" else None
     pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
-    explores = _explores(log, options, surveyed, clock, usable) if policy.learns and sampler != "logged" else None
+    explores, as_logger, exploration = None, None, explored(log, options)
+    if exploration is not None and policy.learns and sampler != "logged":
+        asked = _asked_exploration(log, options)
+        explores, as_logger = _explores(log, exploration, asked, surveyed, clock, sampler, matched, usable)
     waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
     setting = replace(setting, waits=waits)
     on_live_clock = pushes is not None and pushes.clock is not None
@@ -228,6 +232,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         schedule=schedule,
         pushes=pushes,
         explores=explores,
+        as_logger=as_logger,
     )
     said = (
         *warnings(plan, told.acceptance, of_all), *describe_clusters(plan), *assumptions(plan, known_rewards)
@@ -458,8 +463,8 @@ def deployed(log: Log, options: BareReplayOptions) -> Schedule | None:
     return parse_schedule(of.get("learn_every"), of.get("learn_lag"))
 
 
-def explored(log: Log, options: BareReplayOptions) -> Span | None:
-    """Return how long a deployment explores first; None for not at all."""
+def explored(log: Log, options: BareReplayOptions) -> Exploration | None:
+    """Return how a deployment explores first; None for not at all."""
     return parse_exploration(_asked_exploration(log, options))
 
 
@@ -469,13 +474,31 @@ def _asked_exploration(log: Log, options: BareReplayOptions) -> str | int | None
 
 
 def _explores(
-    log: Log, options: BareReplayOptions, survey: Survey, clock: ReplayClock, usable: npt.NDArray[np.int64]
-) -> Explores | None:
-    """Return the first rounds of a deployment in which it explores; None for none."""
-    span = explored(log, options)
-    if span is None:
-        return None
-    return Explores(rounds_of(span, str(_asked_exploration(log, options)), survey, clock), np.flatnonzero(usable))
+    log: Log,
+    exploration: Exploration,
+    asked: object,
+    survey: Survey,
+    clock: ReplayClock,
+    sampler: SamplerName,
+    matched: Thinning,
+    usable: npt.NDArray[np.int64],
+) -> tuple[Explores, Thinning | None]:
+    """Return the first rounds of a deployment in which it explores, and how the log is thinned in them.
+
+    The thinning is None where actions are drawn uniformly, among displays that are matched.
+    """
+    rounds = rounds_of(exploration.span, str(asked), survey, clock)
+    if not exploration.as_logger:
+        return Explores(rounds, np.flatnonzero(usable)), None
+    if log.meta.kept_share < 1.0:
+        raise ParameterError(
+            f"`explore_first={asked!r}`: log {log.meta.name!r} keeps the displays of some actions, and does not say "
+            "what the logging policy would have shown at the others.",
+            remedy="explore uniformly, or replay the log with all actions.",
+        )
+    # One c decides a rejection; of keep, the action that waits longest.
+    share = least_acceptance(matched, usable) if sampler == "keep" else float(matched.c.max())
+    return Explores(rounds, np.zeros(0, np.int64)), logger_thinning(log, share)
 
 
 def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:

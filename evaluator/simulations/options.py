@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.deployment import Schedule, Span, parse_exploration, parse_schedule
+from evaluator.options.deployment import Exploration, Schedule, parse_exploration, parse_schedule
 from evaluator.options.shared import (
     DELAYS,
     EXPLORE_FIRST,
@@ -45,7 +45,8 @@ class SimulateOptions(Options):
         question=TRIED,
     ).field()
     explore_first: str | int | None = EXPLORE_FIRST.but(
-        help="How many first rounds show actions uniformly at random. Default: none",
+        help="How many first rounds show actions uniformly at random, or as the scenario's logger: 500:logger. "
+        "Default: none",
         more="Policies that learn do so from these rounds, too.",
         example="500",
         panel="",
@@ -74,8 +75,8 @@ class SimulateOptions(Options):
         return parse_schedule(self.learn_every, self.learn_lag)
 
     @property
-    def exploration(self) -> Span | None:
-        """How long actions are drawn uniformly first; None for not at all."""
+    def exploration(self) -> Exploration | None:
+        """How the deployment explores first; None for not at all."""
         return parse_exploration(self.explore_first)
 
     def window_rounds(self, recommended: int | None) -> int | None:

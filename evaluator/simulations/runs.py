@@ -87,7 +87,8 @@ def simulate(
         told=cdf.source if cdf is not None and needs_cdf else "",
         told_zeros=stage.told_zeros,
         learns="" if options.schedule is None else options.schedule.words,
-        explores=stage.explores or 0,
+        explores=0 if stage.explores is None else stage.explores.rounds,
+        explores_as_logger=stage.explores is not None and stage.explores.chances is not None,
         flights=() if stage.parts is None else problem.flights,
         rounds=truth.checkpoints,
         curves=tuple(total.curve(policy.spec) for total, policy in zip(totals, policies, strict=True)),
@@ -269,7 +270,7 @@ def runs_key(stage: ScenarioRuns, codes: Sequence[CodeOfPolicy]) -> str:
         as_text((stage.settings, worlds, stage.truth, stage.eligible, parts)),
         [[of.spec, repr(of.parameters), code.run] for of, code in zip(stage.policies, codes, strict=True)],
         [stage.dimension, stage.seed],
-        *([] if stage.explores is None else [{"explores": stage.explores}]),
+        *([] if stage.explores is None else [as_text(stage.explores)]),
         *([] if stage.pushes is None else [stage.pushes.after.tolist(), stage.pushes.cut.tolist()]),
         software(),
     ]

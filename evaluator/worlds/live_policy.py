@@ -14,7 +14,7 @@ from evaluator.errors import ParameterError
 from evaluator.log.eligible import to_codes
 from evaluator.log.schema import to_numpy
 from evaluator.log.vectors_of_displays import target_vectors
-from evaluator.options.deployment import Schedule, Span
+from evaluator.options.deployment import Exploration, Schedule
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Setting
 from evaluator.policies.static import LoggingPolicy
@@ -28,7 +28,7 @@ from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.estimand import ClaimsByLaw, claims_of
 from evaluator.worlds.event_laws import EventLaw
-from evaluator.worlds.live_parts import LiveEvents, LiveMoney, LiveRounds, LiveWorld, MoneyWeights
+from evaluator.worlds.live_parts import LiveEvents, LiveExploration, LiveMoney, LiveRounds, LiveWorld, MoneyWeights
 from evaluator.worlds.live_rounds import play_live
 from evaluator.worlds.logger import TwinSets
 from evaluator.worlds.truth import LogTruth
@@ -46,16 +46,16 @@ class LiveSpan(NamedTuple):
 
 
 class Deployment(NamedTuple):
-    """When a policy learns, None for at each event, how long it explores first, None for not at all, and its clock."""
+    """When a policy learns, None for at each event, how it explores first, None for not at all, and its clock."""
 
     schedule: Schedule | None
-    exploration: Span | None
+    exploration: Exploration | None
     clock: ReplayClock
 
     @property
     def in_time(self) -> bool:
         """Whether it names a time."""
-        explores = self.exploration is not None and self.exploration.seconds is not None
+        explores = self.exploration is not None and self.exploration.span.seconds is not None
         return explores or (self.schedule is not None and self.schedule.in_time)
 
 
@@ -121,7 +121,7 @@ class LivePolicy:
         luck = random_stream(Stream.AUDIT_WORLD, seed, run)
         horizon = weights.shape[2]
         pushes, explores, begins = self._deployed(luck, horizon)
-        waits = (0 if pushes is None else pushes.waits(horizon)) + (explores or 0)
+        waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
         setting = replace(setting, waits=max(setting.waits, waits))
         rounds = None
         if truth.sets is not None and self._eligible is not None:
@@ -147,8 +147,10 @@ class LivePolicy:
         )  # fmt: skip
         return live * truth.mean_value
 
-    def _deployed(self, luck: np.random.Generator, horizon: int) -> tuple[PushTimes | None, int | None, int]:
-        """Return when the policy learns, how many rounds it explores, and the arrival at which its run begins.
+    def _deployed(
+        self, luck: np.random.Generator, horizon: int
+    ) -> tuple[PushTimes | None, LiveExploration | None, int]:
+        """Return when the policy learns, the first rounds that it explores, and the arrival at which its run begins.
 
         None for at each event, and for none; -1 where the run may begin at any.
         """
@@ -158,7 +160,10 @@ class LivePolicy:
             begins = int(luck.random() * (len(times) - self._truth.displays + 1))
             at = np.array(times[begins : begins + int(horizon / share) + 2])
             live = LiveClock(np.arange(len(at)), at, 0.0, share, self._world.rate)
-        explores = None if exploration is None else rounds_from(exploration, live, clock)
+        explores = None
+        if exploration is not None:
+            chances = np.ascontiguousarray(self._truth.logger) if exploration.as_logger else None
+            explores = LiveExploration(rounds_from(exploration.span, live, clock), chances)
         if schedule is None:
             return None, explores, begins
         if live is None or not schedule.in_time:

@@ -17,6 +17,7 @@ from evaluator.findings.finding import Finding
 from evaluator.log.column import Codes, Column
 from evaluator.log.reward_kinds import CapLoss, has_costs
 from evaluator.log.schema import POSITION, WEIGHT, is_target, to_numpy
+from evaluator.options.deployment import exploring_words
 from evaluator.policies.base import Need
 from evaluator.replays.options import OBJECTIVE, REVENUE_ALONE, ReplayOptions, told_events_words
 from evaluator.replays.plan import ReplayPlan, of_conversions
@@ -405,8 +406,8 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
         )
     if plan.explores is not None:
         yield codes.EXPLORES_FIRST.found(
-            f"in the first {plan.explores.rounds:,} rounds actions are shown uniformly at random: the policy learns "
-            "from them, and values count them",
+            f"in the first {plan.explores.rounds:,} rounds {exploring_words(plan.as_logger is not None)}: the policy "
+            "learns from them, and values count them",
             rounds=plan.explores.rounds,
         )
     yield from state_drawn_delays(plan.survey, policy, sampler)

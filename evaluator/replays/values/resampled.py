@@ -210,7 +210,7 @@ class _ResampledLog:
     @property
     def thinnings(self) -> list[Thinning]:
         """How the plans thin the log."""
-        return [asked.plan.matched for asked in self.asked]
+        return [thinning for asked in self.asked for thinning in asked.plan.thinnings]
 
     @property
     def done(self) -> bool:
@@ -257,8 +257,9 @@ class _ResampledLog:
             if not run.done:
                 shared.setdefault(run.key, []).append(run)
         for runs in shared.values():
-            drawn = orders[runs[0].repeat]
-            own = drawn[_kept(piece, drawn, runs[0], uniform[runs[0].repeat])]
+            drawn, draws = orders[runs[0].repeat], uniform[runs[0].repeat]
+            kept = _kept(piece, drawn, runs[0], draws)
+            own, draws = drawn[kept], draws[kept]
             for run in runs:
                 if run.follows:
                     run.follow(piece.first + own)
@@ -271,7 +272,7 @@ class _ResampledLog:
                     break
                 gathered = gather(piece, piece.action, part, vectors)
                 for run in runs:
-                    run.read(piece.first + part, gathered)
+                    run.read(piece.first + part, gathered, run.as_logger(piece, part, draws[at : at + _PART]))
 
     def values(self) -> list[tuple[float, bool, float]]:
         """Return the value of each plan over all its repeats' rounds, whether all reached these, and over the first."""
@@ -359,15 +360,25 @@ class _ResampledRun:
         self._displays.append(displays)
         self._accepted += len(displays)
 
-    def read(self, displays: Numbers, gathered: GatheredDisplays) -> None:
-        """Replay the next displays, which have these numbers in the log."""
+    def as_logger(self, piece: LogPiece, drawn: Numbers, uniform: Floats) -> npt.NDArray[np.int32] | None:
+        """Return the actions of some displays as the rounds read them in which the logging policy chooses."""
+        thinning = self.plan.as_logger
+        if thinning is None:
+            return None
+        columns = {name: piece.displays[name][drawn] for name in ("action", *thinning.propensities.reads)}
+        return np.where(thinning.kept(columns, uniform), piece.action[drawn], np.int32(-1))
+
+    def read(
+        self, displays: Numbers, gathered: GatheredDisplays, as_logger: npt.NDArray[np.int32] | None = None
+    ) -> None:
+        """Replay the next displays, which have these numbers in the log; `as_logger` as of `MatchingReplay.read`."""
         batch = gathered.batch(self.plan.rounds)
         if isinstance(self._replaying, QueueReplay):
             self._replaying.read(0, batch)
             self._displays.append(displays)
             self._queued += np.bincount(batch.action, minlength=len(self._queued))
         else:
-            accepted = displays[self._replaying.read(0, batch)]
+            accepted = displays[self._replaying.read(0, batch, as_logger)]
             self._displays.append(accepted)
             self._accepted += len(accepted)
 
