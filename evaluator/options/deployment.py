@@ -3,14 +3,18 @@
 A *schedule* is a push after each span of rounds or time, of what was known a lag before it. `event`, at each event, is
 none. A deployment may explore for a while before the policy chooses. A log may say what its owner does; what is asked
 of a replay goes before.
+
+A *preset* is the deployment that a product has unless it is told otherwise, as far as it is documented: `PRESETS` names
+the pages, and what they say that no deployment here can.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evaluator.errors import ParameterError
+from evaluator.errors import ParameterError, nearest
 from evaluator.units import SECONDS, parse_duration, parse_whole
 
 EVENT = "event"
@@ -35,8 +39,12 @@ class Span:
 
 @dataclass(frozen=True)
 class Exploration:
-    """How long a deployment explores before the policy chooses: uniformly, or as the logging policy does."""
+    """How long a deployment explores before the policy chooses: uniformly, or as the logging policy does.
 
+    `text` is what was asked for.
+    """
+
+    text: str
     span: Span
     as_logger: bool
 
@@ -80,6 +88,67 @@ class Schedule:
         return f"{every}, of what was known {lag} before"
 
 
+@dataclass(frozen=True)
+class Preset:
+    """The deployment of a product as its pages document its defaults: options by name, where that stands, and the rest.
+
+    `sources` are titles and addresses of pages; `unsaid` is a sentence on what else they say, or do not.
+    """
+
+    options: dict[str, str]
+    sources: tuple[tuple[str, str], ...]
+    unsaid: str
+
+
+PRESETS = {
+    "growthbook": Preset(
+        {"learn_every": "1d", "explore_first": "1d"},
+        (
+            ("Setting up a Bandit", "https://docs.growthbook.io/bandits/config"),
+            (
+                "Default values of the settings of bandits",
+                "https://github.com/growthbook/growthbook/blob/main/packages/front-end/pages/settings/index.tsx",
+            ),
+        ),
+        "The page advises a daily update, the defaults of both are in the published source. Users keep their variation "
+        "where sticky bucketing is set up, which is advised and no default.",
+    ),
+    "statsig": Preset(
+        {"learn_every": "1h"},
+        (("Monitoring Autotune", "https://docs.statsig.com/en/autotune/monitoring"),),
+        "Exploration and attribution windows are asked of the user and have no documented default. A display counts "
+        "once its attribution window is over: give that as the window.",
+    ),
+    "eppo": Preset(
+        {"learn_every": "1d"},
+        (
+            ("Actions and Contexts", "https://docs.geteppo.com/contextual-bandits/actions_contexts/"),
+            ("Contextual multi-armed bandits", "https://docs.geteppo.com/sdks/sdk-features/bandits"),
+        ),
+        "Training looks back a number of days that the user sets. No exploratory stage is documented.",
+    ),
+    "tensorzero": Preset(
+        {"learn_every": "5min"},
+        (("Configuration Reference", "https://www.tensorzero.com/docs/gateway/configuration-reference"),),
+        "Each variant is first shown in turn until it has 10 samples, and an episode keeps its variant: the preset has "
+        "neither.",
+    ),
+}
+
+
+def preset_options(preset: str | None) -> dict[str, str]:
+    """Return the options that a preset states, by name; none for None. ParameterError names the presets.
+
+    >>> preset_options("growthbook")
+    {'learn_every': '1d', 'explore_first': '1d'}
+    """
+    if preset is None:
+        return {}
+    if preset not in PRESETS:
+        raise ParameterError(f"`deployment={preset!r}` is no preset.", remedy=nearest(preset, PRESETS))
+    return dict(PRESETS[preset].options)
+
+
 def parse_schedule(learn_every: str | int | None, learn_lag: str | int | None) -> Schedule | None:
     """Return the schedule that a user asked for; None for learning at each event, without a lag.
 
@@ -110,7 +179,7 @@ def parse_exploration(explore_first: str | int | None) -> Exploration | None:
     """Return how a deployment explores first; None for not at all. ParameterError says how it is written.
 
     >>> parse_exploration("2d:logger")
-    Exploration(span=Span(rounds=None, seconds=172800.0), as_logger=True)
+    Exploration(text='2d:logger', span=Span(rounds=None, seconds=172800.0), as_logger=True)
     """
     if explore_first is None:
         return None
@@ -120,7 +189,17 @@ def parse_exploration(explore_first: str | int | None) -> Exploration | None:
     if colon and who not in (LOGGER, UNIFORM):
         raise ParameterError(f"`explore_first={text!r}` says not how to explore.", remedy=how)
     span = _span(for_long, "explore_first", how, asked=text)
-    return None if span.none else Exploration(span, who == LOGGER)
+    return None if span.none else Exploration(text, span, who == LOGGER)
+
+
+def deployed_as(asked: Mapping[str, str], stated: Mapping[str, str]) -> tuple[Schedule | None, Exploration | None]:
+    """Return when a policy learns, and how its deployment explores first: as is asked, else as a log or scenario says.
+
+    Both are None for not at all. What is asked of the schedule, be it the lag alone, goes before all that is stated.
+    """
+    own = asked if "learn_every" in asked or "learn_lag" in asked else stated
+    schedule = parse_schedule(own.get("learn_every"), own.get("learn_lag"))
+    return schedule, parse_exploration(asked.get("explore_first", stated.get("explore_first")))
 
 
 def _span(text: str, option: str, how: str, *, asked: str | None = None) -> Span:

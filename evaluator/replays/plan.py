@@ -251,7 +251,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         told = self.setting.delay_cdf if Need.DELAY_CDF in self.policy.needs else None
-        own_largest = self.start is None and self.options.learn_from == OBJECTIVE and self.rewards.of_told is None
+        own_largest = self.start is None and self.options.taught_by == OBJECTIVE and self.rewards.of_told is None
         facts = PlanFacts(
             dataset=self.log.meta.name,
             displays=len(self.log),

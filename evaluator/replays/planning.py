@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from evaluator.log.reward_kinds import (
     with_rewards,
 )
 from evaluator.log.vectors_of_displays import in_order
-from evaluator.options.deployment import Exploration, Schedule, parse_exploration, parse_schedule
+from evaluator.options.deployment import Exploration, Schedule, deployed_as
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
@@ -78,6 +78,8 @@ from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
 from evaluator.units import ticks_words
 
+T = TypeVar("T", bound=BareReplayOptions)
+
 
 @dataclass(frozen=True, eq=False)
 class _Pace:
@@ -124,6 +126,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     ParameterError
         An option does not fit the log or the policy.
     """
+    options = with_teacher(log if isinstance(log, Log) else log.survey.log, options)
     begins = options.warm_start is not None or isinstance(policy, LearnedPolicy)
     start = warm_start(policy, options) if begins else None
     if start is not None:
@@ -185,12 +188,12 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         reward_min=known_rewards.least,
         playable=None if playable is None else int(playable.sum()),
     )
-    schedule = deployed(log, options) if policy.learns and sampler != "logged" else None
+    learns = policy.learns and sampler != "logged"
+    schedule, exploration = deployed(log, options) if learns else (None, None)
     pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
-    explores, as_logger, exploration = None, None, explored(log, options)
-    if exploration is not None and policy.learns and sampler != "logged":
-        asked = _asked_exploration(log, options)
-        explores, as_logger = _explores(log, exploration, asked, surveyed, clock, sampler, matched, usable)
+    explores, as_logger = None, None
+    if exploration is not None:
+        explores, as_logger = _explores(log, exploration, surveyed, clock, sampler, matched, usable)
     waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
     setting = replace(setting, waits=waits)
     on_live_clock = pushes is not None and pushes.clock is not None
@@ -200,7 +203,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         rounds = replace(rounds, told=told_events(teacher, rows, delay))
     if start is not None:
         before = 0 if basis.known is None else basis.known.displays
-        start.refuse_same(displays_of(log, before, used, window, options.learn_from))
+        start.refuse_same(displays_of(log, before, used, window, options.taught_by))
         start = start.fitted(log, vectors, setting, options)
         setting = start.learned.setting
     plan = ReplayPlan(
@@ -455,45 +458,34 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
     return asked or log.meta.objective or ("profit" if has_costs(log) else "revenue")
 
 
-def deployed(log: Log, options: BareReplayOptions) -> Schedule | None:
-    """Return when a policy learns: as is asked, else as the log says of its deployment; None for at each event."""
-    if options.learn_every is not None or options.learn_lag is not None or options.reward == "observed":
-        return options.schedule
-    of = log.meta.deployment
-    return parse_schedule(of.get("learn_every"), of.get("learn_lag"))
+def deployed(log: Log, options: BareReplayOptions) -> tuple[Schedule | None, Exploration | None]:
+    """Return when a policy learns, and how its deployment explores first: as is asked, else as the log says."""
+    stated = {} if options.deployment else dict(log.meta.deployment)
+    if options.reward == "observed":  # told at each event
+        stated = {"explore_first": stated["explore_first"]} if "explore_first" in stated else {}
+    return deployed_as(options.asked_deployment, stated)
 
 
-def explored(log: Log, options: BareReplayOptions) -> Exploration | None:
-    """Return how a deployment explores first; None for not at all."""
-    return parse_exploration(_asked_exploration(log, options))
-
-
-def _asked_exploration(log: Log, options: BareReplayOptions) -> str | int | None:
-    """Return what is asked of a replay, else what the log says of its deployment."""
-    return log.meta.deployment.get("explore_first") if options.explore_first is None else options.explore_first
+def with_teacher(log: Log, options: T) -> T:
+    """Return options that say what teaches: what is asked for, else what the log says of its deployment."""
+    return replace(options, learn_from=options.learn_from or log.meta.deployment.get("learn_from") or OBJECTIVE)
 
 
 def _explores(
-    log: Log,
-    exploration: Exploration,
-    asked: object,
-    survey: Survey,
-    clock: ReplayClock,
-    sampler: SamplerName,
-    matched: Thinning,
+    log: Log, exploration: Exploration, survey: Survey, clock: ReplayClock, sampler: SamplerName, matched: Thinning,
     usable: npt.NDArray[np.int64],
-) -> tuple[Explores, Thinning | None]:
+) -> tuple[Explores, Thinning | None]:  # fmt: skip
     """Return the first rounds of a deployment in which it explores, and how the log is thinned in them.
 
     The thinning is None where actions are drawn uniformly, among displays that are matched.
     """
-    rounds = rounds_of(exploration.span, str(asked), survey, clock)
+    rounds = rounds_of(exploration.span, exploration.text, survey, clock)
     if not exploration.as_logger:
         return Explores(rounds, np.flatnonzero(usable)), None
     if log.meta.kept_share < 1.0:
         raise ParameterError(
-            f"`explore_first={asked!r}`: log {log.meta.name!r} keeps the displays of some actions, and does not say "
-            "what the logging policy would have shown at the others.",
+            f"`explore_first={exploration.text!r}`: log {log.meta.name!r} keeps the displays of some actions, and does "
+            "not say what the logging policy would have shown at the others.",
             remedy="explore uniformly, or replay the log with all actions.",
         )
     # One c decides a rejection; of keep, the action that waits longest.

@@ -502,7 +502,7 @@ class ReplayRun:
 def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:
     """Return a replay whose counts are of conversions: costs, which come with their display, are none."""
     costs = cost_events(plan.log.conversions)
-    if costs is None or plan.options.learn_from != OBJECTIVE:
+    if costs is None or plan.options.taught_by != OBJECTIVE:
         return replay
     paid = plan.survey.display[costs]
     at = np.minimum(np.searchsorted(paid, replay.displays), len(paid) - 1)

@@ -20,7 +20,7 @@ from evaluator.policies.base import Setting
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import explored, plan_replay
+from evaluator.replays.planning import deployed, plan_replay
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.stream import EligibleActions, eligible_actions, read_only_sets
 from evaluator.replays.schedule import pushes_in_rounds, pushes_in_time, rounds_from
@@ -175,7 +175,7 @@ def deployment_of(plan: ReplayPlan) -> Deployment:
     """Return how the policy of a plan is deployed."""
     if not plan.policy.learns or plan.sampler == "logged":
         return Deployment(None, None, plan.clock)
-    return Deployment(plan.schedule, explored(plan.log, plan.options), plan.clock)
+    return Deployment(*deployed(plan.log, plan.options), plan.clock)
 
 
 def live_money(truth: LogTruth, claim: ClaimsByLaw, *, told_costs: bool) -> LiveMoney | None:
@@ -388,14 +388,12 @@ def play_in(
     runs: int,
     window: str | int | None,
     delays: str,
-    learn_every: str | int | None,
-    learn_lag: str | int | None,
-    explore_first: str | int | None,
+    deployment: ReplayOptions,
 ) -> tuple[Floats, float]:
     """Return the mean expected reward per round of live runs, and that of the best fixed action or order.
 
-    `window`, `delays`, `learn_every`, `learn_lag` and `explore_first` are options of a replay. It raises ParameterError
-    where options do not fit, or where eligible actions follow a calendar that is shorter than the run.
+    `window` and `delays` are options of a replay, and `deployment` has others, of how the policy is deployed. It raises
+    ParameterError where options do not fit, or where eligible actions follow a calendar that is shorter than the run.
     """
     if truth.moving and rounds > truth.displays:
         raise ParameterError(
@@ -407,11 +405,7 @@ def play_in(
     followed = truth if truth.beyond is not None else replace(truth, beyond=0)
     twin = draw_twin(followed, seed=seed, twin=0, vectors=policy.contextual)
     propensity: PropensityMode | None = "uniform" if truth.meta.propensity == "absent" else None
-    options = ReplayOptions(
-        window=truth.window or window, delays=delays, propensity=propensity, learn_every=learn_every,
-        learn_lag=learn_lag,
-        explore_first=explore_first,
-    )  # fmt: skip
+    options = replace(deployment, window=truth.window or window, delays=delays, propensity=propensity)
     plan = plan_replay(twin, policy, options)
     claim, setting = claims_of(followed, plan), replace(plan.setting, horizon=rounds)
     live = LivePolicy(
