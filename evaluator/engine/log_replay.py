@@ -104,12 +104,11 @@ class Explores(NamedTuple):
 
 
 class Keeps(NamedTuple):
-    """So many units that keep the action of their first display; their displays have vectors of their own, or `shared`.
+    """Units keep the action of their first display; displays have vectors of their own, or `shared` ones.
 
     Distances to the first display are ticks of the `clock`, or rounds where it is None.
     """
 
-    units: int
     shared: bool
     clock: LiveClock | None
 
@@ -187,7 +186,7 @@ class MatchingReplay:
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
         self._keeps = keeps
-        self._played = np.zeros(0 if keeps is None else keeps.units, np.int64)
+        self._played = np.zeros(0, np.int64)
         self._waiting: _Waiting | None = None
         self._source: loop.Matched | loop.Followed | loop.Kept | Among = loop.Matched(setting.n_actions)
         if sampler == "logged":
@@ -236,6 +235,10 @@ class MatchingReplay:
         if before is not None:
             batch = read_only_batch(_joined(before.batch, batch, shared=shared))
             kept = before.kept.followed_by(kept)
+        units = int(kept.unit.max(initial=-1)) + 1
+        if units > len(self._played):
+            more = np.zeros(max(units, 2 * len(self._played)) - len(self._played), np.int64)
+            self._played = np.concatenate([self._played, more])
         held = 0 if before is None else len(before.due)
         self._source = source = self._kept_source(asks, batch, kept, before)
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])

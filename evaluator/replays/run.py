@@ -240,7 +240,7 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         conversions_within=float("nan") if plan.cdf is None else float(plan.cdf(t)),
         acceptance_expected=float(np.mean(expected)) if expected else float("nan"),
         ended_by=ended_by(plan, done),
-        acceptance_rate=float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])),
+        acceptance_rate=float(np.mean([_acceptance_rate(plan, r) for r in done])),
         effective_sample_size=float(np.mean([r.effective_sample_size for r in done])),
         clipped=float(np.mean([r.clipped for r in done])),
         generated=sum(r.replay.generated for r in done),
@@ -267,6 +267,13 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         money=money_of(plan, value, lived, costs, displays=different) if costs else None,
     )
     return with_honest_kinds(plan, result)
+
+
+def _acceptance_rate(plan: ReplayPlan, one: RepeatEstimates) -> float:
+    """Return the share of the displays read that are rounds; where units keep their action, of the units."""
+    if plan.kept is not None and one.accepted is not None:
+        return float(one.accepted.accepted.sum() / max(one.accepted.read.sum(), 1))
+    return len(one.replay.displays) / max(one.replay.read, 1)
 
 
 def _mean_reward(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:

@@ -59,6 +59,8 @@ class Units:
         Number of each unit's first display, and its action, shape (U,).
     several, alike
         How many units have more than one display, and how many of these show one action.
+    again, alike_again
+        How many units follow another one of the same user, and how many of these show its action again.
     """
 
     asked: KeptFor
@@ -68,6 +70,8 @@ class Units:
     action: Codes
     several: int
     alike: int
+    again: int
+    alike_again: int
 
     @property
     def share(self) -> float:
@@ -128,7 +132,12 @@ def read_units(log: Log, asked: KeptFor) -> Units:
         action[low:high] = shown[first[low:high] - start]
         alike[own[shown != action[own]]] = False
     several = np.bincount(code, minlength=len(first)) > 1
-    return Units(asked, users, code, first, action, int(several.sum()), int((several & alike).sum()))
+    # By user, each one's units in their order.
+    of = np.argsort(users.code[first], kind="stable")
+    again = np.diff(users.code[first[of]]) == 0
+    same = again & (np.diff(action[of]) == 0)
+    counts = (int(np.count_nonzero(of)) for of in (several, several & alike, again, same))
+    return Units(asked, users, code, first, action, *counts)
 
 
 def refuse_unkept(log: Log, units: Units, propensities: Propensities) -> float:
@@ -231,19 +240,20 @@ class KeptRounds:
 
     def keeps(self, *, shared: bool) -> Keeps:
         """Return what a replay must know before its first display."""
-        return Keeps(len(self.units.first), shared, None if self.clock.kind == "wall" else self.live)
+        return Keeps(shared, None if self.clock.kind == "wall" else self.live)
 
     def displays(self, first: int, action: Codes) -> KeptDisplays:
         """Return the displays from number `first` on, whose actions were thinned, as a replay reads them."""
         display = np.arange(first, first + len(action))
         return self.of(display, action)
 
-    def of(self, display: Ints, action: Codes) -> KeptDisplays:
-        """Return some displays, whose actions were thinned, as a replay reads them."""
+    def of(self, display: Ints, action: Codes, number: Ints | None = None) -> KeptDisplays:
+        """Return some displays, whose actions were thinned, as a replay reads them; units may have another `number`."""
         code = self.units.code[display]
         begun = self.units.first[code]
         # What was shown another action than its unit's is not known under a kept one.
-        unit = np.where(action == self.units.action[code], code, np.int32(-1))
+        own = code if number is None else number.astype(np.int32)
+        unit = np.where(action == self.units.action[code], own, np.int32(-1))
         if self.clock.kind == "wall":
             gap = np.zeros(len(display), np.int64)
         elif self.place is None:
