@@ -112,6 +112,13 @@ class KeptFor:
     column: str
     span: Span | None
 
+    @property
+    def after(self) -> str | None:
+        """After what a unit is asked anew, in words; None for never."""
+        if self.span is None:
+            return None
+        return self.text.partition("@")[2].strip() if self.span.rounds is None else f"{self.span.rounds:,} rounds"
+
 
 def parse_kept(keep_for: str | None) -> KeptFor | None:
     """Return who keeps an action, and for how long; None for nobody. ParameterError says how it is written.

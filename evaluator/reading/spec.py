@@ -257,9 +257,7 @@ class Deployment(Section):
     ] = None
     keep_for: Annotated[
         str | None,
-        Field(
-            description="who keeps the action of the first display: a column, 'user', or 'user@7d' (then asked anew)"
-        ),
+        Field(description="who keeps its first action: the column 'user', or 'user@7d' where it is asked anew"),
     ] = None
 
     @property

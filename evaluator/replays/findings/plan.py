@@ -372,12 +372,15 @@ def _state_units(plan: ReplayPlan) -> Iterator[Finding]:
         return
     units, own = plan.kept.units, "" if plan.options.keep_for is not None else ", as the log says of its deployment"
     name, asked = units.asked.column, units.asked.text
-    again = "" if units.asked.span is None else f" and is asked anew after {asked.partition('@')[2]}"
+    after = units.asked.after
+    again = "" if after is None else f" and is asked anew after {after}"
     chance = units.chance(plan.propensities)
-    logged = (
-        f"{units.alike:,} of {units.several:,} units with more than one display show one action "
-        f"({units.share:.1%}), where choosing anew at each would give {chance:.1%}" if units.several else "no unit has more than one display"
-    )  # fmt: skip
+    logged = "no unit has more than one display"
+    if units.several:
+        logged = (
+            f"{units.alike:,} of {units.several:,} units with more than one display show one action "
+            f"({units.share:.1%}), where choosing anew at each would give {chance:.1%}"
+        )
     yield codes.KEEPS_ACTIONS.found(
         f"each {name} keeps the action of its first display{again} (`keep_for='{asked}'`){own}, and is accepted or "
         f"rejected whole; values count all its displays. In the log {logged}",
@@ -388,7 +391,7 @@ def _state_units(plan: ReplayPlan) -> Iterator[Finding]:
     )
     if units.again > 0 and units.alike_again >= ALL_BUT_NOISE * units.again and chance < ALL_BUT_NOISE:
         yield codes.KEPT_LONGER.found(
-            f"The logger kept its action longer than {asked.partition('@')[2]}: {units.alike_again:,} of "
+            f"The logger kept its action longer than {after}: {units.alike_again:,} of "
             f"{units.again:,} units that follow another one of the same {name} show its action again. What a {name} "
             "brings after a change of action is not in the log, and is taken to be what it brings without one.",
             f"Ask for the duration for which the logger kept it: `keep_for='{name}'` for good.",

@@ -295,8 +295,7 @@ def find_in_units(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Iter
     firsts = int(np.count_nonzero(units.first[units.code[replayed.displays]] == replayed.displays))
     undue = f"; {replayed.undue:,} more had been read and were not due when the rounds ended" if replayed.undue else ""
     yield codes.KEPT_ROUNDS.found(
-        f"in {firsts:,} of {t:,} rounds the policy chose; the others are later displays of {firsts:,} accepted units"
-        + undue,
+        f"in {firsts:,} of {t:,} rounds the policy chose, in the other {t - firsts:,} a choice was kept{undue}",
         about=units.asked.column,
         chosen=firsts,
         undue=replayed.undue,
