@@ -58,8 +58,9 @@ LEARN_LAG = Option(
 DEPLOYMENT = Option(
     default=None,
     help="Deployment that a product has by default, as it is documented: growthbook, statsig, eppo or tensorzero",
-    more="It stands for learn_every, learn_lag and explore_first, each of which goes before where it is given; and it "
-    "goes before what the log says of its deployment. `evaluator.options.deployment.PRESETS` has values and sources.",
+    more="It stands for learn_every, learn_lag, explore_first and keep_for, each of which goes before where it is "
+    "given; and it goes before what the log says of its deployment. `evaluator.options.deployment.PRESETS` has values "
+    "and sources.",
     example="growthbook",
     panel=REPLAY,
 )
@@ -78,6 +79,15 @@ EXPLORE_FIRST = Option(
     "2d:logger for what the logging policy shows",
     more="The policy learns from these rounds, and values count them; of policies that learn, by rejection or keep.",
     example="2d",
+    panel=REPLAY,
+)
+KEEP_FOR = Option(
+    default=None,
+    help="Who keeps the action of the first display: a column, user, or user@7d (asked anew after 7 days). Default: "
+    "nobody",
+    more="Accepted or rejected whole; values count all its displays, and intervals cluster by it. Exact where the "
+    "logger kept its action by the same unit, which is checked; others are refused. The log must keep the column.",
+    example="user",
     panel=REPLAY,
 )
 HORIZON = Option(default=None, help="Stop after this many rounds", example="3000", panel=REPLAY, at_least=1)

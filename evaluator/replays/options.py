@@ -11,7 +11,7 @@ from typing import Literal
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.options.declaration import Option, Options, documented, option
-from evaluator.options.deployment import Schedule, parse_exploration, parse_schedule, preset_options
+from evaluator.options.deployment import Schedule, parse_exploration, parse_kept, parse_schedule, preset_options
 from evaluator.options.shared import (
     BOOTSTRAP,
     BY,
@@ -23,6 +23,7 @@ from evaluator.options.shared import (
     EXPLORE_FIRST,
     HORIZON,
     JOBS,
+    KEEP_FOR,
     LEARN_EVERY,
     LEARN_FROM,
     LEARN_LAG,
@@ -81,6 +82,7 @@ class BareReplayOptions(Options):
     learn_every: str | int | None = LEARN_EVERY.field()
     learn_lag: str | int | None = LEARN_LAG.field()
     explore_first: str | int | None = EXPLORE_FIRST.field()
+    keep_for: str | None = KEEP_FOR.field()
     sampler: SamplerName | None = option(
         None,
         "rejection, keep or queue. Default: keep for policies without contexts, where the logger is even or its "
@@ -181,6 +183,7 @@ class BareReplayOptions(Options):
         _refuse_both(
             explores and self.sampler == "queue", "`explore_first` and `sampler='queue'`", "use `sampler='rejection'`."
         )
+        parse_kept(self.keep_for)
         if self.delays_from is not None:
             known_share(self.delays_from)
             excluded = self.delays != "log"
@@ -206,7 +209,7 @@ class BareReplayOptions(Options):
     @property
     def asked_deployment(self) -> dict[str, str]:
         """What is asked of the deployment by option: those of a preset, or in their place what is given beside it."""
-        given = {name: getattr(self, name) for name in ("learn_every", "learn_lag", "explore_first")}
+        given = {name: getattr(self, name) for name in ("learn_every", "learn_lag", "explore_first", "keep_for")}
         return preset_options(self.deployment) | {name: str(of) for name, of in given.items() if of is not None}
 
     @property
@@ -220,7 +223,8 @@ class BareReplayOptions(Options):
         """Columns that the log must have kept from its source."""
         from evaluator.replays.rounds.maturity import correct_by
 
-        return list(correct_by(self.immature) or ())
+        kept = parse_kept(self.keep_for)
+        return [*(correct_by(self.immature) or ()), *([] if kept is None else [kept.column])]
 
 
 @documented

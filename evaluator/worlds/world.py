@@ -281,7 +281,8 @@ class World:
         deployment, learn_every, learn_lag, explore_first
             Schedule by which what happened reaches the policy, and how the deployment explores before it chooses, as
             `replay` takes them; in rounds alone where the world counts them. None of them: as the scenario, or the log
-            that the world was fitted to, says of its deployment. The policy learns from rewards.
+            that the world was fitted to, says of its deployment. The policy learns from rewards, and no
+            unit keeps its action.
 
         Raises
         ------
@@ -298,11 +299,12 @@ class World:
             raise ParameterError(
                 f"rounds={rounds}, seed={seed}, runs={runs}.", remedy="rounds and runs are 1 or more, seed 0 or more."
             )
+        from evaluator.options.deployment import NOBODY
         from evaluator.replays.options import OBJECTIVE, ReplayOptions
 
         asked = ReplayOptions(
             deployment=deployment, learn_every=learn_every, learn_lag=learn_lag, explore_first=explore_first,
-            learn_from=OBJECTIVE,
+            learn_from=OBJECTIVE, keep_for=NOBODY,
         )  # fmt: skip
         if not self._counts_rounds:
             from evaluator.worlds.live_policy import play_in
