@@ -38,6 +38,8 @@ _SHUFFLED = f"displays within a block of {BLOCK:,} could have come in any order:
 FEW_DISPLAYS = 100
 # Relative error of the wall clock's share from which it is said.
 _SHARE_OFF = 0.02
+# Shares of first displays that are so far apart are another mix.
+_MIX_OFF = 0.05
 # So many times faster than live, the calendar matters between two pushes.
 _FAST = 1.05
 # So many times as dense at some times as at others, the traffic makes delays in displays differ from those in time.
@@ -290,6 +292,32 @@ def find_in_schedule(plan: ReplayPlan, lived: LivedSchedule | None, rounds: int)
         yield codes.PUSHES.found("; ".join(words), pushes=lived.pushes)
 
 
+def find_in_units(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Iterator[Finding]:
+    """Yield how many rounds were displays at which the policy chose, and whether that is so of the log."""
+    if plan.kept is None or not t:
+        return
+    units, replayed = plan.kept.units, done[0].replay
+    firsts = int(np.count_nonzero(units.first[units.code[replayed.displays]] == replayed.displays))
+    undue = f"; {replayed.undue:,} more had been read and were not due when the rounds ended" if replayed.undue else ""
+    yield codes.KEPT_ROUNDS.found(
+        f"in {firsts:,} of {t:,} rounds the policy chose, in the other {t - firsts:,} a choice was kept{undue}",
+        about=units.asked.column,
+        chosen=firsts,
+        undue=replayed.undue,
+    )
+    lived, logged = firsts / t, float(np.searchsorted(units.first, len(plan.rounds))) / max(len(plan.rounds), 1)
+    if abs(lived - logged) > _MIX_OFF:
+        yield codes.FIRST_DISPLAYS_WEIGH.found(
+            f"{lived:.1%} of the rounds are first displays of a {units.asked.column}, and {logged:.1%} of the log's "
+            "displays: a live run of so many rounds meets as many, and the log goes on. Where first displays earn "
+            "otherwise than later ones, uplift and regret are of that, too.",
+            "Compare within each group, first displays and later ones.",
+            about=units.asked.column,
+            rounds=lived,
+            log=logged,
+        )
+
+
 def _fast_calendar(plan: ReplayPlan, pace: float) -> Iterator[Finding]:
     """Yield a warning where what goes with the log's calendar passes faster between two pushes than live."""
     assert plan.schedule is not None
@@ -341,6 +369,7 @@ def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Ite
     off = [found for r in done for found in acceptance_warning(plan, r.suspect)]
     tilted = [found for r in done if r.sizes is not None for found in set_sizes_warning(r.sizes)]
     yield from (*tilted[:1], *off[:1], *propensity_warning(plan))
+    yield from find_in_units(plan, done, t)
     if done[0].sizes is not None:
         yield set_sizes_assumption(done[0].sizes)
     if len(done) > 1:
