@@ -233,7 +233,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         of_time = self.pushes is not None and self.pushes.clock is not None
         if self.teacher.ends is None or self.sampler == "logged" or not depends or of_time:
             return ()
-        surveys = (replace(self.teacher, delay=delay, _in_rounds={}) for delay in self.teacher.ends)
+        surveys = (replace(self.teacher, delay=delay, _made={}) for delay in self.teacher.ends)
         delays = (self.window.revealed(survey, self.clock) for survey in surveys)
         told, taught = self.rounds.told, self.taught_by_kind
         return tuple(

@@ -265,7 +265,11 @@ def _told(survey: Survey, *, costs: bool) -> npt.NDArray[np.bool_] | None:
 
 
 def _seen(survey: Survey, clock: ReplayClock, window: ReplayWindow, seed: int) -> SeenDelays:
-    return seen_delays(survey, clock, window, even_conversions(survey.log, survey.display, seed))
+    """Return the delays that an even sample of the displays shows, the same for all plans that ask for the same."""
+    return survey.once(
+        ("seen", clock, window, seed),
+        lambda: seen_delays(survey, clock, window, even_conversions(survey.log, survey.display, seed)),
+    )
 
 
 def _horizon(

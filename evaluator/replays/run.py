@@ -20,7 +20,6 @@ from evaluator.engine.kernels.compiling import LoopCall, compile_ahead
 from evaluator.engine.log_replay import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.best_fixed import BestFixedAction, BestOrder
-from evaluator.estimates.confidence import SparseRewards
 from evaluator.estimates.paired import difference, repeated_interval, scaled, unknown
 from evaluator.findings.codes import NO_ROUNDS, ordered
 from evaluator.log import Log
@@ -127,7 +126,7 @@ def _execute_all(
             for end in two
         ]
         replays = [run.replayed for run in own]
-        result = _with_other_values(plan, result, replays, models, references.logged(plan, result.rounds))
+        result = _with_other_values(plan, result, replays, models, references)
         failure = next((no_rounds(plan, replay) for replay in replays if not len(replay.displays)), None)
         first = [] if failure is None else [
             NO_ROUNDS.found(failure.what, f"{failure.remedy[:1].upper()}{failure.remedy[1:]}")
@@ -152,15 +151,12 @@ def _with_other_values(
     result: ReplayResult,
     replays: Sequence[Replay],
     models: RewardModels | None,
-    logged: SparseRewards,
+    references: References,
 ) -> ReplayResult:
-    """Return a result with what was asked for besides: outcomes, guardrails, the frozen policy, DR, and groups.
-
-    `logged` are the rewards of the used displays.
-    """
+    """Return a result with what was asked for besides: outcomes, guardrails, the frozen policy, DR, and groups."""
     displays, findings = [replay.displays for replay in replays], list(result.findings)
     if plan.outcomes:
-        outcomes, guardrails = kind_values(plan, displays)
+        outcomes, guardrails = kind_values(plan, displays, references=references)
         result = replace(result, outcomes=outcomes, guardrails=guardrails)
     if models is not None and len(plan.held_out):
         frozen = frozen_value(plan, replays, models)
@@ -171,7 +167,7 @@ def _with_other_values(
         findings += said
         result = replace(result, doubly_robust=robust)
     if plan.splits:
-        segments, assumed = segment_values(plan, displays, logged)
+        segments, assumed = segment_values(plan, displays, references.logged(plan, result.rounds))
         findings.append(assumed)
         result = replace(result, segments=segments)
     return replace(result, findings=tuple(findings))
