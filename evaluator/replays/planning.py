@@ -472,6 +472,12 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     sets = read_sets(surveyed.log)
     splits = read_groups(surveyed.log, options.by)
     asked = kept_for(log, options)
+    if asked is not None and sets is not None:
+        raise ParameterError(
+            f"`keep_for='{asked.text}'`: the displays of log {log.meta.name!r} have their own eligible actions, and a "
+            "kept action may not be eligible later.",
+            remedy="`keep_for='none'` keeps no action.",
+        )
     units = None if asked is None else read_units(surveyed.log, asked)
     found = resolve_propensities(surveyed, options.propensity) if units is None else _of_units(surveyed, units, options)
     if units is not None:
@@ -552,8 +558,6 @@ def refuse_on_units(basis: Basis, units: Units, options: ReplayOptions, *, begin
     own, name = f"`keep_for='{units.asked.text}'`", basis.survey.log.meta.name
     leave = "leave one of the two out: `keep_for='none'` keeps no action."
     for refused, what, remedy in (
-        (basis.sets is not None, f"the displays of log {name!r} have their own eligible actions, and a kept action may "
-         "not be eligible later", "`keep_for='none'` keeps no action."),
         (basis.propensities.tilted, f"the displays of log {name!r} are no even sample of the traffic, and so units are "
          "not whole", "`keep_for='none'` keeps no action."),
         (options.sampler in ("keep", "queue"), f"`sampler='{options.sampler}'` would be biased: a choice that waits "

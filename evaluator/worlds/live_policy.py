@@ -14,7 +14,7 @@ from evaluator.errors import ParameterError
 from evaluator.log.eligible import to_codes
 from evaluator.log.schema import to_numpy
 from evaluator.log.vectors_of_displays import target_vectors
-from evaluator.options.deployment import Exploration, Schedule
+from evaluator.options.deployment import Exploration, Schedule, parse_kept
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Setting
 from evaluator.policies.static import LoggingPolicy
@@ -395,6 +395,13 @@ def play_in(
     `window` and `delays` are options of a replay, and `deployment` has others, of how the policy is deployed. It raises
     ParameterError where options do not fit, or where eligible actions follow a calendar that is shorter than the run.
     """
+    kept = parse_kept(truth.meta.deployment.get("keep_for"))
+    if kept is not None:
+        raise ParameterError(
+            f"`keep_for='{kept.text}'`, as log {truth.name!r} says of its deployment: no {kept.column} comes back in a "
+            "world that is fitted to a log.",
+            remedy="fit it to a log that does not say so: `log.with_meta(deployment={})`.",
+        )
     if truth.moving and rounds > truth.displays:
         raise ParameterError(
             f"{rounds:,} rounds, and the eligible actions of {truth.name!r} follow a calendar of {truth.displays:,} "
