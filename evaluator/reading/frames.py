@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.errors import SourceError, nearest
-from evaluator.reading.cells import TYPES, WHOLE, Cells, Kind, in_calendar, label_lists, parse
+from evaluator.reading.cells import NUMBERS, TYPES, WHOLE, Cells, Kind, in_calendar, label_lists, parse
 from evaluator.reading.json_lines import BROKEN, key_names, no_list, object_frames
 from evaluator.reading.labels import Remembered, coded
 from evaluator.reading.nested import element_type, field_of, field_type, flat_columns, path_of, with_elements, within
@@ -46,8 +46,8 @@ class Chunks:
 
     Beside the columns a frame has `FILE` (index), `LINE` (1-based, header included) and, for a column with cells that
     do not fit its kind, `UNPARSED` + column: their text, null elsewhere. Where rows have too few or too many cells,
-    `CELLS` says how many, in words, null elsewhere. Text files are read as text, so that such a cell is at hand with
-    its line when it is met, in one pass and in the memory of a chunk.
+    `CELLS` says how many, in words, null elsewhere. Where a cell of a text file is no number, rows are read as text, so
+    that it is at hand with its line when it is met, in one pass and in the memory of a chunk.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class Chunks:
 
     def _cells(self, raw: pl.DataFrame, name: str, kind: Kind, file: TablePart) -> Cells:
         found, zone = _raw(raw, name, file), None
-        if file.is_text and kind not in ("text", "category"):
+        if file.is_text and found.dtype == pl.String and kind not in ("text", "category"):
             empty = found == ""  # quoted or not, an empty cell is missing; of these kinds in every source
             found = found.set(empty, None) if empty.any() else found
         if not in_calendar(found):
@@ -378,7 +378,9 @@ class _Table:
                 name=file.name, before=before, passed_over=passed_over,
             )  # fmt: skip
         if isinstance(file, SourceFile) and self.header is not None:
-            return text_frames(file.path, self.source.encoding, self.header, self.held, limit=limit)
+            numbers = {c: TYPES[kind] for c, kind in self.wanted.items() if kind in NUMBERS and self.is_plain}
+            encoding = self.source.encoding
+            return text_frames(file.path, encoding, self.header, self.held, limit=limit, numbers=numbers)
         scan = file.scan(self.held)
         return iter((scan if limit is None else scan.head(limit)).collect_batches(chunk_size=CHUNK_ROWS))
 
