@@ -1,9 +1,11 @@
 """The bandit problem played live where a unit keeps its action, without a log: what a replay with `keep_for` must be.
 
 Nothing of the replayer is used, only the policies' own functions. Units come by a Poisson process, and come back after
-exponential times, each a chance number of times. At the first display of a unit, and at the first one after its action
-has lapsed, the policy chooses; at the others the unit sees what it was given. Every display is a round: the policy is
-shown what was displayed, and told what it earned. A unit's rates have a part of its own.
+exponential times, each a chance number of times. They did so long before: traffic that began with the log would grow in
+it, and a replay passes through what grows with the log's calendar faster than a live run (Thompson +27 %). At the first
+display of a unit, and at the first one after its action has lapsed, the policy chooses; at the others the unit sees
+what it was given. Every display is a round: the policy is shown what was displayed, and told what it earned. A unit's
+rates have a part of its own.
 
 `Ways` are mistakes: what the same loop lives where a replay puts later displays, or choices, elsewhere.
 """
@@ -78,16 +80,19 @@ class Rows(NamedTuple):
 
 
 def draw_rows(world: World, n: int, rng: np.random.Generator) -> Rows:
-    """Return the first n displays."""
+    """Return the first n displays of traffic that is as dense then as ever: some units came before, and come back."""
     each = 1.0 / (1.0 - world.again)
-    units = int(n / each + 8 * np.sqrt(n) + 4 * world.gap)
+    before = int(10 * world.gap)  # for ten times as long as a unit stays
+    units = before + int(n / each + 8 * np.sqrt(n) + 4 * world.gap)
     arrived = np.cumsum(rng.exponential(PACE * each, units))
+    arrived -= arrived[before - 1]
     unit = np.repeat(np.arange(units), rng.geometric(1.0 - world.again, units))
     later = np.r_[False, unit[1:] == unit[:-1]]
     gaps = np.cumsum(np.where(later, rng.exponential(PACE * world.gap, len(unit)), 0.0))
     start = np.flatnonzero(~later)
     shown_at = arrived[unit] + gaps - gaps[start][unit]
-    order = np.argsort(shown_at, kind="stable")[:n]
+    order = np.argsort(shown_at, kind="stable")
+    order = order[shown_at[order] >= 0.0][:n]
     assert len(order) == n
     assert shown_at[order[-1]] < arrived[-1]
     shown_at, unit = np.floor(shown_at[order]), unit[order]

@@ -15,7 +15,7 @@ from tests.kept_units import PACE, Way, World, displays_for, draw_log, live_regr
 from tests.statistical.runs import Floats, off, regrets, replays
 
 HORIZON = 1500
-LIVE, REPLAYED = 600, 120
+LIVE, REPLAYED = 500, 120
 FEW = World(means=(0.8, 0.5, 0.4), mean_delay=50.0, again=0.7, gap=100.0)
 LINEAR = World(means=(0.0,) * 3, mean_delay=50.0, again=0.7, gap=100.0, dimension=3)
 LAPSING = World(means=(0.8, 0.5, 0.4), mean_delay=50.0, again=0.8, gap=150.0, lapse=200.0)
