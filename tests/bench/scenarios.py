@@ -20,9 +20,9 @@ K, D = 10, 5
 RATES = {"rates .03-.08": np.linspace(0.03, 0.08, K), "rates .3-.7": np.linspace(0.3, 0.7, K)}
 
 
-def linear(displays: int, *, mean_delay: float = 100) -> Log:
+def linear(displays: int, *, mean_delay: float = 100, n_actions: int = K) -> Log:
     """Return the scenario of Vernade et al. 2020: K = 10 vectors of d = 5, new at each display."""
-    return linear_log(displays, n_actions=K, dimension=D, mean_delay=mean_delay, seed=0)
+    return linear_log(displays, n_actions=n_actions, dimension=D, mean_delay=mean_delay, seed=0)
 
 
 def arms(displays: int, rates: str, *, mean_delay: float = 100) -> Log:
