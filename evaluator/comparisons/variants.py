@@ -221,9 +221,12 @@ def taught_by(plan: Mapping[str, Any]) -> str:
 
 def learns_text(result: ReplayResult) -> str:
     """Return when the policy of a variant learns, as reports name it; empty where it never does."""
-    if not result.plan["learns"]:
-        return ""
-    return EVENT if result.schedule is None else result.schedule.learn_every
+    return learned_at(result.plan, None if result.schedule is None else result.schedule.learn_every)
+
+
+def learned_at(plan: Mapping[str, Any], every: str | None) -> str:
+    """Return when a policy of such a plan learns, given the schedule of its replay; empty where it never does."""
+    return (every or EVENT) if plan["learns"] else ""
 
 
 def window_text(result: ReplayResult) -> str:

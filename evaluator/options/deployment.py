@@ -1,8 +1,8 @@
 """How policies are deployed on a log's traffic: when what happened reaches the policy that serves.
 
 A *schedule* is a push after each span of rounds or time, of what was known a lag before it. `event`, at each event, is
-none. A deployment may explore for a while before the policy chooses. A log may say what its owner does; what is asked
-of a replay goes before.
+none. A deployment may explore for a while before the policy chooses. A unit, such as a user, may keep the action of its
+first display. A log may say what its owner does; what is asked of a replay goes before.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from evaluator.errors import ParameterError
 from evaluator.units import SECONDS, parse_duration, parse_whole
 
 EVENT = "event"
+# Keeps no action, whatever the log says of its deployment.
+NOBODY = "none"
 _OF_DAY = re.compile(r"\s*(\d+)\s*d\s*@\s*(\d{1,2}):(\d{2})\s*")
 _HOW = "write event (at each one), rounds (500), a duration (1h), or days with a time of day (1d@03:00)."
 
@@ -99,6 +101,44 @@ def parse_exploration(explore_first: str | int | None) -> Span | None:
     return None if span.none else span
 
 
+@dataclass(frozen=True)
+class KeptFor:
+    """Units that keep their action, by the column that names them, and after what they are asked anew; None for never.
+
+    `text` is what was asked for.
+    """
+
+    text: str
+    column: str
+    span: Span | None
+
+    @property
+    def after(self) -> str | None:
+        """After what a unit is asked anew, in words; None for never."""
+        if self.span is None:
+            return None
+        return self.text.partition("@")[2].strip() if self.span.rounds is None else f"{self.span.rounds:,} rounds"
+
+
+def parse_kept(keep_for: str | None) -> KeptFor | None:
+    """Return who keeps an action, and for how long; None for nobody. ParameterError says how it is written.
+
+    >>> parse_kept("user@7d")
+    KeptFor(text='user@7d', column='user', span=Span(rounds=None, seconds=604800.0))
+    """
+    text = "" if keep_for is None else keep_for.strip()
+    if keep_for is None or text == NOBODY:
+        return None
+    column, at, length = (part.strip() for part in text.partition("@"))
+    how = "write the column that names the unit (user), or when it is asked anew (user@7d); none for nobody."
+    if not column or (at and not length) or column.startswith("every:"):
+        raise ParameterError(f"`keep_for={text!r}` names no units.", remedy=how)
+    span = _span(length, "keep_for", how) if at else None
+    if span is not None and span.none:
+        raise ParameterError(f"`keep_for={text!r}` is out of range.", remedy=how)
+    return KeptFor(text, column, span)
+
+
 def _span(text: str, option: str, how: str) -> Span:
     rounds = parse_whole(text)
     if rounds is not None:
@@ -106,4 +146,5 @@ def _span(text: str, option: str, how: str) -> Span:
     try:
         return Span(None, parse_duration(text))
     except ParameterError as error:
-        raise ParameterError(f"`{option}={text!r}` is no schedule.", remedy=how) from error
+        what = "no schedule" if option != "keep_for" else "no duration"
+        raise ParameterError(f"`{option}={text!r}` is {what}.", remedy=how) from error

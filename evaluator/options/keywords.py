@@ -33,6 +33,7 @@ class BareReplayKeywords(TypedDict, total=False):
     traffic_share: float
     learn_lag: str | int | None
     explore_first: str | int | None
+    keep_for: str | None
     sampler: Literal["rejection", "keep", "queue"] | None
     propensity: Literal["column", "uniform", "estimate", "estimate:context"] | None
     accept_quantile: float

@@ -71,6 +71,15 @@ EXPLORE_FIRST = Option(
     example="2d",
     panel=REPLAY,
 )
+KEEP_FOR = Option(
+    default=None,
+    help="Who keeps the action of the first display: a column, user, or user@7d (asked anew after 7 days). Default: "
+    "nobody",
+    more="Accepted or rejected whole; values count all its displays, and intervals cluster by it. Exact where the "
+    "logger kept its action by the same unit, which is checked; others are refused. The log must keep the column.",
+    example="user",
+    panel=REPLAY,
+)
 HORIZON = Option(default=None, help="Stop after this many rounds", example="3000", panel=REPLAY, at_least=1)
 DELAYS = Option(
     default="log",

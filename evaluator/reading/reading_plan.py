@@ -212,6 +212,7 @@ def plan_reading(
     features, per_action = choose_features(spec, asked.features), None
     if spec.target is not None or spec.action_set is not None:
         per_action = find_per_action(spec, files)
+    keep = [*asked.keep, *spec.deployment.columns]
     return ReadingPlan(
         spec=spec,
         asked=asked,
@@ -221,7 +222,7 @@ def plan_reading(
         others={table: list(of) for table, of in others.items()},
         of_sets=list(of_sets),
         per_action=per_action,
-        kept=columns_to_keep(spec, _uncrossed(asked.keep, files[0], spec), lambda: _users(files[0], spec))
+        kept=columns_to_keep(spec, _uncrossed(keep, files[0], spec), lambda: _users(files[0], spec))
         | ({} if per_action is None else dict(per_action.actions)),
         by_rounds=by_rounds,
     )

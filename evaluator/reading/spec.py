@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from evaluator.errors import ParameterError
 from evaluator.log.log_tables import NO_OUTCOMES, PropensityKind
-from evaluator.options.deployment import parse_exploration, parse_schedule
+from evaluator.options.deployment import parse_exploration, parse_kept, parse_schedule
 from evaluator.reading.options import Deduplicate
 from evaluator.reading.roles import DISPLAY, EVENT
 from evaluator.reading.spec_sections import (
@@ -255,17 +255,28 @@ class Deployment(Section):
         str | int | None,
         Field(description="how long actions are shown uniformly before the policy chooses: '2d', or rounds"),
     ] = None
+    keep_for: Annotated[
+        str | None,
+        Field(description="who keeps its first action: the column 'user', or 'user@7d' where it is asked anew"),
+    ] = None
 
     @property
     def asked(self) -> dict[str, str]:
         """What is said, by name."""
         return {name: str(given) for name, given in self if given is not None}
 
+    @property
+    def columns(self) -> list[str]:
+        """Columns that the log must keep for it."""
+        kept = parse_kept(self.keep_for)
+        return [] if kept is None else [kept.column]
+
     @model_validator(mode="after")
     def _is_schedule(self) -> Deployment:
         try:
             parse_schedule(self.learn_every, self.learn_lag)
             parse_exploration(self.explore_first)
+            parse_kept(self.keep_for)
         except ParameterError as error:
             raise ValueError(f"{error.what.replace('`', '')} {error.remedy}") from None
         return self

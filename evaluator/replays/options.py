@@ -11,7 +11,7 @@ from typing import Literal
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.options.declaration import Option, Options, documented, option
-from evaluator.options.deployment import Schedule, parse_exploration, parse_schedule
+from evaluator.options.deployment import Schedule, parse_exploration, parse_kept, parse_schedule
 from evaluator.options.shared import (
     BOOTSTRAP,
     BY,
@@ -22,6 +22,7 @@ from evaluator.options.shared import (
     EXPLORE_FIRST,
     HORIZON,
     JOBS,
+    KEEP_FOR,
     LEARN_EVERY,
     LEARN_FROM,
     LEARN_LAG,
@@ -79,6 +80,7 @@ class BareReplayOptions(Options):
     learn_every: str | int | None = LEARN_EVERY.field()
     learn_lag: str | int | None = LEARN_LAG.field()
     explore_first: str | int | None = EXPLORE_FIRST.field()
+    keep_for: str | None = KEEP_FOR.field()
     sampler: SamplerName | None = option(
         None,
         "rejection, keep or queue. Default: keep for policies without contexts, where the logger is even or its "
@@ -179,6 +181,7 @@ class BareReplayOptions(Options):
         _refuse_both(
             explores and self.sampler == "queue", "`explore_first` and `sampler='queue'`", "use `sampler='rejection'`."
         )
+        parse_kept(self.keep_for)
         if self.delays_from is not None:
             known_share(self.delays_from)
             excluded = self.delays != "log"
@@ -207,7 +210,8 @@ class BareReplayOptions(Options):
         """Columns that the log must have kept from its source."""
         from evaluator.replays.rounds.maturity import correct_by
 
-        return list(correct_by(self.immature) or ())
+        kept = parse_kept(self.keep_for)
+        return [*(correct_by(self.immature) or ()), *([] if kept is None else [kept.column])]
 
 
 @documented

@@ -28,7 +28,7 @@ from evaluator.log.reward_kinds import (
     with_rewards,
 )
 from evaluator.log.vectors_of_displays import in_order
-from evaluator.options.deployment import Schedule, Span, parse_exploration, parse_schedule
+from evaluator.options.deployment import KeptFor, Schedule, Span, parse_exploration, parse_kept, parse_schedule
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
@@ -65,6 +65,7 @@ from evaluator.replays.rounds.propensity import (
     Propensities,
     Thinning,
     display_weights,
+    frequencies,
     how_it_chose,
     resolve_propensities,
     thinning,
@@ -72,6 +73,7 @@ from evaluator.replays.rounds.propensity import (
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, told_events, vectors_of
 from evaluator.replays.rounds.survey import Survey, survey, surveys
+from evaluator.replays.rounds.units import Units, by_unit, kept_rounds, read_units, refuse_unkept
 from evaluator.replays.schedule import live_delays, plan_pushes, rounds_of
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
@@ -100,7 +102,7 @@ def _pace(
     start: WarmStart | None,
 ) -> _Pace:
     log = survey.log
-    sampler = _sampler(survey, policy, options, propensities, basis.sets)
+    sampler = _sampler(survey, policy, options, propensities, basis.sets, kept=basis.units is not None)
     # The logger's own rounds are thinned by nothing but the displays' weights, so nothing of theirs is clipped either.
     of_sampler = display_weights(log) if sampler == "logged" else propensities
     quantile = 0.0 if sampler == "logged" else options.accept_quantile
@@ -134,6 +136,9 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     refuse_on_parts(log, basis.propensities, options)
     if basis.sets is not None:
         refuse_on_sets(log, policy, options)
+    units = None if isinstance(policy, LoggingPolicy) else basis.units
+    if units is not None:
+        refuse_on_units(basis, units, options, begins=start is not None)
     whole = _pace(basis, surveyed, basis.propensities, policy, options, start)
     maturity = judge_maturity(surveyed, whole.window, whole.clock, options.immature)
     teacher, known = surveyed, basis.known
@@ -170,7 +175,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         smallest, largest = (np.where(usable > 0, of, np.nan) for of in (of_sampler.smallest, of_sampler.largest))
         of_sampler = replace(of_sampler, smallest=smallest, largest=largest)
     matched = thinning(told.survey.log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=told.quantile)
-    horizon = _horizon(surveyed, policy, options, sampler, matched, usable)
+    asked = int(usable.sum()) if units is None else int(np.searchsorted(units.first, used))
+    horizon = _horizon(surveyed, policy, options, sampler, matched, usable, asked)
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
@@ -188,6 +194,10 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
     explores = _explores(log, options, surveyed, clock, usable) if policy.learns and sampler != "logged" else None
     waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
+    waits += 0 if units is None else horizon
+    kept = None
+    if units is not None:
+        kept = kept_rounds(log, units, clock, None if pushes is None else pushes.clock)
     setting = replace(setting, waits=waits)
     on_live_clock = pushes is not None and pushes.clock is not None
     rows = _told(surveyed, costs=told_costs) if teacher is surveyed else None
@@ -228,6 +238,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         schedule=schedule,
         pushes=pushes,
         explores=explores,
+        kept=kept,
     )
     said = (
         *warnings(plan, told.acceptance, of_all), *describe_clusters(plan), *assumptions(plan, known_rewards)
@@ -254,7 +265,11 @@ def _told(survey: Survey, *, costs: bool) -> npt.NDArray[np.bool_] | None:
 
 
 def _seen(survey: Survey, clock: ReplayClock, window: ReplayWindow, seed: int) -> SeenDelays:
-    return seen_delays(survey, clock, window, even_conversions(survey.log, survey.display, seed))
+    """Return the delays that an even sample of the displays shows, the same for all plans that ask for the same."""
+    return survey.once(
+        ("seen", clock, window, seed),
+        lambda: seen_delays(survey, clock, window, even_conversions(survey.log, survey.display, seed)),
+    )
 
 
 def _horizon(
@@ -264,8 +279,9 @@ def _horizon(
     sampler: SamplerName,
     matched: Thinning,
     usable: npt.NDArray[np.int64],
+    asked: int,
 ) -> int:
-    """Return the largest number of rounds.
+    """Return the largest number of rounds, of a policy that is asked at so many displays.
 
     A policy that needs the horizon is told one that it reaches: with the number of displays, K times as many, it would
     be another policy than the one that goes live for so many rounds.
@@ -274,16 +290,24 @@ def _horizon(
     if options.horizon is not None:
         return min(options.horizon, displays)
     if Need.HORIZON in policy.needs and sampler in ("rejection", "keep"):
-        return max(sure_rounds(displays, least_acceptance(matched, usable)), 1)
+        return max(sure_rounds(asked, least_acceptance(matched, usable)), 1)
     return displays
 
 
 def _sampler(
-    survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities, sets: EligibleSets | None
+    survey: Survey,
+    policy: Any,
+    options: ReplayOptions,
+    propensities: Propensities,
+    sets: EligibleSets | None,
+    *,
+    kept: bool,
 ) -> SamplerName:
     requested = options.sampler
-    if sets is not None and requested is None:
-        requested = "rejection"  # keep is biased where a choice has to wait until it is eligible
+    if (sets is not None or kept) and requested is None:
+        requested = (
+            "rejection"  # keep is biased where a choice has to wait until it is eligible, or is given up for a unit
+        )
     if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
         requested = "rejection"  # the only sampler whose acceptance rate is known beforehand, whatever is chosen
     sampler = choose_sampler(policy, requested, even=propensities.even, known=propensities.rule is not None)
@@ -375,6 +399,7 @@ class Basis:
     sets: EligibleSets | None = None
     outcomes: Mapping[str, Survey] = field(default_factory=dict)
     splits: tuple[Column, ...] = ()
+    units: Units | None = None
     whole: Log | None = None
     _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
     _teachers: dict[str, tuple[Survey, KnownDelays | None]] = field(default_factory=dict, repr=False)
@@ -431,10 +456,49 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     surveyed, *others = surveys([log, *(events_of(apart, name) for name in kinds)])
     clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
     sets = read_sets(surveyed.log)
-    found = resolve_propensities(surveyed, options.propensity)
     splits = read_groups(surveyed.log, options.by)
+    asked = kept_for(log, options)
+    units = None if asked is None else read_units(surveyed.log, asked)
+    found = resolve_propensities(surveyed, options.propensity) if units is None else _of_units(surveyed, units, options)
+    if units is not None:
+        refuse_unkept(log, units, found)
+        clusters, splits = _nesting(units, clusters), (units.first_or_later(), *splits)
     outcomes = dict(zip(kinds, others, strict=True))
-    return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits, whole)
+    return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits, units, whole)
+
+
+def _of_units(survey: Survey, units: Units, options: ReplayOptions) -> Propensities:
+    """Return the propensities with which units were shown their action."""
+    log, mode = survey.log, options.propensity
+    if mode == "estimate:context":
+        raise ParameterError(
+            "`propensity='estimate:context'` fits the action of each display to its context, and with `keep_for` that "
+            "of the first display decides.",
+            remedy="give the logged propensities, or `propensity='estimate'` if the logger ignored the context.",
+        )
+    if mode == "estimate":
+        # Of the first displays alone: how often a unit comes back may depend on its action.
+        return by_unit(frequencies(survey, np.bincount(units.action, minlength=log.n_actions)), log, units)
+    return by_unit(resolve_propensities(survey, mode), log, units)
+
+
+def _nesting(units: Units, clusters: Column | None) -> Column:
+    """Return the clusters of a replay whose units keep actions: the users, or larger ones in which all of these lie.
+
+    Raise ParameterError where the displays of a user are in several clusters.
+    """
+    if clusters is None:
+        return units.users
+    users = units.users.code
+    of = np.empty(units.users.count, np.int64)
+    of[users] = clusters.code
+    if (of[users] != clusters.code).any():
+        raise ParameterError(
+            f"`cluster_by='{clusters.by}'` cuts the displays of {units.asked.column} apart, and these hang together, "
+            f"as `keep_for='{units.asked.text}'` says.",
+            remedy=f"leave `cluster_by` out: intervals go by {units.asked.column} then.",
+        )
+    return clusters
 
 
 def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
@@ -456,6 +520,37 @@ def deployed(log: Log, options: BareReplayOptions) -> Schedule | None:
         return options.schedule
     of = log.meta.deployment
     return parse_schedule(of.get("learn_every"), of.get("learn_lag"))
+
+
+def kept_for(log: Log, options: BareReplayOptions) -> KeptFor | None:
+    """Return who keeps an action: as is asked, else as the log says of its deployment; None for nobody."""
+    return parse_kept(log.meta.deployment.get("keep_for") if options.keep_for is None else options.keep_for)
+
+
+def refuse_on_units(basis: Basis, units: Units, options: ReplayOptions, *, begins: bool) -> None:
+    """Raise ParameterError at what cannot be replayed where units keep their action."""
+    own, name = f"`keep_for='{units.asked.text}'`", basis.survey.log.meta.name
+    leave = "leave one of the two out: `keep_for='none'` keeps no action."
+    for refused, what, remedy in (
+        (basis.sets is not None, f"the displays of log {name!r} have their own eligible actions, and a kept action may "
+         "not be eligible later", "`keep_for='none'` keeps no action."),
+        (basis.propensities.tilted, f"the displays of log {name!r} are no even sample of the traffic, and so units are "
+         "not whole", "`keep_for='none'` keeps no action."),
+        (options.sampler in ("keep", "queue"), f"`sampler='{options.sampler}'` would be biased: a choice that waits "
+         "for its display is given up where a later display of a unit is due", "use `sampler='rejection'`."),
+        (options.doubly_robust, "`doubly_robust` asks the policy at every display", leave),
+        (options.final is not None, "`final` asks the policy at every display", leave),
+        (begins, "what a policy learned does not say which unit keeps what", "begin without it, or " + leave),
+        (options.reward == "observed", "`reward='observed'` has no horizon for displays that wait",
+         "use `reward='eventual'`."),
+        (options.accept_quantile > 0, "`accept_quantile` weighs single displays", "leave it out."),
+        (options.repeats > 1, "`repeats` read the log in orders that tear units apart", "leave it out."),
+        (options.bootstrap > 0 and options.propensity == "estimate",
+         "`bootstrap` cannot estimate the propensities of units anew",
+         "give the logged propensities, or `propensity='uniform'`; or leave the bootstrap out."),
+    ):  # fmt: skip
+        if refused:
+            raise ParameterError(f"{own}: {what}.", remedy=remedy)
 
 
 def explored(log: Log, options: BareReplayOptions) -> Span | None:

@@ -15,6 +15,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.findings.run import ends_seen, outside_seen
+from evaluator.replays.options import told_events_words
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.check import checks_of_log
 from evaluator.reports.decision_page import (
@@ -61,7 +62,7 @@ _ACTIONS_SHOWN = 4
 # So many variants that a sentence is about are named.
 _NAMED = 3
 HOW_TO_READ = (
-    "told: conversions delivered to the policy within its rounds. {which} holds for its own number. Whether two "
+    "told: {events} delivered to the policy within its rounds. {which} holds for its own number. Whether two "
     "of them overlap says little about the difference of the two: that is below."
 )
 REALISED = (
@@ -154,7 +155,7 @@ def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
         _heading(results),
         *(paragraph(_dim(line)) for line in _together(results, [result.meaning[:1] for result in results])),
         *_line_tables(results, level, layout),
-        paragraph(HOW_TO_READ.format(which=which)),
+        paragraph(HOW_TO_READ.format(events=_told_events(results), which=which)),
     )
     if results[0].guardrails:
         yield guardrails(results, layout)
@@ -197,6 +198,12 @@ def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) ->
     if layout.wide:
         return [_line_table(policies, [*numbers, *against], level)]
     return [_line_table(policies, numbers, level, stacked=True), _line_table(policies, against, level, stacked=True)]
+
+
+def _told_events(results: Sequence[ReplayResult]) -> str:
+    """Return of what the policies are told, as the note on that column names it."""
+    events = {told_events_words(result.plan["options"]["learn_from"]) for result in results if result.plan["learns"]}
+    return "the events that each learns from," if len(events) > 1 else "".join(events) or "conversions"
 
 
 def _teacher(result: ReplayResult, taught: Collection[str]) -> str:

@@ -24,6 +24,7 @@ from evaluator.replays.rounds.clock import followed_for, seen_delays
 from evaluator.replays.rounds.propensity import NOT_AT_REST, Propensities
 from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.survey import Survey
+from evaluator.replays.rounds.units import ALL_BUT_NOISE
 from evaluator.replays.support import (
     binding_display,
     gap_warnings,
@@ -250,7 +251,9 @@ def check_clusters(clusters: Column | None, used: int) -> None:
 def warn_of_few_clusters(plan: ReplayPlan, code: Codes | None, what: str) -> list[Finding]:
     """Return why the displays of these clusters give no interval, where they do not."""
     worth = None if code is None else effective(code)
-    return [few_clusters_warning(what, worth, str(plan.options.cluster_by))] if too_few(worth) else []
+    return (
+        [few_clusters_warning(what, worth, "" if plan.clusters is None else plan.clusters.by)] if too_few(worth) else []
+    )
 
 
 def few_clusters_warning(what: str, worth: float | None, by: str) -> Finding:
@@ -263,7 +266,7 @@ def describe_clusters(plan: ReplayPlan) -> Iterator[Finding]:
     clusters, options = plan.clusters, plan.options
     if clusters is None:
         return
-    if not (options.bootstrap or plan.recorded or len(plan.held_out)):
+    if options.cluster_by is not None and not (options.bootstrap or plan.recorded or len(plan.held_out)):
         yield codes.CLUSTERS_CHANGE_NOTHING.found(
             f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this log.",
             "For new ones ask for the expected value (`bootstrap=200`), or the final policy's (`final`).",
@@ -363,6 +366,40 @@ def state_independence(clusters: Column | None) -> Finding:
     )
 
 
+def _state_units(plan: ReplayPlan) -> Iterator[Finding]:
+    """Yield which units keep their action, and whether the log's logger kept it alike."""
+    if plan.kept is None:
+        return
+    units, own = plan.kept.units, "" if plan.options.keep_for is not None else ", as the log says of its deployment"
+    name, asked = units.asked.column, units.asked.text
+    after = units.asked.after
+    again = "" if after is None else f" and is asked anew after {after}"
+    chance = units.chance(plan.propensities)
+    logged = "no unit has more than one display"
+    if units.several:
+        logged = (
+            f"{units.alike:,} of {units.several:,} units with more than one display show one action "
+            f"({units.share:.1%}), where choosing anew at each would give {chance:.1%}"
+        )
+    yield codes.KEEPS_ACTIONS.found(
+        f"each {name} keeps the action of its first display{again} (`keep_for='{asked}'`){own}, and is accepted or "
+        f"rejected whole; values count all its displays. In the log {logged}",
+        about=name,
+        share=units.share,
+        chance=chance,
+        units=len(units.first),
+    )
+    if units.again > 0 and units.alike_again >= ALL_BUT_NOISE * units.again and chance < ALL_BUT_NOISE:
+        yield codes.KEPT_LONGER.found(
+            f"The logger kept its action longer than {after}: {units.alike_again:,} of "
+            f"{units.again:,} units that follow another one of the same {name} show its action again. What a {name} "
+            "brings after a change of action is not in the log, and is taken to be what it brings without one.",
+            f"Ask for the duration for which the logger kept it: `keep_for='{name}'` for good.",
+            about=name,
+            units=units.again,
+        )
+
+
 def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
     """Yield what a replay's numbers rest on, and the log's own notes."""
     log, known, start = plan.log, plan.known, plan.start
@@ -409,6 +446,7 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
             "from them, and values count them",
             rounds=plan.explores.rounds,
         )
+    yield from _state_units(plan)
     yield from state_drawn_delays(plan.survey, policy, sampler)
     if correction is not None:
         yield codes.YOUNG_CORRECTED.found(correction.assumption)

@@ -249,10 +249,7 @@ def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) 
             survey, "uniform", np.full(log.n_actions, 1.0 / log.n_actions), "actions were logged uniformly at random"
         )
     if mode == "estimate":
-        share = survey.shown / len(log) if weights is None else weights.of_action / weights.of_action.sum()
-        return _by_action(
-            survey, "estimated", share, "propensities estimated by frequencies: the logger ignored the context"
-        )
+        return frequencies(survey, survey.shown if weights is None else weights.of_action)
     if mode == "estimate:context":
         if weights is not None:
             raise PropensityError(
@@ -307,6 +304,12 @@ def _column(survey: Survey) -> Propensities:
 def _by_action(survey: Survey, kind: PropensityKind, p: Floats, said: str) -> Propensities:
     known = np.where(survey.shown > 0, p, np.nan)
     return Propensities(kind, said, ("action",), partial(_of_action, p), known, known)
+
+
+def frequencies(survey: Survey, shown: npt.NDArray[np.integer] | Floats) -> Propensities:
+    """Return how often each action was shown, by counts or weights of shape (K,), as propensities."""
+    said = "propensities estimated by frequencies: the logger ignored the context"
+    return _by_action(survey, "estimated", shown / shown.sum(), said)
 
 
 def _multinomial(log: Log) -> Propensities:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -172,6 +172,17 @@ class References:
     def logged(self, plan: ReplayPlan, rounds: int) -> SparseRewards:
         """Return `logged_rewards`."""
         return self._once(("rewards", *_rewards_key(plan, rounds)), lambda: logged_rewards(plan, rounds=rounds))
+
+    def of_kind(self, plan: ReplayPlan) -> SparseRewards:
+        """Return what each display brought of a kind of events, which a plan has for its rewards, within its bounds."""
+        bounds = reward_bounds(plan)
+
+        def rewards() -> SparseRewards:
+            logged = logged_rewards(plan, rounds=0)
+            # A sum of values that keeps the bounds may be beyond them by rounding.
+            return replace(logged, value=np.clip(logged.value, *bounds))
+
+        return self._once(("kind", plan.survey, bounds, *_rewards_key(plan, 0)), rewards)
 
     def logging_value(self, plan: ReplayPlan, rounds: int, *, alpha: float) -> Interval:
         """Return the interval of the logged displays' mean reward."""
