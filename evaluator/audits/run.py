@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evaluator.audits import audit_jobs
 from evaluator.audits.audit_jobs import RUNS_PER_TWIN, AuditedLog, LiveRuns, TwinJob, audited_log, live_jobs
-from evaluator.audits.options import AuditOptions
+from evaluator.audits.options import AuditOptions, refuse_units
 from evaluator.audits.power import LargerDifference, powers
 from evaluator.audits.replays import IntervalAndTruth, MeasuredDifference, TwinReplays, fit, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
@@ -28,6 +28,7 @@ from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.replays.findings.plan import warn_of_twins
+from evaluator.replays.planning import kept_for, with_teacher
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, interval_cells, interval_columns
 
 Floats = npt.NDArray[np.float64]
@@ -55,6 +56,8 @@ def run_audit(
     at its `place`, by whose content jobs are kept, else by that of the log that is given. Errors are those of a replay
     of the log, and DataError where it is too small to fit a truth to.
     """
+    options = with_teacher(log, options)
+    refuse_units(kept_for(log, options))
     fitted = fit(log, policies, options)
     plans, truth, _ = fitted
     workers, audited = executor is not None, AuditedLog(options)

@@ -32,13 +32,13 @@ from evaluator.engine import loop
 from evaluator.engine.eligible_choice import NO_KEY, Among, among_eligible
 from evaluator.engine.kernels.compiling import LoopCall
 from evaluator.engine.pending import PendingConversions, nothing_pending, with_room
-from evaluator.engine.pushes import Pushes, PushTimes
+from evaluator.engine.pushes import LiveClock, Pushes, PushTimes
 from evaluator.errors import ParameterError, nearest
 from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose
 from evaluator.policies.running import blamed, has_random_ties, loop_for, reward_unit
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.rounds.stream import Batch, read_only_batch
+from evaluator.replays.rounds.stream import Batch, read_only, read_only_batch
 from evaluator.streams import Stream, random_stream
 
 BATCH = 65_536
@@ -56,7 +56,8 @@ class Replay:
     What follows is handed on: the `state` of the policy after the last round, whether it has already begun a further
     round, for which the log held no display (`prepared`), its random stream after its last draw, and the pending
     conversions with rewards as the policy will be told them (`calendar`; None when there was no round). `waiting` is
-    the action that a policy, not a contextual one, waited for when the displays ended, else -1; `choices` are those at
+    the action that a policy, not a contextual one, waited for when the displays ended, else -1; `undue` is the number
+    of displays of accepted units that were not due yet when the rounds ended; `choices` are those at
     every display read, shape (read,), None where they were not recorded; `tie_key` is the key of the order among equal
     scores of the round that has begun, where displays have their own eligible actions, else -2.
     """
@@ -73,6 +74,7 @@ class Replay:
     rng: np.random.Generator
     calendar: PendingConversions | None
     waiting: int = -1
+    undue: int = 0
     choices: npt.NDArray[np.int32] | None = None
     tie_key: int = NO_KEY
 
@@ -95,10 +97,43 @@ class Begun(NamedTuple):
 
 
 class Explores(NamedTuple):
-    """So many first rounds whose actions are drawn uniformly, from those that the log shows, shape (m,)."""
+    """So many first rounds whose actions are drawn uniformly, from those that the log shows, shape (m,).
+
+    Without `actions`, the logging policy chooses in these rounds: they are the displays of a thinning of its own.
+    """
 
     rounds: int
     actions: npt.NDArray[np.int64]
+
+
+class Keeps(NamedTuple):
+    """Units keep the action of their first display; displays have vectors of their own, or `shared` ones.
+
+    Distances to the first display are ticks of the `clock`, or rounds where it is None.
+    """
+
+    shared: bool
+    clock: LiveClock | None
+
+
+class KeptDisplays(NamedTuple):
+    """The displays of a batch by their units, shape (n,) each.
+
+    Numbers that a replay returns for them; the number of each one's unit, -1 for those that no unit keeps; and the
+    distance to its unit's first display, -1 at that one.
+    """
+
+    display: npt.NDArray[np.int64]
+    unit: npt.NDArray[np.int32]
+    gap: npt.NDArray[np.int64]
+
+    def followed_by(self, other: KeptDisplays) -> KeptDisplays:
+        """Return these displays and others after them."""
+        return KeptDisplays(
+            np.concatenate([self.display, other.display]),
+            np.concatenate([self.unit, other.unit]),
+            np.concatenate([self.gap, other.gap]),
+        )
 
 
 def sampler_stream(seed: int, repeat: int) -> np.random.Generator:
@@ -126,6 +161,7 @@ class MatchingReplay:
         begun: Begun | None = None,
         pushes: PushTimes | None = None,
         explores: Explores | None = None,
+        keeps: Keeps | None = None,
     ) -> None:
         self._policy = policy
         self._setting = setting
@@ -152,7 +188,10 @@ class MatchingReplay:
         self._end: Batch | None = None
         self._displays: list[npt.NDArray[np.int64]] = []
         self._read = 0
-        self._source: loop.Matched | loop.Followed | Among = loop.Matched(setting.n_actions)
+        self._keeps = keeps
+        self._played = np.zeros(0, np.int64)
+        self._waiting: _Waiting | None = None
+        self._source: loop.Matched | loop.Followed | loop.Kept | Among = loop.Matched(setting.n_actions)
         if sampler == "logged":
             self._source = loop.Followed()
         elif setting.among:
@@ -160,11 +199,24 @@ class MatchingReplay:
         self._step = loop_for(policy, loop.replay, loop.replay_uncached, loop.replay_interpreted)
         self.done = False
 
-    def read(self, first: int, batch: Batch) -> npt.NDArray[np.int64]:
-        """Walk through the next displays, the first of which has this number; return the numbers of those accepted."""
+    def read(
+        self,
+        first: int,
+        batch: Batch,
+        as_logger: npt.NDArray[np.int32] | None = None,
+        kept: KeptDisplays | None = None,
+    ) -> npt.NDArray[np.int64]:
+        """Walk through the next displays, the first of which has this number; return the numbers of those accepted.
+
+        `as_logger` are their actions, shape (n,), -1 where left out by the thinning of the rounds in which the
+        logging policy chooses; None without such rounds. Where units keep actions the displays have the numbers that
+        `kept` says, and some of them were read before.
+        """
         if self.done:
             return np.zeros(0, np.int64)
         batch = _as_told(batch, self._unit)
+        if kept is not None:
+            return self._read_kept(batch, kept)
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
         reach = _reach(batch.delay, self._setting.window, self._last, self._times)
         pending = with_room(pending, len(batch.delay), reach=reach)
@@ -172,7 +224,9 @@ class MatchingReplay:
         accepted = np.empty(len(batch.action), np.int64)
         choices = np.empty(len(batch.action), np.int32) if self._recorded else None
         with blamed(self._policy, self._setting.n_actions, self._progress[loop.ROUNDS :]):
-            seen = self._explore(batch, pending, accepted)
+            seen = self._explore(
+                batch if as_logger is None else batch._replace(action=read_only(as_logger)), pending, accepted
+            )
             rest, lived = _from(batch, seen), int(self._progress[loop.ROUNDS]) - before
             if len(rest.action):
                 seen += self._step(*self._arguments(rest, pending, accepted[lived:], choices))
@@ -185,6 +239,51 @@ class MatchingReplay:
         self._read += int(seen)
         self.done = seen < len(batch.action)
         return self._displays[-1]
+
+    def _read_kept(self, batch: Batch, kept: KeptDisplays) -> npt.NDArray[np.int64]:
+        """Read on, displays of accepted units that wait first; return the numbers of those that became rounds."""
+        assert self._keeps is not None
+        asks = self._source.asks if isinstance(self._source, loop.Kept) else self._source
+        before, shared = self._waiting, self._keeps.shared
+        if before is not None:
+            batch = read_only_batch(_joined(before.batch, batch, shared=shared))
+            kept = before.kept.followed_by(kept)
+        units = int(kept.unit.max(initial=-1)) + 1
+        if units > len(self._played):
+            more = np.zeros(max(units, 2 * len(self._played)) - len(self._played), np.int64)
+            self._played = np.concatenate([self._played, more])
+        held = 0 if before is None else len(before.due)
+        self._source = source = self._kept_source(asks, batch, kept, before)
+        pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
+        reach = _reach(batch.delay, self._setting.window, self._last, self._times)
+        self._pending = pending = with_room(pending, len(batch.delay), reach=reach)
+        accepted, start = np.empty(len(batch.action), np.int64), int(self._progress[loop.ROUNDS])
+        with blamed(self._policy, self._setting.n_actions, self._progress[loop.ROUNDS :]):
+            if self._explored is not None and start < self._explored[1]:
+                first, until = self._explored
+                state, rng, batch, _, window, _, pending, *others = self._arguments(batch, pending, accepted, None)
+                self._step(state, rng, batch, source._replace(asks=first), window, until, pending, *others)
+            if self._explored is None or self._progress[loop.ROUNDS] >= self._explored[1]:
+                lived = int(self._progress[loop.ROUNDS]) - start
+                self._step(*self._arguments(batch, pending, accepted[lived:], None))
+        self._waiting = _still_waiting(source, batch, kept, shared=shared)
+        self._end = None if self._times is None else _end_of(batch)
+        self._displays.append(kept.display[accepted[: int(self._progress[loop.ROUNDS]) - start]])
+        self._read += int(source.read[0]) - held
+        self.done = int(self._progress[loop.ROUNDS]) >= self._last
+        return self._displays[-1]
+
+    def _kept_source(self, asks: Any, batch: Batch, kept: KeptDisplays, before: _Waiting | None) -> loop.Kept:
+        assert self._keeps is not None
+        waiting = 0 if before is None else len(before.due)
+        due, row = (np.zeros(waiting + int(np.count_nonzero(kept.gap >= 0)), np.int64) for _ in range(2))
+        if before is not None:
+            due[:waiting], row[:waiting] = before.due, before.row
+        asked = np.where(kept.gap < 0, batch.action, np.int32(-1))
+        return loop.Kept(
+            asks, asked, kept.unit, kept.gap, self._played, due, row, np.full(1, waiting), np.full(1, waiting),
+            self._keeps.clock,
+        )  # fmt: skip
 
     def _explore(self, batch: Batch, pending: PendingConversions, accepted: npt.NDArray[np.int64]) -> int:
         """Live through what is left of the first rounds; return how many displays that took."""
@@ -199,7 +298,12 @@ class MatchingReplay:
         batch = _as_told(batch, self._unit)
         choices = np.empty(0, np.int32) if self._recorded else None
         pending = nothing_pending(1, batch.vectors.shape[2])
-        return LoopCall(self._policy.name, self._step, self._arguments(batch, pending, np.empty(0, np.int64), choices))
+        arguments = self._arguments(batch, pending, np.empty(0, np.int64), choices)
+        if self._keeps is not None:
+            none = KeptDisplays(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
+            source = self._kept_source(self._source, _end_of(batch), none, None)
+            arguments = (*arguments[:3], source, *arguments[4:])
+        return LoopCall(self._policy.name, self._step, arguments)
 
     def _arguments(
         self,
@@ -226,6 +330,8 @@ class MatchingReplay:
                 self._step(*self._arguments(self._end, self._pending, np.empty(0, np.int64), choices))
             # The round that had begun did so before the policy learned what it goes on from.
             done = replace(done, prepared=False)
+        if self._waiting is not None:
+            done = replace(done, undue=len(self._waiting.due))
         if done.prepared and isinstance(self._source, Among):
             done = replace(done, tie_key=int(self._source.tie_key[0]))
         elif done.prepared and not self._policy.contextual:
@@ -234,6 +340,47 @@ class MatchingReplay:
         if not self._recorded:
             return done
         return replace(done, choices=np.concatenate([np.zeros(0, np.int32), *self._choices]))
+
+
+class _Waiting(NamedTuple):
+    """Displays of accepted units that were read and are not due yet, in the order in which they were read.
+
+    When each is due and its row among them, as the heap has them, shape (m,) each.
+    """
+
+    batch: Batch
+    kept: KeptDisplays
+    due: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
+
+
+def _still_waiting(source: loop.Kept, batch: Batch, kept: KeptDisplays, *, shared: bool) -> _Waiting | None:
+    waiting = int(source.waiting[0])
+    if not waiting:
+        return None
+    row = source.row[:waiting]
+    rows = np.sort(row)
+    counts = np.diff(batch.first_conversion)[rows]
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    events = np.repeat(batch.first_conversion[rows] - first[:-1], counts) + np.arange(first[-1])
+    of = Batch(
+        batch.action[rows], batch.vectors if shared else batch.vectors[rows], first, batch.delay[events],
+        batch.value[events],
+    )  # fmt: skip
+    own = KeptDisplays(kept.display[rows], kept.unit[rows], kept.gap[rows])
+    # Rows keep their order, and so the heap is one.
+    return _Waiting(of, own, source.due[:waiting].copy(), np.searchsorted(rows, row))
+
+
+def _joined(before: Batch, batch: Batch, *, shared: bool) -> Batch:
+    """Return displays that wait, and the next ones after them."""
+    return Batch(
+        np.concatenate([before.action, batch.action]),
+        batch.vectors if shared else np.concatenate([before.vectors, batch.vectors]),
+        np.concatenate([before.first_conversion, before.first_conversion[-1] + batch.first_conversion[1:]]),
+        np.concatenate([before.delay, batch.delay]),
+        np.concatenate([before.value, batch.value]),
+    )
 
 
 class _Queued(NamedTuple):
@@ -271,8 +418,8 @@ class QueueReplay:
         self._safe = safe
         self._parts: list[_Queued] = []
 
-    def read(self, first: int, batch: Batch) -> None:
-        """Queue the next displays."""
+    def read(self, first: int, batch: Batch, as_logger: npt.NDArray[np.int32] | None = None) -> None:
+        """Queue the next displays; a queue never explores."""
         conversions = np.diff(batch.first_conversion).astype(np.int32)
         told = _as_told(batch, self._unit)
         self._parts.append(_Queued(told.action, conversions, told.delay, told.value))
@@ -321,10 +468,11 @@ def begin(
     begun: Begun | None = None,
     pushes: PushTimes | None = None,
     explores: Explores | None = None,
+    keeps: Keeps | None = None,
 ) -> MatchingReplay | QueueReplay:
     """Return a replay that is ready to read, of a policy that learns at `pushes`; at once where that is None.
 
-    It first `explores`, where that is not None; no queue does.
+    It first `explores`, and units `keeps` actions, where these are not None; of queues they are.
 
     A queue stops at the rarest action's displays, which no outcome moves, if `safe`, instead of the horizon. The others
     can be `recorded`: then the policy is asked at every display read, thinned out or not, and its choices are kept; and
@@ -347,6 +495,7 @@ def begin(
         begun=begun,
         pushes=pushes,
         explores=explores,
+        keeps=keeps,
     )
 
 

@@ -4,6 +4,7 @@ Where the next display comes from is the type of a *source*, for which Numba com
 
 Matched    the next logged display that shows the policy's choice among all actions
 Among      the same among the actions that are eligible at that display (`evaluator.engine.eligible_choice`)
+Kept       the next display of a unit that keeps its action, or, where none is due, what another source finds
 Queues     the next display in the queue of the policy's choice
 Followed   the next logged display, whatever it shows; the policy is not asked
 Drawn      a display of a world in which the policy plays live (`evaluator.worlds.live_rounds`): the batch is what can
@@ -24,7 +25,7 @@ from evaluator.engine.kernels.compiling import compiled, compiled_uncached, inli
 from evaluator.engine.kernels.intrinsics import borrowed, prefetch_logged
 from evaluator.engine.kernels.ridge import row
 from evaluator.engine.pending import PendingConversions, push
-from evaluator.engine.pushes import Pushes, hold, rounds_until, teach, teach_pushed, tell_due
+from evaluator.engine.pushes import LiveClock, Pushes, hold, rounds_until, teach, teach_pushed, tell_due
 from evaluator.policies.dispatch import (
     begin,
     begin_among,
@@ -62,12 +63,39 @@ class Explored(NamedTuple):
 
     It is drawn among the `actions` that the log shows, shape (m,), or among those of them that are eligible. Where the
     sampler keeps choices (`kept`), it is `held` until a display shows it, shape (1,), -1 while there is none; else each
-    display has a draw of its own.
+    display has a draw of its own. Without actions the logging policy has chosen: every display that is left is a
+    round.
     """
 
     actions: npt.NDArray[np.int64]
     kept: bool
     held: npt.NDArray[np.int64]
+
+
+class Kept(NamedTuple):
+    """Displays of units that keep the action of their first display, until they are asked anew.
+
+    Another source `asks` the policy at first displays: it reads `asked`, the actions of the batch with -1 at all other
+    displays, shape (n,). Where it finds one, the unit is accepted, and its later displays are rounds without a choice.
+    Each is due as many rounds after the first as its `gap`, in ticks where there is a `clock`, -1 at first displays;
+    `unit` is the number of each display's unit, -1 for displays that no unit keeps, shape (n,) each. `played` is the
+    round of each unit's first display, 0 before it, shape (U,).
+
+    Later displays that have been read wait until they are due, in a heap: when each is `due`, and its `row` in the
+    batch, by which those due at once are ordered, shape (m,). Of shape (1,): how many are `waiting`, and how many of
+    the batch have been `read`.
+    """
+
+    asks: Any
+    asked: Choices
+    unit: npt.NDArray[np.int32]
+    gap: npt.NDArray[np.int64]
+    played: npt.NDArray[np.int64]
+    due: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
+    waiting: npt.NDArray[np.int64]
+    read: npt.NDArray[np.int64]
+    clock: LiveClock | None
 
 
 class Followed(NamedTuple):
@@ -265,6 +293,8 @@ def _next_explored(
     while i < n:
         action = _logged(batch, i)
         if action >= 0:
+            if source.actions.shape[0] == 0:
+                break
             if source.held[0] < 0:
                 source.held[0] = any_action(rng, source.actions, batch.eligible, i)
             found = source.held[0] == action
@@ -282,6 +312,96 @@ def _begin_exploring(state: Any, rng: np.random.Generator, eligible: EligibleAct
         begin(state, rng)
     else:
         begin_among(state, rng)
+
+
+def _next_kept(
+    source: Kept,
+    state: Any,
+    rng: np.random.Generator,
+    batch: Batch,
+    i: int,
+    horizon: int,
+    progress: Counters,
+    choices: Choices | None,
+) -> int:
+    """Begin a round, and give it the later display that is due, else the next first display that is accepted."""
+    n, now = batch.action.shape[0], progress[ROUNDS] + 1
+    if source.waiting[0] > 0 and source.due[0] <= now:
+        if progress[PREPARED] == 0:
+            begin(state, rng)
+            progress[PREPARED] = 1
+        return _take_first_due(source)
+    while source.read[0] < n:
+        at = source.read[0]
+        end = _next_of_played(source, batch, at)
+        firsts = Batch(
+            source.asked[:end], batch.vectors, batch.first_conversion, batch.delay, batch.value, batch.eligible
+        )
+        found = next_display(source.asks, state, rng, firsts, at, horizon, progress, choices)
+        if found < end:
+            source.played[source.unit[found]] = now
+            source.read[0] = found + 1
+            return found
+        source.read[0] = min(end + 1, n)
+        if end < n:
+            begun = source.played[source.unit[end]]
+            due = begun + rounds_until(source.clock, begun, source.gap[end])
+            if due <= now:
+                if progress[PREPARED] == 0:
+                    begin(state, rng)
+                    progress[PREPARED] = 1
+                return end
+            _let_wait(source, due, end)
+    return n
+
+
+@inlinable
+def _next_of_played(source: Kept, batch: Batch, at: int) -> Any:
+    """Return the number of the next later display of a unit that is played; the batch's length if there is none."""
+    while at < batch.action.shape[0]:
+        if batch.action[at] >= 0 and source.gap[at] >= 0:
+            unit = source.unit[at]
+            if unit >= 0 and source.played[unit] > 0:
+                break
+        at += 1
+    return at
+
+
+@inlinable
+def _let_wait(source: Kept, due: int, row: int) -> None:
+    """Add a display to the heap."""
+    at = source.waiting[0]
+    source.waiting[0] += 1
+    while at > 0:
+        above = (at - 1) // 2
+        if source.due[above] < due or (source.due[above] == due and source.row[above] < row):
+            break
+        source.due[at], source.row[at] = source.due[above], source.row[above]
+        at = above
+    source.due[at], source.row[at] = due, row
+
+
+@inlinable
+def _take_first_due(source: Kept) -> Any:
+    """Remove the display that is due first from the heap; return its row."""
+    found = source.row[0]
+    source.waiting[0] -= 1
+    size = source.waiting[0]
+    due, row = source.due[size], source.row[size]
+    at = 0
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and (
+            source.due[below + 1] < source.due[below]
+            or (source.due[below + 1] == source.due[below] and source.row[below + 1] < source.row[below])
+        ):
+            below += 1
+        if due < source.due[below] or (due == source.due[below] and row < source.row[below]):
+            break
+        source.due[at], source.row[at] = source.due[below], source.row[below]
+        at = below
+    source.due[at], source.row[at] = due, row
+    return found
 
 
 def _next_served(
@@ -336,7 +456,8 @@ def _next_logged(
 
 
 _NEXT: dict[type, Callable[..., Any]] = {
-    Matched: _next_matched, Explored: _next_explored, Among: _next_among, Queues: _next_served, Followed: _next_logged,
+    Matched: _next_matched, Explored: _next_explored, Among: _next_among, Kept: _next_kept, Queues: _next_served,
+    Followed: _next_logged,
 }  # fmt: skip
 
 

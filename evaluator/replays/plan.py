@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.delays.cdf import DelayCDF
-from evaluator.engine.log_replay import Explores, SamplerName
+from evaluator.engine.log_replay import Explores, Keeps, SamplerName
 from evaluator.engine.pushes import PushTimes
 from evaluator.findings.finding import Finding, WithFindings
 from evaluator.log import Log
 from evaluator.log.column import Column
 from evaluator.log.log_tables import Objective, PropensityKind
 from evaluator.log.reward_kinds import CapLoss, counts_costs, number_of_conversions
-from evaluator.log.schema import is_target
+from evaluator.log.schema import FEATURES, is_target
 from evaluator.options.deployment import Schedule
 from evaluator.options.shared import ClockName
 from evaluator.policies.base import Need, Setting
@@ -29,6 +29,7 @@ from evaluator.replays.rounds.propensity import Propensities, Thinning
 from evaluator.replays.rounds.reward_range import RewardEnd, RewardRange
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds
 from evaluator.replays.rounds.survey import Survey
+from evaluator.replays.rounds.units import KeptRounds
 from evaluator.replays.warm_start import WarmStart
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import (
@@ -106,7 +107,12 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         Schedule by which the policy learns, and the pushes that this makes; None where it learns at each event, or
         never.
     explores
-        First rounds in which actions are drawn uniformly; None where the policy chooses from the first round on.
+        First rounds in which the policy does not choose; None where it chooses from the first round on.
+    as_logger
+        Thinning of the log in these rounds, where the logging policy chooses in them; None where actions are drawn
+        uniformly.
+    kept
+        When the displays of units that keep their action are rounds; None where no unit does.
     """
 
     survey: Survey
@@ -138,6 +144,8 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     schedule: Schedule | None = None
     pushes: PushTimes | None = None
     explores: Explores | None = None
+    as_logger: Thinning | None = None
+    kept: KeptRounds | None = None
 
     def __repr__(self) -> str:
         told = self.to_dict()
@@ -192,9 +200,14 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         asked = self.options.final is not None or is_target(self.policy.reads)
         if self.sampler == "logged" or not (asked or (self.options.doubly_robust and not self.policy.learns)):
             return range(0)
-        if self.propensities.tilted:
+        if self.propensities.tilted or self.kept is not None:
             return range(0)
         return range(0 if self.options.final is None else len(self.rounds), self.maturity.used)
+
+    @property
+    def keeps(self) -> Keeps | None:
+        """What a replay must know of the units that keep their action; None where no unit does."""
+        return None if self.kept is None else self.kept.keeps(shared=self.rounds.vectors in (None, FEATURES))
 
     @property
     def off_support(self) -> bool:
@@ -204,6 +217,11 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         showed a kept action. Of a policy that does as the logging policy, the difference is not 0.
         """
         return self.propensities.kept_share < 1.0 and self.sampler != "logged"
+
+    @property
+    def thinnings(self) -> list[Thinning]:
+        """How the log is thinned to the displays that its rounds are read from."""
+        return [self.matched, *([] if self.as_logger is None else [self.as_logger])]
 
     @property
     def recorded(self) -> bool:
@@ -224,7 +242,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         of_time = self.pushes is not None and self.pushes.clock is not None
         if self.teacher.ends is None or self.sampler == "logged" or not depends or of_time:
             return ()
-        surveys = (replace(self.teacher, delay=delay, _in_rounds={}) for delay in self.teacher.ends)
+        surveys = (replace(self.teacher, delay=delay, _made={}) for delay in self.teacher.ends)
         delays = (self.window.revealed(survey, self.clock) for survey in surveys)
         told, taught = self.rounds.told, self.taught_by_kind
         return tuple(
@@ -242,7 +260,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         told = self.setting.delay_cdf if Need.DELAY_CDF in self.policy.needs else None
-        own_largest = self.start is None and self.options.learn_from == OBJECTIVE and self.rewards.of_told is None
+        own_largest = self.start is None and self.options.taught_by == OBJECTIVE and self.rewards.of_told is None
         facts = PlanFacts(
             dataset=self.log.meta.name,
             displays=len(self.log),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from evaluator.log.reward_kinds import (
     with_rewards,
 )
 from evaluator.log.vectors_of_displays import in_order
-from evaluator.options.deployment import Schedule, Span, parse_exploration, parse_schedule
+from evaluator.options.deployment import Exploration, KeptFor, Schedule, deployed_as, parse_kept
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
@@ -65,17 +65,22 @@ from evaluator.replays.rounds.propensity import (
     Propensities,
     Thinning,
     display_weights,
+    frequencies,
     how_it_chose,
+    logger_thinning,
     resolve_propensities,
     thinning,
 )
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, told_events, vectors_of
 from evaluator.replays.rounds.survey import Survey, survey, surveys
+from evaluator.replays.rounds.units import Units, by_unit, kept_rounds, read_units, refuse_unkept
 from evaluator.replays.schedule import live_delays, plan_pushes, rounds_of
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
 from evaluator.units import ticks_words
+
+T = TypeVar("T", bound=BareReplayOptions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +105,7 @@ def _pace(
     start: WarmStart | None,
 ) -> _Pace:
     log = survey.log
-    sampler = _sampler(survey, policy, options, propensities, basis.sets)
+    sampler = _sampler(survey, policy, options, propensities, basis.sets, kept=basis.units is not None)
     # The logger's own rounds are thinned by nothing but the displays' weights, so nothing of theirs is clipped either.
     of_sampler = display_weights(log) if sampler == "logged" else propensities
     quantile = 0.0 if sampler == "logged" else options.accept_quantile
@@ -123,6 +128,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     ParameterError
         An option does not fit the log or the policy.
     """
+    options = with_teacher(log if isinstance(log, Log) else log.survey.log, options)
     begins = options.warm_start is not None or isinstance(policy, LearnedPolicy)
     start = warm_start(policy, options) if begins else None
     if start is not None:
@@ -134,6 +140,9 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     refuse_on_parts(log, basis.propensities, options)
     if basis.sets is not None:
         refuse_on_sets(log, policy, options)
+    units = None if isinstance(policy, LoggingPolicy) else basis.units
+    if units is not None:
+        refuse_on_units(basis, units, options, begins=start is not None)
     whole = _pace(basis, surveyed, basis.propensities, policy, options, start)
     maturity = judge_maturity(surveyed, whole.window, whole.clock, options.immature)
     teacher, known = surveyed, basis.known
@@ -170,7 +179,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         smallest, largest = (np.where(usable > 0, of, np.nan) for of in (of_sampler.smallest, of_sampler.largest))
         of_sampler = replace(of_sampler, smallest=smallest, largest=largest)
     matched = thinning(told.survey.log, of_sampler, per_action=sampler in ("keep", "queue"), quantile=told.quantile)
-    horizon = _horizon(surveyed, policy, options, sampler, matched, usable)
+    asked = int(usable.sum()) if units is None else int(np.searchsorted(units.first, used))
+    horizon = _horizon(surveyed, policy, options, sampler, matched, usable, asked)
     setting = Setting(
         n_actions=log.n_actions,
         dimension=rounds.dimension,
@@ -184,10 +194,23 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         reward_min=known_rewards.least,
         playable=None if playable is None else int(playable.sum()),
     )
-    schedule = deployed(log, options) if policy.learns and sampler != "logged" else None
+    learns = policy.learns and sampler != "logged"
+    schedule, exploration = deployed(log, options) if learns else (None, None)
     pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
-    explores = _explores(log, options, surveyed, clock, usable) if policy.learns and sampler != "logged" else None
+    explores, as_logger = None, None
+    if exploration is not None:
+        if exploration.as_logger and units is not None:
+            raise ParameterError(
+                f"`explore_first={exploration.text!r}` and `keep_for={units.asked.text!r}` exclude each other: "
+                "units that keep an action are accepted whole.",
+                remedy="explore uniformly, or with `keep_for='none'`.",
+            )
+        explores, as_logger = _explores(log, exploration, surveyed, clock, sampler, matched, usable)
     waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
+    waits += 0 if units is None else horizon
+    kept = None
+    if units is not None:
+        kept = kept_rounds(log, units, clock, None if pushes is None else pushes.clock)
     setting = replace(setting, waits=waits)
     on_live_clock = pushes is not None and pushes.clock is not None
     rows = _told(surveyed, costs=told_costs) if teacher is surveyed else None
@@ -196,7 +219,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         rounds = replace(rounds, told=told_events(teacher, rows, delay))
     if start is not None:
         before = 0 if basis.known is None else basis.known.displays
-        start.refuse_same(displays_of(log, before, used, window, options.learn_from))
+        start.refuse_same(displays_of(log, before, used, window, options.taught_by))
         start = start.fitted(log, vectors, setting, options)
         setting = start.learned.setting
     plan = ReplayPlan(
@@ -228,6 +251,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         schedule=schedule,
         pushes=pushes,
         explores=explores,
+        as_logger=as_logger,
+        kept=kept,
     )
     said = (
         *warnings(plan, told.acceptance, of_all), *describe_clusters(plan), *assumptions(plan, known_rewards)
@@ -254,7 +279,11 @@ def _told(survey: Survey, *, costs: bool) -> npt.NDArray[np.bool_] | None:
 
 
 def _seen(survey: Survey, clock: ReplayClock, window: ReplayWindow, seed: int) -> SeenDelays:
-    return seen_delays(survey, clock, window, even_conversions(survey.log, survey.display, seed))
+    """Return the delays that an even sample of the displays shows, the same for all plans that ask for the same."""
+    return survey.once(
+        ("seen", clock, window, seed),
+        lambda: seen_delays(survey, clock, window, even_conversions(survey.log, survey.display, seed)),
+    )
 
 
 def _horizon(
@@ -264,8 +293,9 @@ def _horizon(
     sampler: SamplerName,
     matched: Thinning,
     usable: npt.NDArray[np.int64],
+    asked: int,
 ) -> int:
-    """Return the largest number of rounds.
+    """Return the largest number of rounds, of a policy that is asked at so many displays.
 
     A policy that needs the horizon is told one that it reaches: with the number of displays, K times as many, it would
     be another policy than the one that goes live for so many rounds.
@@ -274,16 +304,24 @@ def _horizon(
     if options.horizon is not None:
         return min(options.horizon, displays)
     if Need.HORIZON in policy.needs and sampler in ("rejection", "keep"):
-        return max(sure_rounds(displays, least_acceptance(matched, usable)), 1)
+        return max(sure_rounds(asked, least_acceptance(matched, usable)), 1)
     return displays
 
 
 def _sampler(
-    survey: Survey, policy: Any, options: ReplayOptions, propensities: Propensities, sets: EligibleSets | None
+    survey: Survey,
+    policy: Any,
+    options: ReplayOptions,
+    propensities: Propensities,
+    sets: EligibleSets | None,
+    *,
+    kept: bool,
 ) -> SamplerName:
     requested = options.sampler
-    if sets is not None and requested is None:
-        requested = "rejection"  # keep is biased where a choice has to wait until it is eligible
+    if (sets is not None or kept) and requested is None:
+        requested = (
+            "rejection"  # keep is biased where a choice has to wait until it is eligible, or is given up for a unit
+        )
     if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
         requested = "rejection"  # the only sampler whose acceptance rate is known beforehand, whatever is chosen
     sampler = choose_sampler(policy, requested, even=propensities.even, known=propensities.rule is not None)
@@ -375,6 +413,7 @@ class Basis:
     sets: EligibleSets | None = None
     outcomes: Mapping[str, Survey] = field(default_factory=dict)
     splits: tuple[Column, ...] = ()
+    units: Units | None = None
     whole: Log | None = None
     _until: dict[int, tuple[Survey, Propensities]] = field(default_factory=dict, repr=False)
     _teachers: dict[str, tuple[Survey, KnownDelays | None]] = field(default_factory=dict, repr=False)
@@ -431,10 +470,55 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     surveyed, *others = surveys([log, *(events_of(apart, name) for name in kinds)])
     clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
     sets = read_sets(surveyed.log)
-    found = resolve_propensities(surveyed, options.propensity)
     splits = read_groups(surveyed.log, options.by)
+    asked = kept_for(log, options)
+    if asked is not None and sets is not None:
+        raise ParameterError(
+            f"`keep_for='{asked.text}'`: the displays of log {log.meta.name!r} have their own eligible actions, and a "
+            "kept action may not be eligible later.",
+            remedy="`keep_for='none'` keeps no action.",
+        )
+    units = None if asked is None else read_units(surveyed.log, asked)
+    found = resolve_propensities(surveyed, options.propensity) if units is None else _of_units(surveyed, units, options)
+    if units is not None:
+        refuse_unkept(log, units, found)
+        clusters, splits = _nesting(units, clusters), (units.first_or_later(), *splits)
     outcomes = dict(zip(kinds, others, strict=True))
-    return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits, whole)
+    return Basis(surveyed, found, known, clusters, capped, sets, outcomes, splits, units, whole)
+
+
+def _of_units(survey: Survey, units: Units, options: ReplayOptions) -> Propensities:
+    """Return the propensities with which units were shown their action."""
+    log, mode = survey.log, options.propensity
+    if mode == "estimate:context":
+        raise ParameterError(
+            "`propensity='estimate:context'` fits the action of each display to its context, and with `keep_for` that "
+            "of the first display decides.",
+            remedy="give the logged propensities, or `propensity='estimate'` if the logger ignored the context.",
+        )
+    if mode == "estimate":
+        # Of the first displays alone: how often a unit comes back may depend on its action.
+        return by_unit(frequencies(survey, np.bincount(units.action, minlength=log.n_actions)), log, units)
+    return by_unit(resolve_propensities(survey, mode), log, units)
+
+
+def _nesting(units: Units, clusters: Column | None) -> Column:
+    """Return the clusters of a replay whose units keep actions: the users, or larger ones in which all of these lie.
+
+    Raise ParameterError where the displays of a user are in several clusters.
+    """
+    if clusters is None:
+        return units.users
+    users = units.users.code
+    of = np.empty(units.users.count, np.int64)
+    of[users] = clusters.code
+    if (of[users] != clusters.code).any():
+        raise ParameterError(
+            f"`cluster_by='{clusters.by}'` cuts the displays of {units.asked.column} apart, and these hang together, "
+            f"as `keep_for='{units.asked.text}'` says.",
+            remedy=f"leave `cluster_by` out: intervals go by {units.asked.column} then.",
+        )
+    return clusters
 
 
 def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
@@ -450,32 +534,69 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
     return asked or log.meta.objective or ("profit" if has_costs(log) else "revenue")
 
 
-def deployed(log: Log, options: BareReplayOptions) -> Schedule | None:
-    """Return when a policy learns: as is asked, else as the log says of its deployment; None for at each event."""
-    if options.learn_every is not None or options.learn_lag is not None or options.reward == "observed":
-        return options.schedule
-    of = log.meta.deployment
-    return parse_schedule(of.get("learn_every"), of.get("learn_lag"))
+def deployed(log: Log, options: BareReplayOptions) -> tuple[Schedule | None, Exploration | None]:
+    """Return when a policy learns, and how its deployment explores first: as is asked, else as the log says."""
+    stated = {} if options.deployment else dict(log.meta.deployment)
+    if options.reward == "observed":  # told at each event
+        stated = {"explore_first": stated["explore_first"]} if "explore_first" in stated else {}
+    return deployed_as(options.asked_deployment, stated)
 
 
-def explored(log: Log, options: BareReplayOptions) -> Span | None:
-    """Return how long a deployment explores first; None for not at all."""
-    return parse_exploration(_asked_exploration(log, options))
+def with_teacher(log: Log, options: T) -> T:
+    """Return options that say what teaches: what is asked for, else what the log says of its deployment."""
+    return replace(options, learn_from=options.learn_from or log.meta.deployment.get("learn_from") or OBJECTIVE)
 
 
-def _asked_exploration(log: Log, options: BareReplayOptions) -> str | int | None:
-    """Return what is asked of a replay, else what the log says of its deployment."""
-    return log.meta.deployment.get("explore_first") if options.explore_first is None else options.explore_first
+def kept_for(log: Log, options: BareReplayOptions) -> KeptFor | None:
+    """Return who keeps an action: as is asked, else as the log says of its deployment; None for nobody."""
+    stated = None if options.deployment else log.meta.deployment.get("keep_for")
+    return parse_kept(options.asked_deployment.get("keep_for", stated))
+
+
+def refuse_on_units(basis: Basis, units: Units, options: ReplayOptions, *, begins: bool) -> None:
+    """Raise ParameterError at what cannot be replayed where units keep their action."""
+    own, name = f"`keep_for='{units.asked.text}'`", basis.survey.log.meta.name
+    leave = "leave one of the two out: `keep_for='none'` keeps no action."
+    for refused, what, remedy in (
+        (basis.propensities.tilted, f"the displays of log {name!r} are no even sample of the traffic, and so units are "
+         "not whole", "`keep_for='none'` keeps no action."),
+        (options.sampler in ("keep", "queue"), f"`sampler='{options.sampler}'` would be biased: a choice that waits "
+         "for its display is given up where a later display of a unit is due", "use `sampler='rejection'`."),
+        (options.doubly_robust, "`doubly_robust` asks the policy at every display", leave),
+        (options.final is not None, "`final` asks the policy at every display", leave),
+        (begins, "what a policy learned does not say which unit keeps what", "begin without it, or " + leave),
+        (options.reward == "observed", "`reward='observed'` has no horizon for displays that wait",
+         "use `reward='eventual'`."),
+        (options.accept_quantile > 0, "`accept_quantile` weighs single displays", "leave it out."),
+        (options.repeats > 1, "`repeats` read the log in orders that tear units apart", "leave it out."),
+        (options.bootstrap > 0 and options.propensity == "estimate",
+         "`bootstrap` cannot estimate the propensities of units anew",
+         "give the logged propensities, or `propensity='uniform'`; or leave the bootstrap out."),
+    ):  # fmt: skip
+        if refused:
+            raise ParameterError(f"{own}: {what}.", remedy=remedy)
 
 
 def _explores(
-    log: Log, options: BareReplayOptions, survey: Survey, clock: ReplayClock, usable: npt.NDArray[np.int64]
-) -> Explores | None:
-    """Return the first rounds of a deployment in which it explores; None for none."""
-    span = explored(log, options)
-    if span is None:
-        return None
-    return Explores(rounds_of(span, str(_asked_exploration(log, options)), survey, clock), np.flatnonzero(usable))
+    log: Log, exploration: Exploration, survey: Survey, clock: ReplayClock, sampler: SamplerName, matched: Thinning,
+    usable: npt.NDArray[np.int64],
+) -> tuple[Explores, Thinning | None]:  # fmt: skip
+    """Return the first rounds of a deployment in which it explores, and how the log is thinned in them.
+
+    The thinning is None where actions are drawn uniformly, among displays that are matched.
+    """
+    rounds = rounds_of(exploration.span, exploration.text, survey, clock)
+    if not exploration.as_logger:
+        return Explores(rounds, np.flatnonzero(usable)), None
+    if log.meta.kept_share < 1.0:
+        raise ParameterError(
+            f"`explore_first={exploration.text!r}`: log {log.meta.name!r} keeps the displays of some actions, and does "
+            "not say what the logging policy would have shown at the others.",
+            remedy="explore uniformly, or replay the log with all actions.",
+        )
+    # One c decides a rejection; of keep, the action that waits longest.
+    share = least_acceptance(matched, usable) if sampler == "keep" else float(matched.c.max())
+    return Explores(rounds, np.zeros(0, np.int64)), logger_thinning(log, share)
 
 
 def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:

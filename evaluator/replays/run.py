@@ -20,7 +20,6 @@ from evaluator.engine.kernels.compiling import LoopCall, compile_ahead
 from evaluator.engine.log_replay import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.best_fixed import BestFixedAction, BestOrder
-from evaluator.estimates.confidence import SparseRewards
 from evaluator.estimates.paired import difference, repeated_interval, scaled, unknown
 from evaluator.findings.codes import NO_ROUNDS, ordered
 from evaluator.log import Log
@@ -60,6 +59,7 @@ _PART = 8_192
 T = TypeVar("T")
 R = TypeVar("R")
 Ints = npt.NDArray[np.int64]
+Actions = npt.NDArray[np.int32]
 
 
 def execute(
@@ -127,7 +127,7 @@ def _execute_all(
             for end in two
         ]
         replays = [run.replayed for run in own]
-        result = _with_other_values(plan, result, replays, models, references.logged(plan, result.rounds))
+        result = _with_other_values(plan, result, replays, models, references)
         failure = next((no_rounds(plan, replay) for replay in replays if not len(replay.displays)), None)
         first = [] if failure is None else [
             NO_ROUNDS.found(failure.what, f"{failure.remedy[:1].upper()}{failure.remedy[1:]}")
@@ -152,15 +152,12 @@ def _with_other_values(
     result: ReplayResult,
     replays: Sequence[Replay],
     models: RewardModels | None,
-    logged: SparseRewards,
+    references: References,
 ) -> ReplayResult:
-    """Return a result with what was asked for besides: outcomes, guardrails, the frozen policy, DR, and groups.
-
-    `logged` are the rewards of the used displays.
-    """
+    """Return a result with what was asked for besides: outcomes, guardrails, the frozen policy, DR, and groups."""
     displays, findings = [replay.displays for replay in replays], list(result.findings)
     if plan.outcomes:
-        outcomes, guardrails = kind_values(plan, displays)
+        outcomes, guardrails = kind_values(plan, displays, references=references)
         result = replace(result, outcomes=outcomes, guardrails=guardrails)
     if models is not None and len(plan.held_out):
         frozen = frozen_value(plan, replays, models)
@@ -171,7 +168,7 @@ def _with_other_values(
         findings += said
         result = replace(result, doubly_robust=robust)
     if plan.splits:
-        segments, assumed = segment_values(plan, displays, logged)
+        segments, assumed = segment_values(plan, displays, references.logged(plan, result.rounds))
         findings.append(assumed)
         result = replace(result, segments=segments)
     return replace(result, findings=tuple(findings))
@@ -240,7 +237,7 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         conversions_within=float("nan") if plan.cdf is None else float(plan.cdf(t)),
         acceptance_expected=float(np.mean(expected)) if expected else float("nan"),
         ended_by=ended_by(plan, done),
-        acceptance_rate=float(np.mean([len(r.replay.displays) / max(r.replay.read, 1) for r in done])),
+        acceptance_rate=float(np.mean([_acceptance_rate(plan, r) for r in done])),
         effective_sample_size=float(np.mean([r.effective_sample_size for r in done])),
         clipped=float(np.mean([r.clipped for r in done])),
         generated=sum(r.replay.generated for r in done),
@@ -267,6 +264,13 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
         money=money_of(plan, value, lived, costs, displays=different) if costs else None,
     )
     return with_honest_kinds(plan, result)
+
+
+def _acceptance_rate(plan: ReplayPlan, one: RepeatEstimates) -> float:
+    """Return the share of the displays read that are rounds; where units keep their action, of the units."""
+    if plan.kept is not None and one.accepted is not None:
+        return float(one.accepted.accepted.sum() / max(one.accepted.read.sum(), 1))
+    return len(one.replay.displays) / max(one.replay.read, 1)
 
 
 def _mean_reward(plan: ReplayPlan, shown: Sequence[npt.NDArray[np.int64]], references: References) -> float:
@@ -313,13 +317,15 @@ def estimate_repeat(run: ReplayRun, shown: pa.Table, references: References) -> 
         else references.logged(plan, len(replay.displays)).taken(replay.displays)
     )
     # How long a repeat waited for a display is counted in its own order.
-    as_read = replace(replay, displays=run.places)
-    accepted = accepted_of(plan, as_read, to_numpy(shown["action"]))
+    as_read, action = replace(replay, displays=run.places), to_numpy(shown["action"])
+    if plan.kept is not None:
+        as_read, action = plan.kept.units.asked_at(as_read, action)
+    accepted = accepted_of(plan, as_read, action)
     return RepeatEstimates(
         replay=replay,
         arms=run.arms,
         accepted=accepted,
-        suspect=most_suspicious(plan, as_read, to_numpy(shown["action"]), accepted),
+        suspect=most_suspicious(plan, as_read, action, accepted),
         sizes=references.sizes(plan, replay, shown) if plan.setting.among else None,
         clipped=run.clipped / len(plan.rounds),
         effective_sample_size=_effective_sample_size(plan, shown),
@@ -413,7 +419,7 @@ def replay_all(
             places = {stream: order.next(len(piece.action)) for stream, order in orders.items()}
             _each(
                 pool,
-                lambda run: run.read(piece, actions[_key(run, run.plan.matched)], places.get(run.stream)),  # noqa: B023
+                lambda run: run.read(piece, *_own(run, actions), places.get(run.stream)),  # noqa: B023
                 runs,
             )
             advance(min(len(piece.action), last - piece.first))
@@ -439,6 +445,7 @@ class ReplayRun:
             plan.policy, plan.setting, sampler=plan.sampler, seed=options.seed, repeat=repeat,
             safe=plan.sampler == "queue" and options.horizon is None, recorded=plan.recorded and repeat == 0,
             begun=None if plan.start is None else plan.start.begun(repeat), pushes=plan.pushes, explores=plan.explores,
+            keeps=plan.keeps,
         )  # fmt: skip
 
     @property
@@ -458,21 +465,28 @@ class ReplayRun:
         """What fixes the sampler's draws."""
         return self.plan.options.seed, self.repeat
 
-    def read(self, piece: LogPiece, action: npt.NDArray[np.int32], order: Ints | None) -> None:
-        """Replay a piece whose actions were thinned, in an order of its displays, or as they came."""
+    def read(self, piece: LogPiece, action: Actions, as_logger: Actions | None, order: Ints | None) -> None:
+        """Replay a piece whose actions were thinned, in an order of its displays, or as they came.
+
+        `as_logger` are its actions as the rounds read them in which the logging policy chooses.
+        """
         if piece.first >= self.plan.rounds.used or self._reading.done:
             return
         if order is None:
-            self._reading.read(piece.first, self.plan.rounds.batch(piece, action))
+            batch, kept = self.plan.rounds.batch(piece, action), self.plan.kept
+            if kept is None or isinstance(self._reading, QueueReplay):
+                self._reading.read(piece.first, batch, None if as_logger is None else as_logger[: len(batch.action)])
+            else:
+                self._reading.read(piece.first, batch, kept=kept.displays(piece.first, batch.action))
         else:
-            self._read_in_order(piece, action, order[order < self.plan.rounds.used - piece.first])
+            self._read_in_order(piece, action, as_logger, order[order < self.plan.rounds.used - piece.first])
 
-    def _read_in_order(self, piece: LogPiece, action: npt.NDArray[np.int32], order: Ints) -> None:
+    def _read_in_order(self, piece: LogPiece, action: Actions, as_logger: Actions | None, order: Ints) -> None:
         for start in range(0, len(order), _PART):
             part = order[start : start + _PART]
             batch = gather(piece, action, part, [self.plan.rounds.vectors]).batch(self.plan.rounds)
             first = piece.first + start
-            accepted = self._reading.read(first, batch)
+            accepted = self._reading.read(first, batch, None if as_logger is None else as_logger[part])
             self._shown.append(piece.first + (part if accepted is None else part[accepted - first]))
 
     def coming(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> LoopCall | None:
@@ -497,7 +511,7 @@ class ReplayRun:
 def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:
     """Return a replay whose counts are of conversions: costs, which come with their display, are none."""
     costs = cost_events(plan.log.conversions)
-    if costs is None or plan.options.learn_from != OBJECTIVE:
+    if costs is None or plan.options.taught_by != OBJECTIVE:
         return replay
     paid = plan.survey.display[costs]
     at = np.minimum(np.searchsorted(paid, replay.displays), len(paid) - 1)
@@ -529,6 +543,12 @@ def _coming(
     return [call for call in calls if call is not None]
 
 
+def _own(run: ReplayRun, actions: Mapping[tuple[object, ...], Actions]) -> tuple[Actions, Actions | None]:
+    """Return a piece's actions as a run matches them, and as it reads them where the logging policy chooses."""
+    plan = run.plan
+    return actions[_key(run, plan.matched)], None if plan.as_logger is None else actions[_key(run, plan.as_logger)]
+
+
 def _each(pool: Executor, job: Callable[[T], R], items: Sequence[T]) -> None:
     """Run a job for each item; the first error is raised."""
     if len(items) == 1:  # in this thread, which alone hears Ctrl-C
@@ -551,11 +571,18 @@ class _Thinnings:
         self._needed = {
             _key(run, thinning): (run.stream, thinning)
             for run in runs
-            for thinning in (run.plan.matched, run.plan.by_action)
+            for thinning in (*run.plan.thinnings, run.plan.by_action)
         }
         # One draw a display whatever the propensities, so that it is the same for all policies of a seed.
         self._streams = {
             stream: sampler_stream(*stream) for stream, thinning in self._needed.values() if not thinning.keeps_all
+        }
+        # A unit is thinned out as a whole: it has the draw of its first display.
+        kept = next((run.plan.kept for run in runs if run.plan.kept is not None), None)
+        self._units = None if kept is None else kept.units
+        self._of_units = {
+            stream: rng.random(0 if self._units is None else len(self._units.first))
+            for stream, rng in self._streams.items()
         }
         reads = [c for _, thinning in self._needed.values() for c in thinning.propensities.reads]
         sets = [ELIGIBLE for run in runs if run.plan.rounds.playable is not None]
@@ -564,7 +591,11 @@ class _Thinnings:
     def of(self, piece: LogPiece) -> dict[tuple[object, ...], npt.NDArray[np.int32]]:
         """Return the actions of a piece in each thinned log, -1 where left out."""
         n = len(piece.action)
-        draws = {stream: rng.random(n) for stream, rng in self._streams.items()}
+        if self._units is None:
+            draws = {stream: rng.random(n) for stream, rng in self._streams.items()}
+        else:
+            own = self._units.code[piece.first : piece.first + n]
+            draws = {stream: of_units[own] for stream, of_units in self._of_units.items()}
         return {
             key: piece.action
             if thinning.keeps_all

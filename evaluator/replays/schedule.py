@@ -35,6 +35,8 @@ from evaluator.replays.rounds.survey import Survey
 from evaluator.results.json_documents import Count, NotNegative
 from evaluator.units import NO_WINDOW, SECONDS, format_duration
 
+# Rounds whose staleness in time is averaged, at most.
+_SAMPLED = 10_000
 Ints = npt.NDArray[np.int64]
 
 
@@ -212,11 +214,12 @@ class LivedSchedule:
     first_push
         Number of rounds before the first push; null without one.
     rounds_between
-        Mean number of rounds between two pushes, the first round counted as one; null without a push.
+        Mean number of rounds from one push to the next; with a single push, those before it; null without one.
     stale_rounds
         Rounds before a choice from which the policy had not learned yet: mean over the choices.
     stale_days
-        Length of these rounds in days of live traffic; null where the log counts rounds.
+        The same in days: on the live clock the time that they span, else at the mean rate of the traffic; null where
+        the log counts rounds.
     from_time, to_time
         Time of the first and of the last round on the live clock, in ticks; null where it has none.
     rounds_between_at_end
@@ -247,8 +250,10 @@ def lived_schedule(
     # Before round n the policy had learned up to the cut of the last push before it.
     known = np.sum(np.diff(np.append(after, rounds)) * cut) if lived else 0
     stale = (rounds * (rounds - 1) / 2 - known) / rounds if rounds else 0.0
-    between = float(after[-1]) / lived if lived else None
-    days, live = clock.days(1.0), times.clock
+    between = float(after[-1] - after[0] * (lived > 1)) / max(lived - 1, 1) if lived else None
+    days, live = clock.days(stale), times.clock
+    if live is not None and clock.tick_seconds is not None:
+        days = _stale_ticks(live, after, cut, rounds) * clock.tick_seconds / SECONDS["d"]
     at_end = None
     if live is not None and schedule.every.seconds and clock.tick_seconds is not None:
         every, end = schedule.every.seconds / clock.tick_seconds, float(survey.marked_at[-1])
@@ -260,9 +265,18 @@ def lived_schedule(
         first_push=int(after[0]) if lived else None,
         rounds_between=between,
         stale_rounds=float(stale),
-        stale_days=None if days is None else float(stale * days),
+        stale_days=days,
         from_time=None if live is None else float(survey.marked_at[0]),
         to_time=None if live is None else float(_times(live, np.array([live.origin + rounds / live.share]))[0]),
         rounds_between_at_end=at_end,
         calendar_pace=float(clock.share * read / (rounds * survey.kept)) if rounds else 1.0,
+    )
+
+
+def _stale_ticks(live: LiveClock, after: Ints, cut: Ints, rounds: int) -> float:
+    """Return the mean ticks from the last round that is known to a choice, of rounds that are sampled evenly."""
+    before = np.unique(np.linspace(0, max(rounds - 1, 0), _SAMPLED).astype(np.int64))
+    known = np.append(0, cut)[np.searchsorted(after, before, side="right")]
+    return float(
+        np.mean(_times(live, live.origin + before / live.share) - _times(live, live.origin + known / live.share))
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from evaluator.log import Log
@@ -29,8 +31,8 @@ def arms(displays: int, rates: str, *, mean_delay: float = 100) -> Log:
     return bernoulli_log(displays, RATES[rates], mean_delay=mean_delay, seed=0)
 
 
-def planned(log: Log, policy: str, *, window: int) -> ReplayPlan:
-    return plan_replay(log, resolve(policy), ReplayOptions(window=window))
+def planned(log: Log, policy: str, *, window: int, **options: Any) -> ReplayPlan:
+    return plan_replay(log, resolve(policy), ReplayOptions(window=window, **options))
 
 
 def large(shape: tuple[int, int, int], displays: int, *, n_actions: int) -> tuple[Setting, LoggedRounds]:

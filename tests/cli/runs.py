@@ -13,10 +13,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+import typer.main
 
 from evaluator.cli import app as cli
 from evaluator.cli import options
 from evaluator.outputs.atomic import described
+
+# The parser of a command line, made once: that takes longer than many a command.
+_COMMAND = cache(typer.main.get_command)
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ def evaluate(*words: str) -> Run:
     patch = pytest.MonkeyPatch()
     patch.setattr("sys.argv", ["evaluate", *words])
     patch.setattr(options, "debug", False)
+    patch.setattr("typer.main.get_command", _COMMAND)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as stop:
             cli.main()

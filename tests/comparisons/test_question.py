@@ -27,7 +27,8 @@ from evaluator.replays.planning import plan_replay
 from tests.logs import linear_log, with_outcome
 
 BARE = with_outcome(linear_log(1500, n_actions=3, dimension=5, mean_delay=10.0, seed=1), "click", [0], [0])
-LOG = BARE.changed(displays=BARE.displays.append_column("shop", pa.array(["here", "there"] * 750)))
+SHOPS, VISITS = pa.array(["here", "there"] * 750), pa.array(range(1500))
+LOG = BARE.changed(displays=BARE.displays.append_column("shop", SHOPS).append_column("visit", VISITS))
 # Another value than the default of each option, and what must be said beside it.
 OPTIONS: dict[str, dict[str, Any]] = {
     "window": {"window": 7}, "horizon": {"horizon": 30}, "clock": {"clock": "wall"},
@@ -41,7 +42,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "reward_min": {"reward_min": -1.0},
     "objective": {"objective": "revenue"}, "learn_from": {"learn_from": "revenue"},
     "learn_every": {"learn_every": 50}, "learn_lag": {"learn_lag": 5},
-    "explore_first": {"explore_first": 5},
+    "explore_first": {"explore_first": 5}, "keep_for": {"keep_for": "visit"},
+    "deployment": {"deployment": "growthbook", "learn_every": 60, "explore_first": 6},
     "guardrails": {"guardrails": ["click < 0.5"]}, "by": {"by": "shop"},
 }  # fmt: skip
 SPEC = """

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 
 import numpy as np
+import typer.main
 
 from evaluator.errors import EvaluatorError
 from tests.crash.commands import DISPLAYS
@@ -12,26 +14,37 @@ from tests.logs import bernoulli_log
 
 
 def prepare() -> None:
-    """Do before anything forks what takes long, and neither writes nor starts threads."""
-    from altair.utils import schemapi
-
-    from evaluator import compare, simulate
+    """Do before anything forks what takes long, and neither writes nor starts threads that stay."""
+    from evaluator import audit, compare, simulate, study_delays
+    from evaluator.cli.app import app
+    from evaluator.comparisons import kept
+    from evaluator.findings.catalogue import catalogue
+    from evaluator.jobs.workers import loaded
     from evaluator.reports import documents, result_files
+    from evaluator.reports.html import page_of
+    from evaluator.reports.terminal import text_of
+    from evaluator.simulations import runs
     from evaluator.worlds.world import load_problem
 
     # Charts of pages take twice as long as the command, a process that draws them longer still: neither writes files.
     documents.charts_of = lambda result: {}
+    result_files.charts_of = lambda result: {"cdf": {}, "density": {}}
     result_files.pictures = lambda charts: dict.fromkeys(charts, b"a picture")
-    schemapi.DEBUG_MODE = False
-    # Compiled code is read from its cache.
-    compare(
-        bernoulli_log(DISPLAYS, [0.1, 0.2], mean_delay=5, seed=0),
-        ["ucb1", "random"],
-        baseline="ucb1",
-        windows=[20, None],
-        bootstrap=0,
-    )
-    simulate(load_problem("vernade2017-low"), ["ucb1"], runs=2, horizon=100)
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app)
+    kept.software = runs.software = loaded
+    loaded()
+    catalogue()
+    # Compiled code is read from its cache; schemas of results and templates of pages are made once.
+    log = bernoulli_log(DISPLAYS, [0.1, 0.2], mean_delay=5, seed=0)
+    compared = compare(log, ["ucb1", "random"], baseline="ucb1", windows=[20, None], bootstrap=0)
+    audited = audit(log, ["ucb1", "random"], twins=10)
+    studied = study_delays(log, families=["weibull"], bootstraps=19)
+    simulated = simulate(load_problem("vernade2017-low"), ["ucb1"], runs=2, horizon=100)
+    for result in (compared, compared.results[0], audited, studied, simulated):
+        result.to_dict()
+        text_of(documents.document_of(result))
+        page_of([documents.chapter_of(result)])
 
 
 def call(words: list[str]) -> None:

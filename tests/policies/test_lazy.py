@@ -304,6 +304,7 @@ def matched(policy: Policy, setting: Setting, batch: Batch) -> tuple[np.ndarray,
     progress, accepted, state = loop.no_progress(), np.empty(len(batch.action), np.int64), policy.start(setting)
     rng = np.random.default_rng(6)
     window, horizon = setting.window, setting.horizon
-    loop.replay(state, rng, batch, loop.Matched(setting.n_actions), window, horizon, pending, progress, accepted, None)
+    asked = (loop.Matched(setting.n_actions), window, horizon, pending, progress, accepted, None, None)
+    loop.replay(state, rng, batch, *asked)
     part = state.optimist if hasattr(state, "optimist") else state.sampler
     return accepted[: int(progress[loop.ROUNDS])], part.ridge.theta

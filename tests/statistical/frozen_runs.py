@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,17 +110,22 @@ def true_value(planned: Any, state: Any) -> float:
 
 
 def _fresh_value(planned: Any, state: Any) -> float:
+    expected, vectors = _fresh_displays(planned.rounds.vectors)
+    n = len(expected)
+    return float((expected * _frozen(planned, state, displays=n).probabilities(vectors, n)).sum(axis=1).mean())
+
+
+@cache
+def _fresh_displays(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return expected rewards and vectors of displays that no log has: the same ones for all runs."""
     n = 20_000
-    sets = planned.rounds.vectors == "action_set"
     fresh = (
         linear_log(n, n_actions=4, dimension=3, mean_delay=1.0, seed=10**6)
-        if sets
+        if kind == "action_set"
         else crossed_log(n, seed=10**6, even=True)
     )
-    expected = fresh.column("expected_reward")
-    rounds = LogRounds(fresh, n, planned.rounds.vectors, np.zeros(fresh.conversions.num_rows, np.int64))
-    vectors = np.concatenate([batch.vectors for _, batch in rounds.batches()])
-    return float((expected * _frozen(planned, state, displays=n).probabilities(vectors, n)).sum(axis=1).mean())
+    rounds = LogRounds(fresh, n, kind, np.zeros(fresh.conversions.num_rows, np.int64))
+    return fresh.column("expected_reward"), np.concatenate([batch.vectors for _, batch in rounds.batches()])
 
 
 def _frozen(planned: Any, state: Any, *, displays: int) -> FrozenPolicy:

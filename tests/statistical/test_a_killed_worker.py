@@ -14,14 +14,14 @@ from tests.jobs.test_dask_workers import STUDY, contents, finished, parts, said_
 
 pytest.importorskip("distributed", reason="workers need the extra `cluster`")
 
-# Forty variants on two hundred resampled logs each; fifty twins; a hundred bootstraps of mixtures.
-COMPARED = (*STUDY[:-1], "200")
+# Sixteen variants on a hundred resampled logs each; fifty twins; sixty bootstraps of mixtures.
+COMPARED = (*STUDY[:-1], "100")
 AUDIT = ("audit", "-p", "linucb,delayed-klucb,random", "-w", "50", "--twins", "50")
-DELAYS = ("delays", "--families", "lognormal,lognormal-mixture-2", "--bootstrap", "99")
+DELAYS = ("delays", "--families", "lognormal,lognormal-mixture-2", "--bootstrap", "59")
 
 
 @pytest.mark.parametrize(
-    ("words", "jobs", "before_its_first"), [(COMPARED, 200, "job"), (AUDIT, 10, "twin"), (DELAYS, 10, "job")]
+    ("words", "jobs", "before_its_first"), [(COMPARED, 80, "job"), (AUDIT, 10, "twin"), (DELAYS, 10, "job")]
 )
 def test_a_study_does_not_notice_that_a_worker_was_killed(
     tmp_path: Path, words: tuple[str, ...], jobs: int, before_its_first: str

@@ -21,7 +21,7 @@ COMMANDS = {
     "compare": "compare -d {log} -p ucb1 -p delayed-klucb -w 20,none --repeats 2 --bootstrap 60",
     "audit": "audit -d {log} -p ucb1 -p random --twins 30",
     "replay": "replay -d {log} -p delayed-klucb -w 20 --repeats 2 --bootstrap 200",
-    "delays": "delays {log} --families lognormal,lognormal-mixture-3 --bootstraps 100",
+    "delays": "delays {log} --families lognormal,lognormal-mixture-3 --bootstraps 40",
     "simulate": "simulate vernade2017-low -p ucb1 -p delayed-klucb -n 60 --horizon 20000",
 }
 

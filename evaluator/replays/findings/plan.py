@@ -17,6 +17,7 @@ from evaluator.findings.finding import Finding
 from evaluator.log.column import Codes, Column
 from evaluator.log.reward_kinds import CapLoss, has_costs
 from evaluator.log.schema import POSITION, WEIGHT, is_target, to_numpy
+from evaluator.options.deployment import exploring_words
 from evaluator.policies.base import Need
 from evaluator.replays.options import OBJECTIVE, REVENUE_ALONE, ReplayOptions, told_events_words
 from evaluator.replays.plan import ReplayPlan, of_conversions
@@ -24,6 +25,7 @@ from evaluator.replays.rounds.clock import followed_for, seen_delays
 from evaluator.replays.rounds.propensity import NOT_AT_REST, Propensities
 from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.survey import Survey
+from evaluator.replays.rounds.units import ALL_BUT_NOISE
 from evaluator.replays.support import (
     binding_display,
     gap_warnings,
@@ -137,12 +139,12 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> Itera
         )
     within, of_told = plan.tau_window, of_seen
     if plan.taught_by_kind:
-        within, of_told = _told_share(plan), f"of the {told_events_words(plan.options.learn_from)}"
+        within, of_told = _told_share(plan), f"of the {told_events_words(plan.options.taught_by)}"
     if within < 0.5:
         few = f"Only {within:.1%} {of_told} come within the window: the policy sees few of them."
         yield codes.SHORT_WINDOW.found(few, share=within)
     if Need.DELAY_CDF in plan.policy.needs and plan.setting.delay_cdf is None:
-        none = told_events_words(plan.options.learn_from)
+        none = told_events_words(plan.options.taught_by)
         yield codes.NO_DELAYS.found(f"The log has no {none} to fit a delay CDF to.")
     yield from _warn_of_dwarfed(plan)
     yield from [] if plan.start is None else plan.start.warnings(rewards.least, rewards.most)
@@ -250,7 +252,9 @@ def check_clusters(clusters: Column | None, used: int) -> None:
 def warn_of_few_clusters(plan: ReplayPlan, code: Codes | None, what: str) -> list[Finding]:
     """Return why the displays of these clusters give no interval, where they do not."""
     worth = None if code is None else effective(code)
-    return [few_clusters_warning(what, worth, str(plan.options.cluster_by))] if too_few(worth) else []
+    return (
+        [few_clusters_warning(what, worth, "" if plan.clusters is None else plan.clusters.by)] if too_few(worth) else []
+    )
 
 
 def few_clusters_warning(what: str, worth: float | None, by: str) -> Finding:
@@ -263,7 +267,7 @@ def describe_clusters(plan: ReplayPlan) -> Iterator[Finding]:
     clusters, options = plan.clusters, plan.options
     if clusters is None:
         return
-    if not (options.bootstrap or plan.recorded or len(plan.held_out)):
+    if options.cluster_by is not None and not (options.bootstrap or plan.recorded or len(plan.held_out)):
         yield codes.CLUSTERS_CHANGE_NOTHING.found(
             f"`cluster_by='{clusters.by}'` changes no number here: realised values are for the clusters of this log.",
             "For new ones ask for the expected value (`bootstrap=200`), or the final policy's (`final`).",
@@ -281,7 +285,7 @@ def describe_clusters(plan: ReplayPlan) -> Iterator[Finding]:
 def warn_of_refunds(plan: ReplayPlan) -> Iterator[Finding]:
     """Yield the warnings of a policy that divides costs by delays, and of a window that refunds come too late for."""
     log = plan.log
-    told_costs = plan.of_profit and plan.options.learn_from == OBJECTIVE
+    told_costs = plan.of_profit and plan.options.taught_by == OBJECTIVE
     if told_costs and getattr(plan.policy, "divides_by_delays", False):
         cut = f", which the window leaves {plan.tau_window:.1%} of the sales" if plan.tau_window < 1.0 - _FEWER else ""
         yield codes.COSTS_AND_DELAYS.found(
@@ -363,6 +367,40 @@ def state_independence(clusters: Column | None) -> Finding:
     )
 
 
+def _state_units(plan: ReplayPlan) -> Iterator[Finding]:
+    """Yield which units keep their action, and whether the log's logger kept it alike."""
+    if plan.kept is None:
+        return
+    units, own = plan.kept.units, "" if plan.options.keep_for is not None else ", as the log says of its deployment"
+    name, asked = units.asked.column, units.asked.text
+    after = units.asked.after
+    again = "" if after is None else f" and is asked anew after {after}"
+    chance = units.chance(plan.propensities)
+    logged = "no unit has more than one display"
+    if units.several:
+        logged = (
+            f"{units.alike:,} of {units.several:,} units with more than one display show one action "
+            f"({units.share:.1%}), where choosing anew at each would give {chance:.1%}"
+        )
+    yield codes.KEEPS_ACTIONS.found(
+        f"each {name} keeps the action of its first display{again} (`keep_for='{asked}'`){own}, and is accepted or "
+        f"rejected whole; values count all its displays. In the log {logged}",
+        about=name,
+        share=units.share,
+        chance=chance,
+        units=len(units.first),
+    )
+    if units.again > 0 and units.alike_again >= ALL_BUT_NOISE * units.again and chance < ALL_BUT_NOISE:
+        yield codes.KEPT_LONGER.found(
+            f"The logger kept its action longer than {after}: {units.alike_again:,} of "
+            f"{units.again:,} units that follow another one of the same {name} show its action again. What a {name} "
+            "brings after a change of action is not in the log, and is taken to be what it brings without one.",
+            f"Ask for the duration for which the logger kept it: `keep_for='{name}'` for good.",
+            about=name,
+            units=units.again,
+        )
+
+
 def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
     """Yield what a replay's numbers rest on, and the log's own notes."""
     log, known, start = plan.log, plan.known, plan.start
@@ -398,17 +436,20 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
                 share=clock.sampling_rate,
             )
     if plan.schedule is not None:
-        own = "" if options.schedule is not None else ", as the log says of its deployment"
+        stated = f"{options.deployment} documents" if options.deployment else "the log says of its deployment"
+        asked = options.schedule is not None and (options.learn_every or options.learn_lag or not options.deployment)
+        own = "" if asked else f", as {stated}"
         yield codes.SCHEDULE.found(
             f"the policy learns {plan.schedule.words}{own}: what happened waits for that, and meanwhile it serves from "
             "what it had"
         )
     if plan.explores is not None:
         yield codes.EXPLORES_FIRST.found(
-            f"in the first {plan.explores.rounds:,} rounds actions are shown uniformly at random: the policy learns "
-            "from them, and values count them",
+            f"in the first {plan.explores.rounds:,} rounds {exploring_words(plan.as_logger is not None)}: the policy "
+            "learns from them, and values count them",
             rounds=plan.explores.rounds,
         )
+    yield from _state_units(plan)
     yield from state_drawn_delays(plan.survey, policy, sampler)
     if correction is not None:
         yield codes.YOUNG_CORRECTED.found(correction.assumption)
@@ -441,7 +482,7 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
                 "the final policy's intervals take the estimated propensities as known"
             )
     if start is not None:
-        yield codes.WARM_START.found(start.assumption)
+        yield codes.WARM_START.found(start.assumption + start.learned_otherwise(plan.schedule))
     elif Need.DELAY_CDF in policy.needs and known is not None:
         yield codes.KNOWN_DELAYS.found("the policy knows the delay CDF as fitted before the replay, without hindsight")
     elif Need.DELAY_CDF in policy.needs and options.delays == "log" and options.final is not None:
@@ -496,7 +537,7 @@ def _state_reward_scale(policy: Any, options: ReplayOptions, rewards: RewardRang
         return
     seen = "the largest that a display earns in this log (hindsight)"
     if options.teacher is not None:
-        seen = f"the largest sum of {told_events_words(options.learn_from)} of a display in this log (hindsight)"
+        seen = f"the largest sum of {told_events_words(options.taught_by)} of a display in this log (hindsight)"
     elif options.final is not None:
         seen = "the largest that a display had earned when those that are left out began (hindsight within the replay)"
     if rewards.least < 0.0:
@@ -528,14 +569,14 @@ def state_objective(plan: ReplayPlan) -> Iterator[Finding]:
     if plan.policy.learns and not plan.taught_by_kind:
         yield codes.LEARNS_FROM.found(
             "the policy learns from revenue alone (`learn_from='revenue'`)"
-            if options.learn_from == REVENUE_ALONE
+            if options.taught_by == REVENUE_ALONE
             else "the policy learns from profit: it is told the cost of a display at once"
         )
 
 
 def state_teacher(plan: ReplayPlan) -> Finding:
     """Say which events a policy learns from that is not told the rewards, and what the numbers are of."""
-    told, within = plan.options.learn_from, _told_share(plan)
+    told, within = plan.options.taught_by, _told_share(plan)
     cut = "" if plan.window.rounds == NO_WINDOW or np.isnan(within) else f", {within:.1%} of which the window reveals"
     return codes.LEARNS_FROM.found(
         f"the policy learns from {told_events_words(told)} (`learn_from={told!r}`){cut}, and is told nothing of "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from evaluator.replays.acceptance import (
     set_sizes_warning,
     waiting_warning,
 )
+from evaluator.replays.findings.calendar import find_movements, uneven_traffic
 from evaluator.replays.options import told_events_words
 from evaluator.replays.plan import ReplayPlan, with_label
 from evaluator.replays.result import ReplayResult
@@ -27,7 +30,7 @@ from evaluator.replays.rounds.stream import BLOCK
 from evaluator.replays.schedule import LivedSchedule
 from evaluator.replays.support import BURSTY, binding_display, leaves_out, peak_within_delay
 from evaluator.replays.values.rewards import RepeatEstimates
-from evaluator.units import format_duration
+from evaluator.units import SECONDS, format_duration
 
 _TOLD = ("generated", "delivered", "expired")
 _SHUFFLED = f"displays within a block of {BLOCK:,} could have come in any order: the repeats shuffle them"
@@ -35,8 +38,12 @@ _SHUFFLED = f"displays within a block of {BLOCK:,} could have come in any order:
 FEW_DISPLAYS = 100
 # Relative error of the wall clock's share from which it is said.
 _SHARE_OFF = 0.02
+# Shares of first displays that are so far apart are another mix.
+_MIX_OFF = 0.05
 # So many times faster than live, the calendar matters between two pushes.
 _FAST = 1.05
+# So many times as dense at some times as at others, the traffic makes delays in displays differ from those in time.
+_UNEVEN = 2.0
 # With fewer conversions told per action its rate is known to a third at best, and what a policy does is exploration.
 FEW_TOLD = 10
 _SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
@@ -61,7 +68,7 @@ def little_learned(
     others = [
         f"{n:,.0f} come {when}" for n, when in ((expired, "after the window"), (late, "after the last round")) if n
     ]
-    events = told_events_words(plan.options.learn_from)
+    events = told_events_words(plan.options.taught_by)
     so = (
         f"{what}: of the {generated:,.0f} {events} of its {rounds:,} rounds the policy was told {delivered:,.0f}"
         f"{''.join(f', {of}' for of in others)}."
@@ -254,35 +261,88 @@ def find_in_schedule(plan: ReplayPlan, lived: LivedSchedule | None, rounds: int)
             rounds=rounds,
         )
     pace = lived.calendar_pace
-    if pace > _FAST and plan.sets is not None and plan.sets.moving >= 0:
-        share = plan.clock.traffic_share / pace
-        yield codes.FAST_CALENDAR.found(
-            f"Eligible actions change with the log's calendar, which passes {pace:.3g} times faster between two pushes "
-            "than it will live: what the policy learned is older than it looks.",
-            f"`clock='wall'` is right for a rollout on a share of {share:.3g} of the traffic.",
-            pace=pace,
-            share=share,
-        )
+    if pace > _FAST:
+        yield from _fast_calendar(plan, pace)
     words = []
     if lived.pushes:
         words.append(
             f"{lived.pushes:,} push{'es' if lived.pushes > 1 else ''}, the first after {lived.first_push:,} rounds, "
             f"{lived.rounds_between:,.0f} rounds from one to the next"
         )
-        stale = "" if lived.stale_days is None else f" ({lived.stale_days:.2g} days)"
+        stale = "" if lived.stale_days is None else f" ({format_duration(lived.stale_days * SECONDS['d'])})"
         words.append(f"a choice does not know of the last {lived.stale_rounds:,.0f} rounds before it{stale} on average")
     if lived.from_time is not None and lived.to_time is not None:
         ends = [time_words(time, tick, start=start) for time in (lived.from_time, lived.to_time)]
         words.append(f"its rounds stand at the times of the log's first displays, {ends[0]} to {ends[1]}")
-    days = None if tick is None else plan.clock.days(lived.rounds_between or 0.0)
     if pace > _FAST and lived.pushes:
-        passes = f"{pace:.3g} times as fast as live" if not days else f"{days * pace:.2g} days, live {days:.2g}"
+        days, every = plan.clock.days(lived.rounds_between or 0.0), plan.schedule.every.seconds
+        live = every or (None if days is None else days * SECONDS["d"])
+        passes = (
+            f"{pace:.3g} times as fast as live"
+            if live is None
+            else f"{format_duration(live * pace)}, live {format_duration(live)}"
+        )
         words.append(
             f"between two pushes the log's calendar moves {passes}: what goes with it (drift, the time of day, "
             "campaigns) is right on the wall clock alone"
         )
+    traffic = math.nan if lived.from_time is not None or plan.clock.kind == "wall" else uneven_traffic(plan.survey)
+    if traffic >= _UNEVEN:
+        words.append(
+            f"delays count displays, as without a schedule, though the traffic is {traffic:.2g} times as dense at some "
+            "times as at others: a schedule in time (`learn_every='1h'`) counts them in time"
+        )
     if words:
         yield codes.PUSHES.found("; ".join(words), pushes=lived.pushes)
+
+
+def find_in_units(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Iterator[Finding]:
+    """Yield how many rounds were displays at which the policy chose, and whether that is so of the log."""
+    if plan.kept is None or not t:
+        return
+    units, replayed = plan.kept.units, done[0].replay
+    firsts = int(np.count_nonzero(units.first[units.code[replayed.displays]] == replayed.displays))
+    undue = f"; {replayed.undue:,} more had been read and were not due when the rounds ended" if replayed.undue else ""
+    yield codes.KEPT_ROUNDS.found(
+        f"in {firsts:,} of {t:,} rounds the policy chose, in the other {t - firsts:,} a choice was kept{undue}",
+        about=units.asked.column,
+        chosen=firsts,
+        undue=replayed.undue,
+    )
+    lived, logged = firsts / t, float(np.searchsorted(units.first, len(plan.rounds))) / max(len(plan.rounds), 1)
+    if abs(lived - logged) > _MIX_OFF:
+        yield codes.FIRST_DISPLAYS_WEIGH.found(
+            f"{lived:.1%} of the rounds are first displays of a {units.asked.column}, and {logged:.1%} of the log's "
+            "displays: a live run of so many rounds meets as many, and the log goes on. Where first displays earn "
+            "otherwise than later ones, uplift and regret are of that, too.",
+            "Compare within each group, first displays and later ones.",
+            about=units.asked.column,
+            rounds=lived,
+            log=logged,
+        )
+
+
+def _fast_calendar(plan: ReplayPlan, pace: float) -> Iterator[Finding]:
+    """Yield a warning where what goes with the log's calendar passes faster between two pushes than live."""
+    assert plan.schedule is not None
+    moves = find_movements(plan.teacher) if plan.schedule.in_time else []
+    by = ", ".join(f"{one.how} by {one.change:.0%}" for one in moves)
+    if plan.sets is not None and plan.sets.moving >= 0:
+        what = f"Eligible actions{f' and what they earn ({by})' if moves else ''} change"
+    elif moves:
+        what = f"What actions earn changes ({by})"
+    else:
+        return
+    share = plan.clock.traffic_share / pace
+    changes: dict[str, Any] = {"change": max(one.change for one in moves)} if moves else {}
+    yield codes.FAST_CALENDAR.found(
+        f"{what} with the log's calendar, which passes {pace:.3g} times faster between two pushes than it will live: "
+        "what the policy learned is older than it looks.",
+        f"`clock='wall'` is right for a rollout on a share of {share:.3g} of the traffic.",
+        pace=pace,
+        share=share,
+        **changes,
+    )
 
 
 def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Iterator[Finding]:
@@ -313,6 +373,7 @@ def find_in_rounds(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Ite
     off = [found for r in done for found in acceptance_warning(plan, r.suspect)]
     tilted = [found for r in done if r.sizes is not None for found in set_sizes_warning(r.sizes)]
     yield from (*tilted[:1], *off[:1], *propensity_warning(plan))
+    yield from find_in_units(plan, done, t)
     if done[0].sizes is not None:
         yield set_sizes_assumption(done[0].sizes)
     if len(done) > 1:

@@ -202,9 +202,21 @@ def display_weights(log: Log) -> Propensities:
     weights = read_weights(log)
     if weights is None:
         return NONE_GIVEN
-    whole = np.where(np.isnan(weights.smallest), np.nan, 1.0)
-    same = Propensities("absent", NONE_GIVEN.assumption, ("action",), partial(_of_action, whole), whole, whole)
-    return _weighed(log, same, weights)
+    return _weighed(log, _whatever_is_shown(np.where(np.isnan(weights.smallest), np.nan, 1.0)), weights)
+
+
+def logger_thinning(log: Log, share: float) -> Thinning:
+    """Return how a log is thinned where its logging policy is the one that chooses: to a share of the traffic.
+
+    Every display is kept alike, whatever it shows; where it has a weight, in proportion to that.
+    """
+    weights = read_weights(log)
+    same = _whatever_is_shown(np.ones(log.n_actions))
+    return Thinning(same if weights is None else _weighed(log, same, weights), np.full(log.n_actions, share))
+
+
+def _whatever_is_shown(whole: Floats) -> Propensities:
+    return Propensities("absent", NONE_GIVEN.assumption, ("action",), partial(_of_action, whole), whole, whole)
 
 
 def _tilted(found: Propensities, tilt: Callable[[Floats, Columns], Floats], low: Floats, high: Floats) -> Propensities:
@@ -249,10 +261,7 @@ def _read(survey: Survey, mode: PropensityMode, weights: DisplayWeights | None) 
             survey, "uniform", np.full(log.n_actions, 1.0 / log.n_actions), "actions were logged uniformly at random"
         )
     if mode == "estimate":
-        share = survey.shown / len(log) if weights is None else weights.of_action / weights.of_action.sum()
-        return _by_action(
-            survey, "estimated", share, "propensities estimated by frequencies: the logger ignored the context"
-        )
+        return frequencies(survey, survey.shown if weights is None else weights.of_action)
     if mode == "estimate:context":
         if weights is not None:
             raise PropensityError(
@@ -307,6 +316,12 @@ def _column(survey: Survey) -> Propensities:
 def _by_action(survey: Survey, kind: PropensityKind, p: Floats, said: str) -> Propensities:
     known = np.where(survey.shown > 0, p, np.nan)
     return Propensities(kind, said, ("action",), partial(_of_action, p), known, known)
+
+
+def frequencies(survey: Survey, shown: npt.NDArray[np.integer] | Floats) -> Propensities:
+    """Return how often each action was shown, by counts or weights of shape (K,), as propensities."""
+    said = "propensities estimated by frequencies: the logger ignored the context"
+    return _by_action(survey, "estimated", shown / shown.sum(), said)
 
 
 def _multinomial(log: Log) -> Propensities:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from evaluator.log.times import FEW_SHARE, TOLD_APART, Counts, TrafficCount, cou
 from evaluator.log.vectors_of_displays import Dwarfing, dwarfing_column
 from evaluator.streams import STEP, mixed
 
+T = TypeVar("T")
 # So many displays at the most have their times kept: spans of longer logs are known up to two parts in so many.
 _MARKS = 65_536
 # Time stamps are looked at for these units, in seconds, from the coarsest on.
@@ -62,6 +63,10 @@ class Survey:
     mark, marked_at
         Numbers in the traffic of some displays, the first and the last among them, and their times in ticks, shape
         (q,).
+    marked_action
+        Actions of the displays that are marked, shape (q,).
+    sample, sample_action
+        Rows of some conversions, no refunds, evenly taken, and the actions of their displays, shape (s,).
     stamp
         Ticks that the time stamps tell apart: those of a day, an hour, 30, 15, 10, 5 or 1 minutes or a second where all
         times are whole ones, else 1.
@@ -87,19 +92,23 @@ class Survey:
     limit: npt.NDArray[np.int64] | None
     mark: npt.NDArray[np.int64]
     marked_at: npt.NDArray[np.int64]
+    marked_action: npt.NDArray[np.int32]
+    sample: npt.NDArray[np.int64]
+    sample_action: npt.NDArray[np.int32]
     stamp: int
     kinds: Sequence[RewardKind]
     ends: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
 
     _until: dict[int, int] = field(default_factory=dict, repr=False)
     _shown_first: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
-    _in_rounds: dict[tuple[object, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    _made: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
 
-    def in_rounds(self, by: tuple[object, ...], made: Callable[[], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-        """Return delays in rounds, shape (c,), `made` once for all plans that share `by`, which fixes them."""
-        if by not in self._in_rounds:
-            self._in_rounds[by] = made()
-        return self._in_rounds[by]
+    def once(self, by: tuple[object, ...], made: Callable[[], T]) -> T:
+        """Return what is `made` of the survey once for all plans that share `by`, which begins with its name."""
+        if by not in self._made:
+            self._made[by] = made()
+        found: T = self._made[by]
+        return found
 
     def displays_until(self, time: int) -> int:
         """Return how many displays were shown no later than a time in ticks; one pass for all who ask the same."""
@@ -195,9 +204,9 @@ def surveys(logs: Sequence[Log]) -> list[Survey]:
     counted = bool(counted_by(log.schema))
     events = [_PassingEvents(of, counted=counted) for of in logs]
     step = max(-(-len(log) // _MARKS), 1)
-    marks: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+    marks: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]] = []
     stamps = _Stamps(log.meta.tick_seconds)
-    start, end, span = 0, 0, (0, len(log) - 1)
+    start, end, last, span = 0, 0, 0, (0, len(log) - 1)
     for first, batch, passing in _pass(log, columns, counted=counted):
         time, action = batch["time"], batch["action"].astype(np.intp, copy=False)
         stamps.see(time)
@@ -220,17 +229,18 @@ def surveys(logs: Sequence[Log]) -> list[Survey]:
             span = (int(every[0]) if first == 0 else span[0]), int(every[-1])
             number = every[at]
         for of in events:
-            of.read(first, time, every, passing)
-        marks.append((number, time[at]))
-        start, end = (int(time[0]) if first == 0 else start), int(time[-1])
+            of.read(first, batch, every, passing)
+        marks.append((number, time[at], batch["action"][at]))
+        start, end, last = (int(time[0]) if first == 0 else start), int(time[-1]), int(action[-1])
     passed = span[1] - span[0]
     rate = passed / (end - start) if end > start else float("nan")
     never = shown == 0
     if inverse is None:
         inverse = np.full((2, k), np.nan) if log.meta.propensity == "absent" else _of_constant(shown, smallest)
     smallest[never | np.isinf(smallest)] = largest[never | np.isinf(largest)] = np.nan
-    mark = np.concatenate([*(number for number, _ in marks), [span[1]]])
-    marked_at = np.concatenate([*(time for _, time in marks), [end]])
+    mark = np.concatenate([*(number for number, _, _ in marks), [span[1]]])
+    marked_at = np.concatenate([*(time for _, time, _ in marks), [end]])
+    marked_action = np.concatenate([*(action for _, _, action in marks), np.array([last], np.int32)])
     found: list[Survey] = []
     asked: tuple[dict[int, int], dict[int, npt.NDArray[np.int64]]] = {}, {}  # of the displays, which are the same
     events.reverse()
@@ -239,8 +249,8 @@ def surveys(logs: Sequence[Log]) -> list[Survey]:
         delay, limit = of.followed(span[1] + 1, end, rate)
         one = Survey(
             of.log, shown, smallest, largest, inverse, rate, (len(log) - 1) / passed if passed else 1.0, of.display,
-            of.position, of.shown_at, delay, limit, mark, marked_at, stamps.with_times(of.times).ticks, of.kinds,
-            _until=asked[0], _shown_first=asked[1],
+            of.position, of.shown_at, delay, limit, mark, marked_at, marked_action, of.sample, of.sample_action,
+            stamps.with_times(of.times).ticks, of.kinds, _until=asked[0], _shown_first=asked[1],
         )  # fmt: skip
         few = (rate * one.stamp if end > start else passed) < FEW_SHARE
         fine = few or not of.own.any() or not one.blurs(float(np.median(one.delay_ticks[of.own])))
@@ -311,6 +321,10 @@ class _PassingEvents:
         self.times = to_numpy(log.conversions["time"]).astype(np.int64, copy=False)
         self.shown_at = np.empty(len(self.display), np.int64)
         self.position = np.empty(len(self.display), np.int64) if counted else self.display
+        sold, n = self.kinds[0].at, len(self.display)
+        step = max(-(-(n if isinstance(sold, slice) else len(sold)) // _MARKS), 1)
+        self.sample = np.arange(0, n, step) if isinstance(sold, slice) else sold[::step]
+        self.sample_action = np.empty(len(self.sample), np.int32)
         self._costs = cost_events(log.conversions)
         # Events that are no costs, which come at once.
         self.own = np.ones(len(self.display), np.bool_) if self._costs is None else ~self._costs
@@ -337,11 +351,14 @@ class _PassingEvents:
             for of, rows in zip(rules, at, strict=True)
         ]
 
-    def read(self, first: int, time: npt.NDArray[np.int64], every: Counts | None, passing: _Passing) -> None:
-        """Take in the next displays, their times and, where they are counted, their numbers in the traffic."""
+    def read(self, first: int, batch: Columns, every: Counts | None, passing: _Passing) -> None:
+        """Take in the next displays and, where they are counted, their numbers in the traffic."""
+        time = batch["time"]
         low, high = np.searchsorted(self.display, [first, first + len(time)])
         at = self.display[low:high] - first
         self.shown_at[low:high] = time[at]
+        sampled = slice(*np.searchsorted(self.sample, [low, high]))
+        self.sample_action[sampled] = batch["action"][self.display[self.sample[sampled]] - first]
         if every is not None:
             self.position[low:high] = every[at]
         self._until.read(passing)

@@ -23,6 +23,9 @@ a cluster of its own, this is the draw of single displays in random order. Of 95
 measured: 96 % hold where users are spread over the log, 93 % where they come one after the other, for there the
 resampled values vary a little less than values over logs (`tests/bench/clusters.py`).
 
+Where units keep their action, each copy of one is a unit of its own: its displays do not go around
+the end of the block of the first one, which must come before them.
+
 From the values of resampled replays come the intervals of expected values, and of their differences.
 """
 
@@ -51,6 +54,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.rounds.clock import KnownDelays, even_conversions, seen_delays, told_delays
 from evaluator.replays.rounds.propensity import Thinning, resolve_propensities, thinning
 from evaluator.replays.rounds.stream import GatheredDisplays, LogOrder, LogPiece, blocks, gather
+from evaluator.replays.rounds.units import KeptRounds, Units
 from evaluator.replays.values.rewards import logged_rewards, observed_rewards
 from evaluator.streams import STEP, Stream, mixed, random_stream
 
@@ -195,6 +199,10 @@ def _rewards(plan: ReplayPlan) -> SparseRewards | None:
     return None if plan.options.reward == "observed" else logged_rewards(plan, rounds=0)
 
 
+def _nothing_drawn(first: int, n: int) -> Numbers:
+    return np.zeros(0, np.int64)
+
+
 def _drawn(rng: np.random.Generator, n: int) -> Numbers:
     return rng.integers(0, n, n)
 
@@ -206,11 +214,18 @@ class _ResampledLog:
         self.number = number
         self.asked = asked
         self._runs: list[_ResampledRun] = []
+        self._draw: Callable[[int, int], Numbers] | ClusterDraws = _nothing_drawn
+        self._units_before = 0
 
     @property
     def thinnings(self) -> list[Thinning]:
         """How the plans thin the log."""
-        return [asked.plan.matched for asked in self.asked]
+        return [thinning for asked in self.asked for thinning in asked.plan.thinnings]
+
+    @property
+    def kept(self) -> KeptRounds | None:
+        """When the displays of units that keep their action are rounds; None where no unit does."""
+        return next((asked.plan.kept for asked in self.asked if asked.plan.kept is not None), None)
 
     @property
     def done(self) -> bool:
@@ -222,10 +237,11 @@ class _ResampledLog:
         seed = self.asked[0].plan.options.seed
         return random_stream(Stream.RESAMPLED_LOG, seed, self.number, lap, *more)
 
-    def drawing(self, lap: int) -> Callable[[int, int], Numbers]:
+    def drawing(self, lap: int) -> Callable[[int, int], Numbers] | ClusterDraws:
         """Return what draws from the blocks of a lap, one after the other: from (first display, displays)."""
         rng, clusters = self.draws(lap), self.asked[0].plan.clusters
-        return (lambda first, n: _drawn(rng, n)) if clusters is None else ClusterDraws(clusters, rng)
+        units = None if self.kept is None else self.kept.units
+        return (lambda first, n: _drawn(rng, n)) if clusters is None else ClusterDraws(clusters, rng, units)
 
     def begin_lap(self, lap: int) -> bool:
         """Get ready to go through the log; return whether that is needed."""
@@ -236,8 +252,12 @@ class _ResampledLog:
             ]
         for run in self._runs:
             run.laps = lap
+        if lap and isinstance(self._draw, ClusterDraws):
+            self._units_before = self._draw.n_units
         self._draw = self.drawing(lap)
         self._thins = [self.draws(lap, repeat) for repeat in range(repeats)]
+        if self.kept is not None:  # a unit is thinned out as a whole
+            self._key = self._thins[0].integers(2**64, dtype=np.uint64)
         self._orders = [self._order(lap, repeat) for repeat in range(1, repeats)]
         return not self.done
 
@@ -248,17 +268,24 @@ class _ResampledLog:
 
     def read(self, piece: LogPiece) -> None:
         """Draw from a block of displays, and hand them to the replays."""
-        as_drawn = self._draw(piece.first, len(piece.action))
+        unit = None
+        if self.kept is not None and isinstance(self._draw, ClusterDraws):
+            as_drawn, unit = self._draw.with_units(piece.first, len(piece.action))
+            unit += self._units_before
+        else:
+            as_drawn = self._draw(piece.first, len(piece.action))
         n = len(as_drawn)
         orders = [as_drawn, *(as_drawn[order.next(n)] for order in self._orders)]
-        uniform = [rng.random(n) for rng in self._thins]
+        uniform = [rng.random(n) for rng in self._thins] if unit is None else [_draws_of(unit, self._key)]
         shared: dict[tuple[object, ...], list[_ResampledRun]] = {}
         for run in self._runs:
             if not run.done:
                 shared.setdefault(run.key, []).append(run)
         for runs in shared.values():
-            drawn = orders[runs[0].repeat]
-            own = drawn[_kept(piece, drawn, runs[0], uniform[runs[0].repeat])]
+            drawn, draws = orders[runs[0].repeat], uniform[runs[0].repeat]
+            kept = _kept(piece, drawn, runs[0], draws)
+            own, draws = drawn[kept], draws[kept]
+            own_unit = None if unit is None else unit[kept]
             for run in runs:
                 if run.follows:
                     run.follow(piece.first + own)
@@ -270,8 +297,9 @@ class _ResampledLog:
                 if not runs:
                     break
                 gathered = gather(piece, piece.action, part, vectors)
+                of_part = None if own_unit is None else own_unit[at : at + _PART]
                 for run in runs:
-                    run.read(piece.first + part, gathered)
+                    run.read(piece.first + part, gathered, of_part, run.as_logger(piece, part, draws[at : at + _PART]))
 
     def values(self) -> list[tuple[float, bool, float]]:
         """Return the value of each plan over all its repeats' rounds, whether all reached these, and over the first."""
@@ -323,6 +351,7 @@ class _ResampledRun:
             begun=None if plan.start is None else plan.start.begun(stream),
             pushes=plan.pushes,
             explores=plan.explores,
+            keeps=plan.keeps,
         )
         self._displays: list[Numbers] = []
         self._accepted = 0
@@ -359,15 +388,35 @@ class _ResampledRun:
         self._displays.append(displays)
         self._accepted += len(displays)
 
-    def read(self, displays: Numbers, gathered: GatheredDisplays) -> None:
-        """Replay the next displays, which have these numbers in the log."""
+    def as_logger(self, piece: LogPiece, drawn: Numbers, uniform: Floats) -> npt.NDArray[np.int32] | None:
+        """Return the actions of some displays as the rounds read them in which the logging policy chooses."""
+        thinning = self.plan.as_logger
+        if thinning is None:
+            return None
+        columns = {name: piece.displays[name][drawn] for name in ("action", *thinning.propensities.reads)}
+        return np.where(thinning.kept(columns, uniform), piece.action[drawn], np.int32(-1))
+
+    def read(
+        self,
+        displays: Numbers,
+        gathered: GatheredDisplays,
+        unit: Numbers | None = None,
+        as_logger: npt.NDArray[np.int32] | None = None,
+    ) -> None:
+        """Replay the next displays, which have these numbers in the log, and these units in the resampled one.
+
+        `as_logger` is as of `MatchingReplay.read`.
+        """
         batch = gathered.batch(self.plan.rounds)
         if isinstance(self._replaying, QueueReplay):
             self._replaying.read(0, batch)
             self._displays.append(displays)
             self._queued += np.bincount(batch.action, minlength=len(self._queued))
         else:
-            accepted = displays[self._replaying.read(0, batch)]
+            if self.plan.kept is None or unit is None:
+                accepted = displays[self._replaying.read(0, batch, as_logger)]
+            else:
+                accepted = self._replaying.read(0, batch, kept=self.plan.kept.of(displays, batch.action, unit))
             self._displays.append(accepted)
             self._accepted += len(accepted)
 
@@ -432,25 +481,55 @@ def _told_fit(plan: ReplayPlan) -> bool:
 
 
 class ClusterDraws:
-    """What one resampled log has drawn, for one time through the log, from one stream. Memory: 2 bytes a cluster."""
+    """What one resampled log has drawn, for one time through the log, from one stream. Memory: 2 bytes a cluster.
 
-    def __init__(self, clusters: Column, rng: np.random.Generator) -> None:
+    With `units` that keep their action, 8 bytes a unit more.
+    """
+
+    def __init__(self, clusters: Column, rng: np.random.Generator, units: Units | None = None) -> None:
         g = clusters.count
         self._code = clusters.code
         self._copies = np.bincount(rng.integers(0, g, g), minlength=g).astype(np.uint16)
         self._rng = rng
+        self._units = units
+        self._numbers, self.n_units = np.zeros(0, np.int64), 0
+        if units is not None:
+            copies = self._copies[clusters.code[units.first]].astype(np.int64)
+            self._numbers, self.n_units = np.cumsum(copies) - copies, int(copies.sum())
 
     def __call__(self, first: int, n: int) -> Numbers:
         """Return the displays drawn from the next block, `n` from number `first` on: theirs within it, in order."""
+        return self._drawn(first, n)[0]
+
+    def with_units(self, first: int, n: int) -> tuple[Numbers, Numbers]:
+        """Return the same, and the numbers of their units: each copy of one is a unit of its own."""
+        assert self._units is not None
+        at, copy = self._drawn(first, n)
+        return at, self._numbers[self._units.code[first + at]] + copy
+
+    def _drawn(self, first: int, n: int) -> tuple[Numbers, Numbers]:
         code = self._code[first : first + n]
         copies = self._copies[code].astype(np.int64)
         at = np.repeat(np.arange(n), copies)
         copy = np.arange(len(at)) - np.repeat(np.cumsum(copies) - copies, copies)
         key = self._rng.integers(2**64, dtype=np.uint64)
+        step = np.uint64((2**64 - 1) // n)
         with np.errstate(over="ignore"):
             shift = mixed(code[at].astype(np.uint64) * _OF_CLUSTER + copy.astype(np.uint64) * _OF_COPY + key)
-            place = at.astype(np.uint64) * np.uint64((2**64 - 1) // n) + shift
-        return np.asarray(at[np.argsort(place, kind="stable")])
+            place = at.astype(np.uint64) * step + shift
+            if self._units is None:
+                order = np.argsort(place, kind="stable")
+            else:
+                begun = self._units.first[self._units.code[first : first + n]] - first
+                begun = np.where(begun < 0, np.arange(n), begun)[at]
+                order = np.lexsort((place, place < begun.astype(np.uint64) * step + shift))
+        return at[order], copy[order]
+
+
+def _draws_of(unit: Numbers, key: np.uint64) -> Floats:
+    """Return a uniform draw for each display, that of its unit."""
+    with np.errstate(over="ignore"):
+        return np.asarray((mixed(unit.astype(np.uint64) * STEP + key) >> np.uint64(11)) * 2.0**-53, np.float64)
 
 
 def told_anew(plan: ReplayPlan, known: KnownDelays | None, times: npt.NDArray[np.integer]) -> DelayCDF | None:
@@ -523,7 +602,7 @@ def with_expected_value(result: ReplayResult, resampled: ResampledValues) -> Rep
             )
         )
     if too_few(clusters):
-        said.append(few_clusters_warning("the expected value", clusters, result.plan["options"]["cluster_by"]))
+        said.append(few_clusters_warning("the expected value", clusters, result.plan["clusters"]["by"]))
     return replace(
         result, expected_value=interval, resampled=tuple(values.tolist()), clusters=clusters, findings=ordered(said)
     )
